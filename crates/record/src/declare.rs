@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machinery behind [`crate::records`]: one declaration, three outputs.
+
+/// One column of a record: its name, C type, byte offset and meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    pub name: &'static str,
+    pub c_type: &'static str,
+    pub offset: usize,
+    pub doc: &'static str,
+}
+
+/// One kind of record.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    pub name: &'static str,
+    pub kind: u8,
+    /// Bytes of the fixed part; a tail may follow.
+    pub size: usize,
+    pub columns: &'static [Column],
+    pub doc: &'static str,
+}
+
+/// A type that has a counterpart in the kernel programs.
+pub trait CType {
+    /// Its spelling in C. `%` stands for the name where the type surrounds it (arrays).
+    const C: &'static str;
+}
+
+impl CType for u8 {
+    const C: &'static str = "__u8";
+}
+impl CType for u16 {
+    const C: &'static str = "__u16";
+}
+impl CType for u32 {
+    const C: &'static str = "__u32";
+}
+impl CType for i32 {
+    const C: &'static str = "__s32";
+}
+impl CType for u64 {
+    const C: &'static str = "__u64";
+}
+impl CType for [u8; 16] {
+    const C: &'static str = "char %[16]";
+}
+impl CType for [u64; 3] {
+    const C: &'static str = "__u64 %[3]";
+}
+
+/// Spells one C member, `__u32 name` or `char name[16]`.
+pub(crate) fn c_member(c_type: &str, name: &str) -> String {
+    if c_type.contains('%') { c_type.replace('%', name) } else { format!("{c_type} {name}") }
+}
+
+/// Declares records: `/// doc` `name: Type = kind { /// doc  field: Type, ... }`.
+macro_rules! records {
+    ($($(#[doc = $doc:literal])* $name:ident: $type:ident = $kind:literal {
+        $($(#[doc = $fdoc:literal])* $field:ident: $ftype:ty,)*
+    })*) => {
+        /// What a record is about; the value stands in `head.kind`.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u8)]
+        pub enum Kind { $($(#[doc = $doc])* $type = $kind,)* }
+
+        impl Kind {
+            /// The kind with this number, if there is one.
+            pub fn from_number(number: u8) -> Option<Kind> {
+                match number { $($kind => Some(Kind::$type),)* _ => None }
+            }
+        }
+
+        $(
+            $(#[doc = $doc])*
+            #[derive(Clone, Copy, Debug)]
+            #[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
+            #[repr(C)]
+            pub struct $type {
+                pub head: Head,
+                $($(#[doc = $fdoc])* pub $field: $ftype,)*
+            }
+
+            impl $type {
+                /// The number that stands in `head.kind`.
+                pub const KIND: Kind = Kind::$type;
+                /// Bytes of the fixed part.
+                pub const SIZE: usize = size_of::<$type>();
+
+                /// Reads the fixed part from the bytes of one record; `None` where they are too short.
+                pub fn read(bytes: &[u8]) -> Option<$type> {
+                    <$type as zerocopy::FromBytes>::read_from_prefix(bytes).ok().map(|(record, _)| record)
+                }
+            }
+        )*
+
+        /// All records, for documentation and for tools that treat them as tables.
+        pub const TABLES: &[Table] = &[$(Table {
+            name: stringify!($name),
+            kind: $kind,
+            size: size_of::<$type>(),
+            doc: concat!($($doc,)*),
+            columns: &[$(Column {
+                name: stringify!($field),
+                c_type: <$ftype as CType>::C,
+                offset: std::mem::offset_of!($type, $field),
+                doc: concat!($($fdoc,)*),
+            },)*],
+        },)*];
+    };
+}
+pub(crate) use records;

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an incident is made of: sections of bytes, some of them JSON documents.
+//!
+//! The recorder fills an [`Incident`], the store writes and reads it, the analysis takes it apart.
+//! Nothing here reads or writes a file.
+
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Number and content of a section; `docs/format.md` gives the layout of each.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u32)]
+pub enum Section {
+    /// JSON, a [`Meta`].
+    Meta = 1,
+    /// Chunks of switch, waking and migrate records.
+    Sched = 2,
+    /// Chunks of all other records.
+    Rare = 3,
+    /// Chunks of exit records.
+    Exits = 4,
+    /// Task and wait records of the tasks that live at the mark, and the block requests in flight.
+    Tasks = 5,
+    /// Command lines of living processes.
+    Cmdlines = 6,
+    /// Stacks by content.
+    Stacks = 7,
+    /// Names of functions.
+    Symbols = 8,
+    /// JSON, a list of [`Display`].
+    Displays = 9,
+    /// Raw text of pressure, CPU and memory files, ten times a second.
+    Samples = 10,
+    /// Input records from evdev devices.
+    Inputs = 11,
+    /// JSON, [`Locks`].
+    Locks = 12,
+    /// JSON, [`Losses`].
+    Losses = 13,
+    /// JSON, [`Cost`].
+    Cost = 14,
+    /// JSON, [`Words`]; may be appended to a sealed file, the last one counts.
+    Words = 15,
+}
+
+impl Section {
+    /// All sections in the order in which they are written.
+    pub const ALL: [Section; 15] = [
+        Section::Meta,
+        Section::Sched,
+        Section::Rare,
+        Section::Exits,
+        Section::Tasks,
+        Section::Cmdlines,
+        Section::Stacks,
+        Section::Symbols,
+        Section::Displays,
+        Section::Samples,
+        Section::Inputs,
+        Section::Locks,
+        Section::Losses,
+        Section::Cost,
+        Section::Words,
+    ];
+
+    /// The section with this number, if there is one.
+    pub fn from_number(number: u32) -> Option<Section> {
+        Section::ALL.into_iter().find(|section| *section as u32 == number)
+    }
+}
+
+/// What the recorder knew of itself and of the machine.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Meta {
+    /// Unique name of the incident, also its file name without ending.
+    pub id: String,
+    /// The mark, CLOCK_MONOTONIC.
+    pub mark_ns: u64,
+    /// The mark, nanoseconds since 1970 UTC.
+    pub mark_realtime_ns: u64,
+    pub machine: Machine,
+    /// Seconds asked for, as nanoseconds.
+    pub window_requested_ns: u64,
+    /// Records of all classes are complete from here on.
+    pub held_from_ns: u64,
+    /// Per class: complete from where, and how many bytes.
+    pub classes: Vec<ClassHeld>,
+    /// When recording began; the first 100 ms after it are tainted by the attaching.
+    pub armed_ns: u64,
+    /// Records before this time may be incomplete because programs were being attached.
+    pub tainted_until_ns: u64,
+    /// Record classes that were switched on.
+    pub classes_on: Vec<String>,
+    /// What could not be recorded, and why.
+    pub missing: Vec<Missing>,
+    pub recorder_pid: u32,
+    pub marked_by_uid: u32,
+    /// `command`, `hotkey` or `signal`.
+    pub trigger: String,
+    /// What the user said with the mark; later words are in the section [`Words`].
+    pub user_text: String,
+    /// Interrupt numbers and their names.
+    pub irq_names: Vec<(u32, String)>,
+    /// Device numbers (kernel encoding) of block devices and their names.
+    pub devices: Vec<(u32, String)>,
+    /// Page size in bytes.
+    pub page_size: u64,
+}
+
+/// The machine that was recorded.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    pub hostname: String,
+    pub kernel: String,
+    pub cpus: u32,
+    /// Runs under a hypervisor.
+    pub virtualized: bool,
+}
+
+/// How far back one class of records reaches.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClassHeld {
+    pub name: String,
+    pub held_from_ns: u64,
+    pub bytes: u64,
+}
+
+/// Something that is not recorded on this machine.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Missing {
+    pub what: String,
+    pub why: String,
+}
+
+/// One X server.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Display {
+    /// As in `:99`.
+    pub display: u32,
+    pub server_pid: u32,
+    pub extensions: Vec<Extension>,
+}
+
+/// A protocol extension and the major opcode this server gave it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Extension {
+    pub name: String,
+    pub major: u8,
+}
+
+/// Who held which lock at the mark.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Locks {
+    /// Text of /proc/locks.
+    pub proc_locks: String,
+    /// Owners read from the lock words of mutexes that threads were waiting for.
+    pub futexes: Vec<FutexOwner>,
+}
+
+/// A thread that waited for a mutex at the mark, and the owner in the lock word.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FutexOwner {
+    pub tid: u32,
+    pub address: u64,
+    pub owner: u32,
+}
+
+/// Records that could not be kept.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// By second: when something was lost, of which class, how many.
+    pub per_second: Vec<Loss>,
+}
+
+/// Losses of one class within one second.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Loss {
+    /// End of the second, CLOCK_MONOTONIC nanoseconds.
+    pub until_ns: u64,
+    pub class: String,
+    pub count: u64,
+}
+
+/// What recording costs.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cost {
+    pub programs: Vec<ProgramCost>,
+    /// User-space CPU time of the recorder since it was armed.
+    pub user_cpu_ns: u64,
+    /// Time since it was armed.
+    pub wall_ns: u64,
+}
+
+/// Mean cost of one kernel program, sampled.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramCost {
+    pub name: String,
+    pub runs_per_second: f64,
+    pub ns_per_run: f64,
+}
+
+/// What the user said after the mark.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Words {
+    pub text: String,
+    pub at_ns: u64,
+}
+
+/// A damaged place in a file: what was not read, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damage {
+    pub place: String,
+    pub why: String,
+}
+
+/// An incident in memory: its sections, unpacked.
+#[derive(Clone, Debug, Default)]
+pub struct Incident {
+    pub sections: Vec<(Section, Vec<u8>)>,
+    /// Empty for a whole file.
+    pub damage: Vec<Damage>,
+}
+
+impl Incident {
+    /// The bytes of a section, the last one where several were written; empty where there is none.
+    pub fn bytes(&self, section: Section) -> &[u8] {
+        self.sections.iter().rev().find(|(kind, _)| *kind == section).map_or(&[], |(_, bytes)| bytes)
+    }
+
+    /// A JSON section; the default value where the section is missing, an error where it is no such document.
+    pub fn json<T: for<'a> Deserialize<'a> + Default>(&self, section: Section) -> Result<T, serde_json::Error> {
+        let bytes = self.bytes(section);
+        if bytes.is_empty() { Ok(T::default()) } else { serde_json::from_slice(bytes) }
+    }
+
+    /// Adds a section of raw bytes.
+    pub fn push(&mut self, section: Section, bytes: Vec<u8>) {
+        self.sections.push((section, bytes));
+    }
+
+    /// Adds a JSON section.
+    pub fn push_json<T: Serialize>(&mut self, section: Section, value: &T) -> Result<(), serde_json::Error> {
+        self.push(section, serde_json::to_vec(value)?);
+        Ok(())
+    }
+
+    /// The mark.
+    pub fn mark(&self) -> Result<Nanos, serde_json::Error> {
+        Ok(Nanos(self.json::<Meta>(Section::Meta)?.mark_ns))
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every record of the flight recorder, declared once.
+//!
+//! The kernel programs write these bytes, the incident file carries them unchanged, and the
+//! analysis reads them back. One declaration in [`records`] yields the Rust type, the C structure
+//! that the kernel programs are compiled with, and the column table for tools.
+//!
+//! All integers are little-endian and all times are CLOCK_MONOTONIC nanoseconds. A record starts
+//! with a [`Head`]; `head.size` counts the whole record, tail included, in bytes.
+
+#[cfg(target_endian = "big")]
+compile_error!("incident files are little-endian and are read in place; big-endian hosts are not supported");
+
+mod chunk;
+mod declare;
+pub mod incident;
+pub mod records;
+mod units;
+
+pub use chunk::{CHUNK_BYTES, ChunkHead, Class, Entry, entries};
+pub use declare::{CType, Column, Table};
+pub use records::{Head, Kind, TABLES, c_header};
+pub use units::{Cpu, Device, Nanos, Pid, StackId, Tid};

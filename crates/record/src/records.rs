@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The declarations. A new column is one line here.
+
+use crate::chunk::{CHUNK_BYTES, ChunkHead};
+use crate::declare::{CType, Column, Table, c_member, records};
+use crate::units::{Cpu, Device, Nanos, Pid, StackId, Tid};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The start of every record. The CPU stands in the head of the chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Head {
+    /// When.
+    pub ts: Nanos,
+    /// The thread that the record is about; each kind says which.
+    pub tid: Tid,
+    /// Bytes of the whole record, a multiple of eight.
+    pub size: u16,
+    /// A [`Kind`].
+    pub kind: u8,
+    /// Low byte of the chunk's `taken`.
+    pub generation: u8,
+}
+
+impl Kind {
+    /// Bytes of the fixed part of a record of this kind.
+    pub fn size(self) -> usize {
+        TABLES.iter().find(|table| table.kind == self as u8).map_or(usize::MAX, |table| table.size)
+    }
+}
+
+records! {
+    /// A CPU passes from `head.tid` to `next`.
+    switch: Switch = 1 {
+        /// The thread that runs from now on; 0 is idle.
+        next: Tid,
+        /// State of the thread that leaves: 0 runnable, else the kernel's task state bits; bit 15 is I/O wait.
+        prev_state: u16,
+        /// Kernel priority of the thread that leaves (0 to 99 real-time, 120 nice 0).
+        prev_prio: u8,
+        /// Kernel priority of the thread that runs.
+        next_prio: u8,
+    }
+
+    /// `head.tid` is being woken. The CPU of the record is the waker's.
+    waking: Waking = 2 {
+        /// The thread on whose time the wake-up happens; the cause only where `context` is 0.
+        waker: Tid,
+        /// CPU the wakee last ran on.
+        target_cpu: u16,
+        /// 0 task, 1 softirq, 2 hard interrupt.
+        context: u8,
+        /// Kernel priority of the wakee.
+        prio: u8,
+    }
+
+    /// `head.tid` moves to another CPU's queue.
+    migrate: Migrate = 3 {
+        from: u16,
+        to: u16,
+        /// Who moved it.
+        by: Tid,
+    }
+
+    /// `head.tid` creates a task.
+    fork: Fork = 10 {
+        /// Process of the creating thread.
+        parent: Pid,
+        child_tid: Tid,
+        /// Equal to `child_tid` where a process was made, else a thread.
+        child_pid: Pid,
+        unused: u32,
+    }
+
+    /// Identity of `head.tid` at an exec. The tail is the command line, zero-separated.
+    exec: Exec = 11 {
+        pid: Pid,
+        parent: Pid,
+        group: Pid,
+        session: Pid,
+        /// Start of the process.
+        start: Nanos,
+        cgroup: u64,
+        comm: [u8; 16],
+    }
+
+    /// Identity of `head.tid`, which ends. The tail is the command line of the process, zero-separated.
+    exit: Exit = 12 {
+        pid: Pid,
+        parent: Pid,
+        group: Pid,
+        session: Pid,
+        start: Nanos,
+        cgroup: u64,
+        comm: [u8; 16],
+    }
+
+    /// `head.tid` is named `comm` from now on.
+    rename: Rename = 13 {
+        comm: [u8; 16],
+    }
+
+    /// Identity and state of a task that lives at the mark, from the task walk.
+    task: Task = 14 {
+        pid: Pid,
+        parent: Pid,
+        group: Pid,
+        session: Pid,
+        start: Nanos,
+        cgroup: u64,
+        comm: [u8; 16],
+        /// Kernel task state bits; 0 running or runnable; bit 15 is I/O wait.
+        state: u32,
+        /// CPU it is on or last was on.
+        cpu: Cpu,
+        /// CPUs it may use, the first 64.
+        affinity: u64,
+        prio: u32,
+        /// Scheduling policy number.
+        policy: u32,
+    }
+
+    /// What `head.tid` waited for: taken at the wake-up of a block of a millisecond or more, or at the
+    /// mark where it still waits (`waker` is then 0). `head.ts` is the wake-up or the mark.
+    wait: Wait = 15 {
+        /// Begin of the block, to about a microsecond.
+        start: Nanos,
+        pid: Pid,
+        waker: Tid,
+        /// Kernel stack of the waiting thread.
+        stack: StackId,
+        /// System call number; -1 in a page fault or kernel thread.
+        syscall: i32,
+        /// The first three system call arguments.
+        args: [u64; 3],
+        /// Inode of the file that argument 0 names, where it names one; in a page fault, of the file that was read.
+        inode: u64,
+        /// Device of that file's file system.
+        device: Device,
+        /// Type bits of the inode's mode (S_IFMT); 0 where there is no file.
+        mode: u32,
+        /// Magic number of the file system.
+        magic: u32,
+        /// AF_UNIX: process at the other end when it connected.
+        peer: Pid,
+        /// AF_INET: remote IPv4 address, network order; 0 otherwise.
+        address: u32,
+        /// AF_INET: remote port, host order.
+        port: u16,
+        /// Socket family; 0 where it is no socket.
+        family: u16,
+        /// Kernel task state bits; bit 15 is I/O wait.
+        state: u16,
+        /// Context of the waker, as in `waking`.
+        context: u16,
+        unused: u32,
+    }
+
+    /// An interrupt or softirq that took 50 microseconds or more, at its end, on the time of `head.tid`.
+    irq: Irq = 20 {
+        nanos: Nanos,
+        /// Interrupt number, or softirq vector.
+        number: u32,
+        /// 0 hard interrupt, 1 softirq.
+        soft: u32,
+    }
+
+    /// A block request, at its completion, or at the mark where it is still in flight. `head.tid` is
+    /// the thread on whose time it was inserted, or issued where it went past the queue.
+    block: Block = 21 {
+        /// When it was put into the device's queue.
+        inserted: Nanos,
+        /// When the driver got it; 0 where it has not.
+        issued: Nanos,
+        /// First sector, of 512 bytes.
+        sector: u64,
+        bytes: u32,
+        device: Device,
+        /// Request operation, the low 8 bits of the kernel's flags: 0 read, 1 write, 2 flush, 3 discard.
+        op: u32,
+        /// 1 complete, 0 in flight at the mark.
+        done: u32,
+    }
+
+    /// Memory work begins or ends in `head.tid`.
+    reclaim: Reclaim = 22 {
+        /// 0 direct reclaim, 1 compaction, 2 throttled for dirty pages, 3 kswapd.
+        what: u32,
+        /// 0 begin, 1 end.
+        phase: u32,
+        /// Pages reclaimed at the end of direct reclaim; pause in milliseconds for dirty throttling.
+        amount: u64,
+    }
+
+    /// `head.tid` waited for a kernel lock, 100 microseconds or more; written at the end.
+    lock: Lock = 23 {
+        nanos: Nanos,
+        /// Tells locks apart; an address, scrambled.
+        lock: u64,
+        /// Owner when the wait began, where the lock names one.
+        owner: Tid,
+        /// The kernel's LCB_F bits: 1 spin, 2 read, 4 write, 8 real-time, 16 per CPU, 32 mutex.
+        flags: u32,
+        stack: StackId,
+        unused: u32,
+    }
+
+    /// `head.tid` sends a stop, continue or kill signal.
+    signal: Signal = 24 {
+        sender: Pid,
+        target: Pid,
+        number: u32,
+        unused: u32,
+    }
+
+    /// What `head.tid` was executing, sampled.
+    sample: Sample = 25 {
+        pid: Pid,
+        kernel_stack: StackId,
+        user_stack: StackId,
+        unused: u32,
+        /// Instruction pointer, user space where the sample hit it.
+        ip: u64,
+    }
+
+    /// Display protocol bytes pass a socket; `head.tid` is the thread that sends or receives.
+    /// The tail is `operations` words: byte 0 the request's major opcode or the event code without
+    /// its top bit; byte 1 minor opcode, else 0; bytes 2 and 3 say more, see `docs/format.md`.
+    message: Message = 26 {
+        pid: Pid,
+        /// Inode of the server's end: one connection.
+        connection: u32,
+        /// Process that connected.
+        client: Pid,
+        bytes: u32,
+        /// 0 request sent, 1 request received, 2 event or reply sent, 3 event or reply received.
+        direction: u8,
+        operations: u8,
+        /// Bit 0: more messages than `operations`; bit 1: bytes could not be read; bit 2: byte order is swapped.
+        flags: u16,
+        /// Number of the display, as in `:99`.
+        display: u32,
+    }
+
+    /// Terminal data passes: a writer queues it, or a kernel worker hands it to the reader's side.
+    tty: Tty = 28 {
+        /// Tells terminals' directions apart; an address, scrambled.
+        port: u64,
+        /// 0 written by `head.tid`, 1 delivered by the worker `head.tid`.
+        stage: u32,
+        unused: u32,
+    }
+
+    /// An input event read from an evdev device: class only, never the key.
+    input: Input = 29 {
+        /// 0 key, 1 button, 2 motion, 3 scroll.
+        class: u16,
+        /// 1 pressed, 0 released or moved.
+        press: u16,
+        /// Number of the device.
+        device: u32,
+    }
+}
+
+/// The C header that the kernel programs are compiled with.
+pub fn c_header() -> String {
+    let mut text = String::from("/* Made from the declarations of the record crate; do not edit. */\n#pragma once\n\n");
+    text += &format!("#define CHUNK_BYTES {CHUNK_BYTES}\n\n");
+    text += "struct rec_head { __u64 ts; __u32 tid; __u16 size; __u8 kind; __u8 generation; };\n";
+    text += "struct rec_chunk_head { __u64 taken; __u64 opened; __u32 cpu; __u32 class; __u64 closed; };\n";
+    text += &format!("_Static_assert(sizeof(struct rec_head) == {}, \"head\");\n", size_of::<Head>());
+    text += &format!("_Static_assert(sizeof(struct rec_chunk_head) == {}, \"chunk head\");\n", size_of::<ChunkHead>());
+    for table in TABLES {
+        text += &c_struct(table);
+    }
+    text
+}
+
+fn c_struct(table: &Table) -> String {
+    let members: String =
+        table.columns.iter().map(|column| format!("\t{};\n", c_member(column.c_type, column.name))).collect();
+    let name = table.name;
+    format!(
+        "\n#define REC_{} {}\nstruct rec_{name} {{\n\tstruct rec_head head;\n{members}}};\n\
+         _Static_assert(sizeof(struct rec_{name}) == {}, \"{name}\");\n",
+        name.to_uppercase(),
+        table.kind,
+        table.size
+    )
+}
