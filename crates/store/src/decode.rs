@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the bytes of a file to an incident, whatever the bytes are.
+
+use crate::error::ReadError;
+use crate::layout::{
+    COMPRESSED, HEADER_BYTES, Header, INCOMPLETE, MAGIC, MAX_SECTIONS, MAX_TOTAL_BYTES, SECTION_HEAD_BYTES,
+    SectionHead, VERSION,
+};
+use std::io::{self, Read};
+use tipme_record::incident::{Damage, Incident, Section};
+use zerocopy::FromBytes;
+
+/// The decompressor refuses frames that want more memory than this, as a power of two (16 MiB).
+const WINDOW_LOG_MAX: u32 = 24;
+/// A section's buffer starts at no more than this many times the stored bytes, so that a claim costs nothing.
+const EXPECTED_RATIO: u64 = 16;
+
+/// Reads a file's bytes.
+///
+/// # Errors
+/// Where not even one section can be read. Damage behind that ends the reading, and stands in
+/// [`Incident::damage`] with all sections before it kept.
+pub fn decode(bytes: &[u8]) -> Result<Incident, ReadError> {
+    decode_from(bytes)
+}
+
+/// As [`decode`], section by section from a reader.
+pub(crate) fn decode_from(mut from: impl Read) -> Result<Incident, ReadError> {
+    let header = read_header(&mut from)?;
+    let mut reader = Reader { from, at: HEADER_BYTES as u64, raw_total: 0, incident: Incident::default() };
+    reader.note_flags(&header);
+    if let Err(damage) = reader.sections() {
+        reader.incident.damage.push(damage);
+    }
+    reader.finish(&header)
+}
+
+/// Reads and checks the header.
+pub(crate) fn read_header(from: &mut impl Read) -> Result<Header, ReadError> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES);
+    from.take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(ReadError::Header)?;
+    if !bytes.starts_with(&MAGIC) {
+        return Err(ReadError::NotAnIncident);
+    }
+    let header = Header::read_from_bytes(&bytes).map_err(|_| ReadError::DamagedHeader)?;
+    if !header.is_intact() {
+        return Err(ReadError::DamagedHeader);
+    }
+    if header.version > VERSION {
+        return Err(ReadError::Version { found: header.version, known: VERSION });
+    }
+    Ok(header)
+}
+
+/// Reads the head of a section; `None` at the end of the file.
+pub(crate) fn read_section_head(from: &mut impl Read, at: u64) -> Result<Option<SectionHead>, Damage> {
+    let place = || format!("section at byte {at}");
+    let mut bytes = Vec::with_capacity(SECTION_HEAD_BYTES);
+    from.take(SECTION_HEAD_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Damage { place: place(), why: error.to_string() })?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let head = SectionHead::read_from_bytes(&bytes)
+        .map_err(|_| Damage { place: place(), why: "the file ends within its head".into() })?;
+    match head.fault() {
+        Some(why) => Err(Damage { place: place(), why: why.into() }),
+        None => Ok(Some(head)),
+    }
+}
+
+struct Reader<R> {
+    from: R,
+    at: u64,
+    raw_total: u64,
+    incident: Incident,
+}
+
+impl<R: Read> Reader<R> {
+    fn note_flags(&mut self, header: &Header) {
+        if header.flags & INCOMPLETE != 0 {
+            self.note("header", "the file was never sealed; the recorder was stopped while it wrote");
+        } else if header.flags != 0 {
+            self.note("header", "it has flags that this version does not know");
+        }
+    }
+
+    fn note(&mut self, place: &str, why: &str) {
+        self.incident.damage.push(Damage { place: place.into(), why: why.into() });
+    }
+
+    /// Reads all sections up to the end of the file.
+    fn sections(&mut self) -> Result<(), Damage> {
+        let mut count = 0;
+        while let Some(head) = read_section_head(&mut self.from, self.at)? {
+            count += 1;
+            if count > MAX_SECTIONS {
+                return Err(Damage { place: head.name(), why: format!("more than {MAX_SECTIONS} sections") });
+            }
+            self.section(head)?;
+        }
+        Ok(())
+    }
+
+    fn section(&mut self, head: SectionHead) -> Result<(), Damage> {
+        self.raw_total += head.raw_len;
+        let damage = |why: String| Damage { place: head.name(), why };
+        if self.raw_total > MAX_TOTAL_BYTES {
+            return Err(damage("with it the file would unpack to more than 2 GiB".into()));
+        }
+        let raw = read_stored(&mut self.from, &head).map_err(damage)?;
+        self.at += SECTION_HEAD_BYTES as u64 + head.stored_len;
+        match Section::from_number(head.kind) {
+            Some(section) => self.incident.push(section, raw),
+            None => self.note(&head.name(), "this version does not know it; it was left out"),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, header: &Header) -> Result<Incident, ReadError> {
+        if self.incident.damage.is_empty() && self.at < header.sealed_len {
+            let why = format!("it ends after {} of {} bytes", self.at, header.sealed_len);
+            self.note("file", &why);
+        }
+        match self.incident.damage.first() {
+            Some(damage) if self.incident.sections.is_empty() => {
+                Err(ReadError::Nothing { place: damage.place.clone(), why: damage.why.clone() })
+            }
+            _ => Ok(self.incident),
+        }
+    }
+}
+
+/// Reads, checks and unpacks the stored bytes of a section; what is wrong where that fails.
+fn read_stored(from: &mut impl Read, head: &SectionHead) -> Result<Vec<u8>, String> {
+    let mut stored = Stored { from: from.take(head.stored_len), crc: crc32fast::Hasher::new(), len: 0 };
+    let unpacked = unpack(&mut stored, head);
+    io::copy(&mut stored, &mut io::sink()).map_err(|error| error.to_string())?;
+    if stored.len < head.stored_len {
+        return Err(format!("the file ends after {} of its {} bytes", stored.len, head.stored_len));
+    }
+    if stored.crc.finalize() != head.crc {
+        return Err("the checksum of its bytes does not fit".into());
+    }
+    let raw = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
+    if raw.len() as u64 == head.raw_len { Ok(raw) } else { Err("it unpacks to another length than stated".into()) }
+}
+
+/// Unpacks at most one byte more than the head states.
+fn unpack(stored: &mut impl Read, head: &SectionHead) -> io::Result<Vec<u8>> {
+    let expected = head.raw_len.min(head.stored_len.saturating_mul(EXPECTED_RATIO));
+    let mut raw = Vec::with_capacity(expected as usize);
+    if head.flags & COMPRESSED == 0 {
+        stored.read_to_end(&mut raw)?;
+    } else {
+        let mut decoder = zstd::Decoder::new(stored)?;
+        decoder.window_log_max(WINDOW_LOG_MAX)?;
+        decoder.take(head.raw_len + 1).read_to_end(&mut raw)?;
+    }
+    Ok(raw)
+}
+
+/// Counts and sums what passes.
+struct Stored<R> {
+    from: R,
+    crc: crc32fast::Hasher,
+    len: u64,
+}
+
+impl<R: Read> Read for Stored<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(bytes)?;
+        self.crc.update(&bytes[..count]);
+        self.len += count as u64;
+        Ok(count)
+    }
+}

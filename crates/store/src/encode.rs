@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From an incident to the bytes of a file.
+
+use crate::layout::{
+    COMPRESSED, Header, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, SECTION_HEAD_BYTES, SectionHead,
+};
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
+use tipme_record::incident::{Incident, Section};
+use zerocopy::IntoBytes;
+
+/// The fastest of the ordinary levels: a mark must be on disk within a second.
+const LEVEL: i32 = 1;
+/// Compressing threads for the large sections.
+const THREADS: u32 = 2;
+/// Sections from this size on are worth more than one thread.
+const THREADS_FROM_BYTES: usize = 4 << 20;
+/// Sections below this size are stored as they are, and so is the first, [`Section::Meta`]: any tool
+/// can tell what a file is about.
+const PLAIN_BELOW_BYTES: usize = 4096;
+
+/// The bytes of a sealed file.
+///
+/// # Errors
+/// `InvalidInput` where the incident is over a bound that the reader enforces.
+pub fn encode(incident: &Incident) -> io::Result<Vec<u8>> {
+    let mut out = Cursor::new(Vec::new());
+    write_unsealed(&mut out, incident)?;
+    write_seal(&mut out)?;
+    Ok(out.into_inner())
+}
+
+/// Writes header and sections from the start of `out`; the header says that the file is incomplete.
+pub(crate) fn write_unsealed(out: &mut (impl Write + Seek), incident: &Incident) -> io::Result<()> {
+    check_bounds(incident)?;
+    out.write_all(Header::incomplete().as_bytes())?;
+    for (section, raw) in &incident.sections {
+        write_section(out, *section, raw)?;
+    }
+    Ok(())
+}
+
+/// Overwrites the header with that of a whole file which ends at the present position.
+pub(crate) fn write_seal(out: &mut (impl Write + Seek)) -> io::Result<()> {
+    let header = Header::sealed(out.stream_position()?);
+    out.seek(SeekFrom::Start(0))?;
+    out.write_all(header.as_bytes())
+}
+
+/// Writes one section at the present position; the head goes in last, when the lengths are known.
+pub(crate) fn write_section(out: &mut (impl Write + Seek), section: Section, raw: &[u8]) -> io::Result<()> {
+    let start = out.stream_position()?;
+    out.write_all(&[0; SECTION_HEAD_BYTES])?;
+    let mut stored = Stored { out, crc: crc32fast::Hasher::new(), len: 0 };
+    let plain = section == Section::Meta || raw.len() < PLAIN_BELOW_BYTES;
+    let flags = pack(&mut stored, raw, plain)?;
+    let (stored_len, crc) = (stored.len, stored.crc.finalize());
+    let head = SectionHead { kind: section as u32, flags, raw_len: raw.len() as u64, stored_len, crc, head_crc: 0 };
+    out.seek(SeekFrom::Start(start))?;
+    out.write_all(head.summed().as_bytes())?;
+    out.seek(SeekFrom::Current(stored_len as i64))?;
+    Ok(())
+}
+
+/// Writes the stored form of `raw` and returns its flags.
+fn pack(stored: &mut impl Write, raw: &[u8], plain: bool) -> io::Result<u32> {
+    if plain {
+        stored.write_all(raw)?;
+        return Ok(0);
+    }
+    let mut encoder = zstd::Encoder::new(stored, LEVEL)?;
+    if raw.len() >= THREADS_FROM_BYTES {
+        encoder.multithread(THREADS)?;
+    }
+    encoder.write_all(raw)?;
+    encoder.finish()?;
+    Ok(COMPRESSED)
+}
+
+fn check_bounds(incident: &Incident) -> io::Result<()> {
+    let lengths = || incident.sections.iter().map(|(_, raw)| raw.len() as u64);
+    let fits = incident.sections.len() <= MAX_SECTIONS
+        && lengths().all(|length| length <= MAX_SECTION_BYTES)
+        && lengths().sum::<u64>() <= MAX_TOTAL_BYTES;
+    if fits { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "it is larger than the format allows")) }
+}
+
+/// Counts and sums what passes.
+struct Stored<'a, W> {
+    out: &'a mut W,
+    crc: crc32fast::Hasher,
+    len: u64,
+}
+
+impl<W: Write> Write for Stored<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.crc.update(&bytes[..written]);
+        self.len += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

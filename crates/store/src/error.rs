@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong, with the remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why an incident could not be read at all. Damage behind the first section is no error but stands
+/// in the incident.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    #[error("cannot open {}: {source}", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error("cannot read the header: {0}")]
+    Header(io::Error),
+    #[error("not an incident file: it does not begin with the mark of one")]
+    NotAnIncident,
+    #[error("the header is damaged: its checksum does not fit")]
+    DamagedHeader,
+    #[error("format version {found} is newer than {known}, the newest that this tipme reads; use a newer tipme")]
+    Version { found: u32, known: u32 },
+    #[error("nothing in it can be read: {place}: {why}")]
+    Nothing { place: String, why: String },
+}
+
+/// Why an incident could not be written or added to. Nothing was left behind.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    #[error(
+        "cannot write {}: the disk is full; free some space there, or record with --state-dir on another disk",
+        path.display()
+    )]
+    Full { path: PathBuf },
+    #[error("cannot write {}: {source}; check that the folder exists and that the recorder may write there", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("incident id {0:?} is no plain file name; use letters, digits, '-', '_' and '.'")]
+    Id(String),
+    #[error("the incident cannot be written: {0}")]
+    Content(String),
+    #[error("cannot add words to {}: {why}", path.display())]
+    Unfit { path: PathBuf, why: String },
+}
+
+impl WriteError {
+    /// An I/O error at `path`, told apart by its remedy.
+    pub(crate) fn io(path: &Path, source: io::Error) -> WriteError {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => WriteError::Full { path },
+            _ => WriteError::Io { path, source },
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files: written whole or not at all, and readable by their owner only.
+
+use crate::decode::{decode_from, read_header, read_section_head};
+use crate::encode::{write_seal, write_section, write_unsealed};
+use crate::error::{ReadError, WriteError};
+use crate::folder::{ENDING, PARTIAL_ENDING, is_plain_id};
+use crate::layout::{HEADER_BYTES, INCOMPLETE, MAX_SECTIONS, MAX_WORDS_BYTES, SECTION_HEAD_BYTES};
+use rustix::fs::{CWD, OFlags, RenameFlags, Uid};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use tipme_record::incident::{Incident, Meta, Section, Words};
+
+/// Only the owner reads an incident: it tells what ran on the machine.
+const MODE: u32 = 0o600;
+
+/// Writes an incident into `dir` as `<id>.tipme`, readable by user `owner` only, and returns its path.
+///
+/// The file appears under that name when all of it has reached the disk, and never replaces another.
+///
+/// # Errors
+/// A full disk, a folder that cannot be written, an `id` in [`Meta`] that is no plain file name or
+/// exists already, or content over a bound. No part of the file is then left behind.
+pub fn write(dir: &Path, incident: &Incident, owner: u32) -> Result<PathBuf, WriteError> {
+    let meta: Meta = incident.json(Section::Meta).map_err(|error| WriteError::Content(error.to_string()))?;
+    if !is_plain_id(&meta.id) {
+        return Err(WriteError::Id(meta.id));
+    }
+    let partial = dir.join(format!("{}{PARTIAL_ENDING}", meta.id));
+    let path = dir.join(format!("{}{ENDING}", meta.id));
+    let file = create(&partial).map_err(|error| WriteError::io(&partial, error))?;
+    fill(file, incident, owner).and_then(|()| settle(&partial, &path)).map_err(|error| {
+        // The first error is the one to tell; a partial file that stays is removed at the next start.
+        let _ = std::fs::remove_file(&partial);
+        match error.kind() {
+            io::ErrorKind::InvalidInput => WriteError::Content(error.to_string()),
+            _ => WriteError::io(&path, error),
+        }
+    })?;
+    Ok(path)
+}
+
+/// Reads an incident file.
+///
+/// # Errors
+/// Where it cannot be opened, or nothing in it can be read; see [`crate::decode()`].
+pub fn read(path: &Path) -> Result<Incident, ReadError> {
+    let file = File::open(path).map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
+    decode_from(BufReader::with_capacity(256 * 1024, file))
+}
+
+/// Adds the user's words to a sealed file, at most [`MAX_WORDS_BYTES`] of them. Readers take the last words of a file.
+///
+/// What an earlier, interrupted call left at the end is overwritten. A symbolic link is not followed.
+///
+/// # Errors
+/// A file that is damaged or not sealed, words over the bound, a full disk. The file is then as it was.
+pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
+    let unfit = |why: String| WriteError::Unfit { path: path.to_owned(), why };
+    if words.text.len() > MAX_WORDS_BYTES {
+        return Err(unfit(format!("they have more than {MAX_WORDS_BYTES} bytes")));
+    }
+    let bytes = serde_json::to_vec(words).map_err(|error| unfit(error.to_string()))?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(path)
+        .map_err(|error| WriteError::io(path, error))?;
+    let end = whole_end(&mut file).map_err(unfit)?;
+    append(&mut file, end, &bytes).map_err(|error| {
+        // The first error is the one to tell; readers stop at what is left behind.
+        let _ = file.set_len(end);
+        WriteError::io(path, error)
+    })
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    // A partial file of this name can only be left from an interrupted write.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)
+}
+
+fn fill(mut file: File, incident: &Incident, owner: u32) -> io::Result<()> {
+    write_unsealed(&mut file, incident)?;
+    if owner != rustix::process::geteuid().as_raw() {
+        rustix::fs::fchown(&file, Some(Uid::from_raw(owner)), None)?;
+    }
+    file.sync_all()?;
+    write_seal(&mut file)?;
+    file.sync_all()
+}
+
+/// Gives the file its name, and makes the name last.
+fn settle(partial: &Path, path: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(CWD, partial, CWD, path, RenameFlags::NOREPLACE) {
+        // Some file systems know plain renaming only.
+        Err(Errno::INVAL) if !path.exists() => std::fs::rename(partial, path)?,
+        done => done?,
+    }
+    let dir = path.parent().expect("a path made by joining has a parent");
+    File::open(dir)?.sync_all()
+}
+
+/// Where the last whole section of a sealed file ends, or why there is no such place.
+fn whole_end(file: &mut File) -> Result<u64, String> {
+    let length = file.metadata().map_err(|error| error.to_string())?.len();
+    let header = read_header(file).map_err(|error| error.to_string())?;
+    if header.flags & INCOMPLETE != 0 {
+        return Err("it was never sealed".into());
+    }
+    let mut end = HEADER_BYTES as u64;
+    for _ in 0..MAX_SECTIONS {
+        let next = match read_section_head(file, end) {
+            Ok(Some(head)) => end + SECTION_HEAD_BYTES as u64 + head.stored_len,
+            Ok(None) | Err(_) => length + 1,
+        };
+        if next > length {
+            let sealed = end >= header.sealed_len;
+            return if sealed { Ok(end) } else { Err("it is damaged".into()) };
+        }
+        end = next;
+        file.seek(SeekFrom::Start(end)).map_err(|error| error.to_string())?;
+    }
+    Err(format!("it has {MAX_SECTIONS} sections already"))
+}
+
+fn append(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end))?;
+    write_section(file, Section::Words, bytes)?;
+    file.sync_all()
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The incident file: the one place where recording and analysis meet.
+//!
+//! A file is a header of 64 bytes and then sections, each with a head of its own: kind, lengths and
+//! checksums. Large sections are compressed. The header carries an *incomplete* flag that is cleared
+//! last, after everything else has reached the disk, and the length that the file then had; so a
+//! file that was cut, at a section's border too, is told from a whole one. After the sealing only
+//! the user's words may follow, as one more section.
+//!
+//! [`write()`] makes a file from an [`Incident`](tipme_record::incident::Incident) or leaves nothing
+//! behind. [`read`] gives back what is whole: it stops at the first damage, names it, and keeps what
+//! came before. [`encode`] and [`decode`] do the same from and to memory. Whatever the bytes are, the
+//! reader ends with a value or an error, within the bounds in [`MAX_SECTION_BYTES`] and
+//! [`MAX_TOTAL_BYTES`]. [`Folder`] keeps the disk use of many incidents bounded.
+
+mod decode;
+mod encode;
+mod error;
+mod file;
+mod folder;
+mod id;
+mod layout;
+
+pub use decode::decode;
+pub use encode::encode;
+pub use error::{ReadError, WriteError};
+pub use file::{append_words, read, write};
+pub use folder::{Bounds, Folder, Listed};
+pub use id::id_at;
+pub use layout::{
+    HEADER_BYTES, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, MAX_WORDS_BYTES, SECTION_HEAD_BYTES, VERSION,
+};

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files and the folder. The test of a full disk mounts a small file system, so it needs root.
+
+use crate::support::{Sequence, incident};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+use tipme_record::incident::{Incident, Section, Words};
+use tipme_store::{Bounds, Folder, append_words, read, write};
+
+fn words(text: &str) -> Words {
+    Words { text: text.into(), at_ns: 9 }
+}
+
+fn said(path: &Path) -> String {
+    let incident = read(path).unwrap();
+    assert_eq!(incident.damage, []);
+    incident.json::<Words>(Section::Words).unwrap().text
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_is_whole_private_and_owned_by_who_marked() {
+    let dir = TempDir::new().unwrap();
+    let path = write(dir.path(), &incident("one"), 12345).expect("root may give files away; run the tests as root");
+    assert_eq!(path, dir.path().join("one.tipme"));
+    let meta = fs::metadata(&path).unwrap();
+    assert_eq!((meta.permissions().mode() & 0o777, meta.uid()), (0o600, 12345));
+    let copy = read(&path).unwrap();
+    assert_eq!((copy.sections, copy.damage), (incident("one").sections, vec![]));
+    assert_eq!(names(dir.path()), ["one.tipme"]);
+}
+
+#[test]
+fn an_incident_never_replaces_another() {
+    let dir = TempDir::new().unwrap();
+    write(dir.path(), &incident("one"), 0).unwrap();
+    let error = write(dir.path(), &incident("one"), 0).expect_err("it exists").to_string();
+    assert!(error.contains("File exists"), "{error}");
+    assert_eq!(names(dir.path()), ["one.tipme"]);
+}
+
+#[test]
+fn an_id_cannot_leave_the_folder() {
+    let dir = TempDir::new().unwrap();
+    for id in ["", "../up", "a/b", ".hidden", "new\nline"] {
+        let error = write(dir.path(), &incident(id), 0).expect_err("no plain id").to_string();
+        assert!(error.contains("no plain file name"), "{error}");
+    }
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+}
+
+/// A file system of half a MiB, gone with the value.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> SmallDisk {
+        let dir = TempDir::new().unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k", "none"]).arg(dir.path()).status();
+        assert!(mounted.is_ok_and(|status| status.success()), "cannot mount a tmpfs; run the tests as root");
+        SmallDisk(dir)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_behind() {
+    let disk = SmallDisk::mount();
+    let dir = disk.0.path();
+    let kept = write(dir, &incident("kept"), 0).unwrap();
+    let mut large = incident("large");
+    let mut noise = Sequence(3);
+    large.push(Section::Rare, (0..2 << 20).map(|_| noise.next() as u8).collect());
+    let error = write(dir, &large, 0).expect_err("2 MiB do not fit").to_string();
+    assert!(error.ends_with("the disk is full; free some space there, or record with --state-dir on another disk"));
+    assert_eq!(names(dir), ["kept.tipme"]);
+
+    let filler = fs::write(dir.join("filler"), vec![1; 1 << 20]);
+    assert!(filler.is_err(), "the disk is not full");
+    let before = fs::read(&kept).unwrap();
+    let text: String = (0..60_000).map(|_| char::from(b'!' + noise.below(90) as u8)).collect();
+    append_words(&kept, &words(&text)).expect_err("the disk is full");
+    assert_eq!(fs::read(&kept).unwrap(), before);
+}
+
+#[test]
+fn the_last_words_count() {
+    let dir = TempDir::new().unwrap();
+    let path = write(dir.path(), &incident("one"), 0).unwrap();
+    append_words(&path, &words("first")).unwrap();
+    append_words(&path, &words("second")).unwrap();
+    assert_eq!(said(&path), "second");
+}
+
+#[test]
+fn words_follow_an_interrupted_call_but_no_damage() {
+    let dir = TempDir::new().unwrap();
+    let path = write(dir.path(), &incident("one"), 0).unwrap();
+    let sealed = fs::read(&path).unwrap();
+    append_words(&path, &words("first")).unwrap();
+    let longer = fs::read(&path).unwrap();
+    fs::write(&path, &longer[..longer.len() - 3]).unwrap();
+    append_words(&path, &words("second")).unwrap();
+    assert_eq!(said(&path), "second");
+
+    fs::write(&path, &sealed[..sealed.len() - 3]).unwrap();
+    let error = append_words(&path, &words("third")).expect_err("it is cut").to_string();
+    assert!(error.ends_with("it is damaged"), "{error}");
+    let error = append_words(&path, &words(&"x".repeat(70_000))).expect_err("too long").to_string();
+    assert!(error.ends_with("they have more than 65536 bytes"), "{error}");
+}
+
+#[test]
+fn words_from_a_socket_stay_in_the_folder() {
+    let dir = TempDir::new().unwrap();
+    let folder = Folder::open(&dir.path().join("incidents")).unwrap();
+    let inside = folder.write(&incident("one"), 1000).unwrap();
+    let outside = write(dir.path(), &incident("one"), 1000).unwrap();
+    folder.append_words(&inside, &words("mine"), 1000).unwrap();
+    assert_eq!(said(&inside), "mine");
+
+    let link = folder.path().join("link.tipme");
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+    let refused = |path: &Path, uid| folder.append_words(path, &words("x"), uid).expect_err("refused").to_string();
+    assert!(refused(&link, 0).contains("symbolic link"), "{}", refused(&link, 0));
+    assert!(refused(&outside, 0).contains("it is no incident in"));
+    assert!(refused(&folder.path().join("../one.tipme"), 0).contains("it is no incident in"));
+    assert!(refused(&inside, 1001).ends_with("it belongs to another user"));
+}
+
+#[test]
+fn a_stale_partial_file_goes_at_the_start() {
+    let dir = TempDir::new().unwrap();
+    let folder = Folder::open(dir.path()).unwrap();
+    folder.write(&incident("one"), 0).unwrap();
+    fs::write(dir.path().join("two.tipme.partial"), b"TIPME").unwrap();
+    assert_eq!(folder.list().unwrap().len(), 1);
+    let folder = Folder::open(dir.path()).unwrap();
+    assert_eq!(names(folder.path()), ["one.tipme"]);
+}
+
+fn ids(folder: &Folder) -> Vec<String> {
+    folder.list().unwrap().into_iter().map(|incident| incident.id).collect()
+}
+
+#[test]
+fn the_oldest_unpinned_go_first() {
+    let dir = TempDir::new().unwrap();
+    let folder = Folder::open(dir.path()).unwrap();
+    for id in ["a", "b", "c", "d"] {
+        let path = folder.write(&incident(id), 0).unwrap();
+        let age = std::time::Duration::from_secs(u64::from(b'z' - id.as_bytes()[0]));
+        fs::File::open(path).unwrap().set_modified(std::time::SystemTime::now() - age).unwrap();
+    }
+    fs::write(dir.path().join("a.pin"), b"").unwrap();
+    assert_eq!(ids(&folder), ["a", "b", "c", "d"]);
+    assert!(folder.list().unwrap()[0].pinned);
+    folder.prune(Bounds { bytes: u64::MAX, count: 3 }).unwrap();
+    assert_eq!(ids(&folder), ["a", "c", "d"]);
+    folder.prune(Bounds { bytes: 0, count: 100 }).unwrap();
+    assert_eq!(ids(&folder), ["a", "d"]);
+}
+
+#[test]
+fn a_missing_folder_or_file_is_no_surprise() {
+    let dir = TempDir::new().unwrap();
+    let missing = dir.path().join("none");
+    assert_eq!(Folder::at(&missing).list().unwrap(), []);
+    let error = write(&missing, &incident("one"), 0).expect_err("no folder").to_string();
+    assert!(error.ends_with("check that the folder exists and that the recorder may write there"), "{error}");
+    assert!(read(&missing).expect_err("no file").to_string().starts_with("cannot open"));
+    let empty = Incident::default();
+    assert!(write(dir.path(), &empty, 0).expect_err("no id").to_string().starts_with("incident id \"\""));
+}

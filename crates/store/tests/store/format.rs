@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `docs/format.md` says what the code does: its tables are made from the declarations.
+
+use std::fmt::Write;
+use std::path::Path;
+use tipme_record::incident::Section;
+use tipme_record::{Column, TABLES, Table};
+
+const BEGIN: &str = "<!-- made from the declarations: begin -->\n";
+const END: &str = "<!-- made from the declarations: end -->\n";
+const REWRITE: &str = "TIPME_WRITE_DOCS=1 cargo test -p tipme-store format";
+
+fn tables() -> String {
+    TABLES.iter().map(table).collect()
+}
+
+fn table(table: &Table) -> String {
+    let mut text =
+        format!("\n### {}, kind {}, {} bytes\n\n{}\n\n", table.name, table.kind, table.size, table.doc.trim());
+    text += "| offset | type | name | meaning |\n|---|---|---|---|\n";
+    for column in table.columns {
+        let Column { offset, name, doc, .. } = column;
+        writeln!(text, "| {offset} | {} | `{name}` | {} |", type_name(column.c_type), doc.trim())
+            .expect("a string grows");
+    }
+    text
+}
+
+/// A C type as the document spells it: `__u32` is u32, `char %[16]` is 16 bytes.
+fn type_name(c_type: &str) -> String {
+    match c_type.split_once(" %") {
+        None => c_type.trim_start_matches("__").replace('s', "i"),
+        Some((element, count)) => format!("{}{count}", type_name(element).replace("char", "u8")),
+    }
+}
+
+#[test]
+fn the_format_document_has_every_record() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
+    let text = std::fs::read_to_string(&path).expect("docs/format.md is there");
+    let (before, rest) = text.split_once(BEGIN).expect("the document has the mark of the begin");
+    let (_, after) = rest.split_once(END).expect("the document has the mark of the end");
+    let made = format!("{before}{BEGIN}{}\n{END}{after}", tables());
+    if std::env::var_os("TIPME_WRITE_DOCS").is_some() {
+        // By renaming, since the other test may be reading it.
+        std::fs::write(path.with_extension("new"), &made).expect("docs can be written");
+        std::fs::rename(path.with_extension("new"), &path).expect("docs can be written");
+    } else {
+        assert!(made == text, "docs/format.md is behind the declarations; run: {REWRITE}");
+    }
+}
+
+#[test]
+fn the_format_document_has_every_section() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
+    let text = std::fs::read_to_string(&path).expect("docs/format.md is there");
+    for section in Section::ALL {
+        let row = format!("\n| {} | `{section:?}` |", section as u32);
+        assert!(text.contains(&row), "docs/format.md has no row for section {section:?}, number {}", section as u32);
+    }
+}

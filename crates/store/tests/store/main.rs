@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of the incident file and of the folder.
+
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod format;
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Encoding and decoding: what goes in comes out, and what is damaged is never taken for whole.
+
+use crate::support::{Sequence, incident};
+use proptest::prelude::*;
+use tipme_record::incident::{Incident, Section};
+use tipme_store::{HEADER_BYTES, ReadError, SECTION_HEAD_BYTES, decode, encode};
+
+fn sections() -> impl Strategy<Value = Vec<(Section, Vec<u8>)>> {
+    let bytes = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..600),
+        (any::<u8>(), 0..100_000usize).prop_map(|(byte, length)| vec![byte; length]),
+    ];
+    prop::collection::vec((prop::sample::select(&Section::ALL[..]), bytes), 0..6)
+}
+
+/// Sections of a damaged copy are a prefix of the original's, and the damage is named.
+fn assert_honest(original: &Incident, copy: Result<Incident, ReadError>) -> Result<(), TestCaseError> {
+    if let Ok(copy) = copy {
+        prop_assert!(!copy.damage.is_empty(), "damage was taken for a whole file");
+        prop_assert!(original.sections.starts_with(&copy.sections));
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn what_goes_in_comes_out(sections in sections()) {
+        let incident = Incident { sections, damage: vec![] };
+        let copy = decode(&encode(&incident)?)?;
+        prop_assert_eq!(copy.sections, incident.sections);
+        prop_assert_eq!(copy.damage, vec![]);
+    }
+
+    #[test]
+    fn any_cut_is_noticed(sections in sections(), at in any::<prop::sample::Index>()) {
+        let incident = Incident { sections, damage: vec![] };
+        let bytes = encode(&incident)?;
+        assert_honest(&incident, decode(&bytes[..at.index(bytes.len())]))?;
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed(sections in sections(), at in any::<prop::sample::Index>(), bit in 0u32..8) {
+        let incident = Incident { sections, damage: vec![] };
+        let mut bytes = encode(&incident)?;
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1u8 << bit;
+        assert_honest(&incident, decode(&bytes))?;
+    }
+
+    #[test]
+    fn any_bytes_end_with_a_value_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
+        let _ = decode(&bytes);
+        let whole_header = encode(&Incident::default())?;
+        let _ = decode(&[whole_header, bytes].concat());
+    }
+}
+
+#[test]
+fn every_cut_at_a_border_is_noticed() {
+    let original = incident("a");
+    let bytes = encode(&original).unwrap();
+    let mut at = HEADER_BYTES;
+    let mut kept = 0;
+    while at < bytes.len() {
+        match decode(&bytes[..at]) {
+            Ok(copy) => assert_eq!((copy.sections.len(), copy.damage.len()), (kept, 1)),
+            Err(error) => assert!(kept == 0 && error.to_string().starts_with("nothing in it"), "{error}"),
+        }
+        let stored: [u8; 8] = bytes[at + 16..at + 24].try_into().unwrap();
+        at += SECTION_HEAD_BYTES + u64::from_le_bytes(stored) as usize;
+        kept += 1;
+    }
+    assert_eq!(kept, original.sections.len());
+}
+
+/// A few thousand inputs as a fuzzer would make them, the same ones in every run.
+#[test]
+fn mutations_of_a_file_never_panic() {
+    let bytes = encode(&incident("a")).unwrap();
+    let mut random = Sequence(0x7195_15ed);
+    let (mut partial, mut refused) = (0, 0);
+    for _ in 0..5000 {
+        let mut copy = bytes.clone();
+        for _ in 0..=random.below(4) {
+            mutate(&mut copy, &mut random);
+        }
+        for bytes in [with_sums(copy.clone()), copy] {
+            match decode(&bytes) {
+                Ok(_) => partial += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(partial > 1000 && refused > 100, "{partial} partial, {refused} refused");
+}
+
+/// The file with the checksums of its sections made right, so that the damage gets further in.
+fn with_sums(mut file: Vec<u8>) -> Vec<u8> {
+    let mut at = HEADER_BYTES;
+    while let Some(head) = file.get(at..at + SECTION_HEAD_BYTES) {
+        let stored = u64::from_le_bytes(head[16..24].try_into().expect("eight bytes"));
+        let begin = at + SECTION_HEAD_BYTES;
+        let end = begin.saturating_add(stored as usize).min(file.len());
+        let sum = crc32fast::hash(&file[begin..end]);
+        file[at + 24..at + 28].copy_from_slice(&sum.to_le_bytes());
+        let head_sum = crc32fast::hash(&file[at..at + 28]);
+        file[at + 28..at + 32].copy_from_slice(&head_sum.to_le_bytes());
+        at = end;
+    }
+    file
+}
+
+/// One change: in the heads as often as in the content, since that is where decisions are made.
+fn mutate(bytes: &mut Vec<u8>, random: &mut Sequence) {
+    if bytes.is_empty() {
+        return;
+    }
+    let end = if random.below(2) == 0 { bytes.len().min(400) } else { bytes.len() };
+    let at = random.below(end);
+    match random.below(5) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[at] = [0, 0xff, 0x7f, 0x80][random.below(4)],
+        2 => bytes.truncate(at),
+        3 => drop(bytes.drain(at..(at + 1 + random.below(40)).min(bytes.len()))),
+        _ => {
+            let piece: Vec<u8> = bytes[at..].iter().copied().take(1 + random.below(64)).collect();
+            bytes.splice(at..at, piece);
+        }
+    }
+}
+
+/// Writes a head with right checksums, so that only the bounds stand in the way.
+fn with_head(kind: u32, flags: u32, raw_len: u64, stored: &[u8]) -> Vec<u8> {
+    let mut head = Vec::new();
+    head.extend(kind.to_le_bytes());
+    head.extend(flags.to_le_bytes());
+    head.extend(raw_len.to_le_bytes());
+    head.extend((stored.len() as u64).to_le_bytes());
+    head.extend(crc32fast::hash(stored).to_le_bytes());
+    head.extend(crc32fast::hash(&head).to_le_bytes());
+    [encode(&Incident::default()).unwrap(), head, stored.to_vec()].concat()
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    decode(bytes).expect_err("this file lies").to_string()
+}
+
+#[test]
+fn claims_are_bounded() {
+    let bomb = zstd::encode_all(&vec![0; 50 << 20][..], 1).unwrap();
+    assert_eq!(
+        refusal(&with_head(2, 1, (1 << 30) + 1, &bomb)),
+        "nothing in it can be read: section at byte 64: it claims more than 1 GiB"
+    );
+    assert_eq!(
+        refusal(&with_head(2, 1, 1000, &vec![0; 5000])),
+        "nothing in it can be read: section at byte 64: its stored length cannot belong to its unpacked length"
+    );
+    assert_eq!(
+        refusal(&with_head(2, 1, 100_000, &bomb)),
+        "nothing in it can be read: section sched: it unpacks to another length than stated"
+    );
+    assert_eq!(
+        refusal(&with_head(2, 1, 1 << 30, b"no frame")),
+        "nothing in it can be read: section sched: it cannot be unpacked: Unknown frame descriptor"
+    );
+}
+
+#[test]
+fn an_unknown_section_is_left_out_and_named() {
+    let file = with_head(99, 0, 4, b"what");
+    assert_eq!(
+        refusal(&file),
+        "nothing in it can be read: section number 99: this version does not know it; it was left out"
+    );
+}
+
+#[test]
+fn a_newer_version_says_so() {
+    let mut bytes = encode(&incident("a")).unwrap();
+    bytes[8] = 2;
+    let mut fixed = bytes[..60].to_vec();
+    fixed[12..16].fill(0);
+    fixed.extend([0; 4]);
+    bytes[60..64].copy_from_slice(&crc32fast::hash(&fixed).to_le_bytes());
+    assert_eq!(
+        decode(&bytes).expect_err("newer").to_string(),
+        "format version 2 is newer than 1, the newest that this tipme reads; use a newer tipme"
+    );
+}
+
+#[test]
+fn an_unsealed_file_says_so() {
+    let mut bytes = encode(&incident("a")).unwrap();
+    bytes[12] = 1;
+    let copy = decode(&bytes).unwrap();
+    assert_eq!(copy.damage[0].why, "the file was never sealed; the recorder was stopped while it wrote");
+    assert_eq!(copy.sections, incident("a").sections);
+}
