@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said over the socket. The JSON forms are a contract, see the tests.
+
+use crate::MAX_LINE_BYTES;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What a client asks for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// "It was bad just now": write an incident. Answer: [`Response::Marked`].
+    Mark {
+        /// What the user says about it; may be empty.
+        #[serde(default)]
+        text: String,
+        #[serde(default)]
+        trigger: Trigger,
+    },
+    /// Adds the user's words to an incident that was marked before. Answer: [`Response::Done`].
+    Describe { incident: PathBuf, text: String },
+    /// Stops (false) or restarts (true) the recording of input records. Answer: [`Response::Done`].
+    Keys { record: bool },
+    /// Answer: [`Response::Status`].
+    Status,
+    /// Goes on recording where it was paused; else nothing happens. Answer: [`Response::Done`].
+    Start,
+}
+
+/// What the recorder answers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    /// The incident is written and sealed.
+    Marked {
+        /// Path of the file.
+        incident: PathBuf,
+        id: String,
+        /// From the request to the sealed file.
+        seconds: f64,
+    },
+    Done,
+    Status(Status),
+    /// It could not be done: the object and the remedy, for people.
+    Error(String),
+}
+
+/// What made the user's mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// `tipme mark`.
+    #[default]
+    Command,
+    /// A key of the session agent.
+    Hotkey,
+}
+
+impl Trigger {
+    /// As it stands in the incident.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trigger::Command => "command",
+            Trigger::Hotkey => "hotkey",
+        }
+    }
+}
+
+/// How the recorder is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    pub pid: u32,
+    /// When recording began, CLOCK_MONOTONIC.
+    pub armed_ns: u64,
+    /// How far back the records reach now, in seconds.
+    pub held_s: f64,
+    /// False while input records are stopped.
+    pub keys: bool,
+    /// Displays that are recorded, such as `:0`.
+    pub displays: Vec<String>,
+    /// What cannot be recorded, and why.
+    pub missing: Vec<String>,
+}
+
+impl Request {
+    /// Reads a line, with or without its end.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people; whatever the bytes are.
+    pub fn parse(line: &[u8]) -> Result<Request, String> {
+        parse(line).map_err(|why| format!("the request is not understood: {why}"))
+    }
+
+    /// The line to send, its end included.
+    pub fn to_line(&self) -> Vec<u8> {
+        to_line(self)
+    }
+}
+
+impl Response {
+    /// Reads a line, with or without its end.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people; whatever the bytes are.
+    pub fn parse(line: &[u8]) -> Result<Response, String> {
+        parse(line).map_err(|why| format!("the answer is not understood: {why}"))
+    }
+
+    /// The line to send, its end included.
+    pub fn to_line(&self) -> Vec<u8> {
+        to_line(self)
+    }
+}
+
+fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+    if line.len() > MAX_LINE_BYTES {
+        return Err(format!("it has more than {MAX_LINE_BYTES} bytes"));
+    }
+    serde_json::from_slice(line).map_err(|error| error.to_string())
+}
+
+fn to_line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("messages have string keys only, so they are JSON");
+    line.push(b'\n');
+    line
+}

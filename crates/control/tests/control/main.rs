@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of the messages and of the socket, with callers of every kind.
+
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod socket;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The JSON forms, which clients in other languages rely on.
+
+use proptest::prelude::*;
+use tipme_control::{Request, Response, Status, Trigger};
+
+fn line(text: &str) -> Vec<u8> {
+    format!("{text}\n").into_bytes()
+}
+
+#[test]
+fn requests_have_these_forms() {
+    let forms = [
+        (
+            r#"{"mark":{"text":"it \"hung\"","trigger":"hotkey"}}"#,
+            Request::Mark { text: "it \"hung\"".into(), trigger: Trigger::Hotkey },
+        ),
+        (
+            r#"{"describe":{"incident":"/tmp/a.tipme","text":"late"}}"#,
+            Request::Describe { incident: "/tmp/a.tipme".into(), text: "late".into() },
+        ),
+        (r#"{"keys":{"record":false}}"#, Request::Keys { record: false }),
+        (r#""status""#, Request::Status),
+        (r#""start""#, Request::Start),
+    ];
+    for (json, request) in forms {
+        assert_eq!(request.to_line(), line(json));
+        assert_eq!(Request::parse(&line(json)), Ok(request));
+    }
+    let short = Request::Mark { text: String::new(), trigger: Trigger::Command };
+    assert_eq!(Request::parse(br#"{"mark":{}}"#), Ok(short));
+}
+
+#[test]
+fn responses_have_these_forms() {
+    let forms = [
+        (
+            r#"{"marked":{"incident":"/tmp/a.tipme","id":"a","seconds":0.25}}"#,
+            Response::Marked { incident: "/tmp/a.tipme".into(), id: "a".into(), seconds: 0.25 },
+        ),
+        (r#""done""#, Response::Done),
+        (
+            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"keys":true,"displays":[":0"],"missing":[]}}"#,
+            Response::Status(Status {
+                pid: 7,
+                armed_ns: 1,
+                held_s: 2.5,
+                keys: true,
+                displays: vec![":0".into()],
+                missing: vec![],
+            }),
+        ),
+        (r#"{"error":"disk full"}"#, Response::Error("disk full".into())),
+    ];
+    for (json, response) in forms {
+        assert_eq!(response.to_line(), line(json));
+        assert_eq!(Response::parse(&line(json)), Ok(response));
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_told() {
+    let refusal = |text: &[u8]| Request::parse(text).expect_err("no request");
+    assert!(refusal(b"").starts_with("the request is not understood: EOF"));
+    assert!(refusal(br#""halt""#).contains("unknown variant `halt`"));
+    assert!(refusal(&[b'['; 60_000]).contains("the request is not understood"));
+    assert!(refusal(&[b' '; 70_000]).contains("more than 65536 bytes"));
+}
+
+proptest! {
+    #[test]
+    fn any_line_ends_with_a_request_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Request::parse(&bytes);
+        let _ = Response::parse(&bytes);
+    }
+
+    #[test]
+    fn any_text_passes_unchanged(text in ".{0,200}") {
+        let request = Request::Mark { text, trigger: Trigger::Command };
+        let line = request.to_line();
+        prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        prop_assert_eq!(Request::parse(&line), Ok(request));
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The socket. The tests become another user for a while, so they need root.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tipme_control::{Client, MAX_CONNECTIONS, READ_PATIENCE, Request, Response, SOCKET_NAME, Server, Status, Trigger};
+
+/// A recorder's poll loop in a thread, which gives the caller's pid as status and ends at "start".
+struct Daemon {
+    dir: TempDir,
+    thread: Option<JoinHandle<u32>>,
+}
+
+impl Daemon {
+    fn start() -> Daemon {
+        let dir = TempDir::new().unwrap();
+        std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let server = Server::bind(&dir.path().join(SOCKET_NAME), &[4711]).unwrap();
+        let thread = std::thread::spawn(move || serve(server));
+        Daemon { dir, thread: Some(thread) }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.dir.path()).with_patience(Duration::from_secs(10))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join(SOCKET_NAME)
+    }
+
+    fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.path()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream
+    }
+
+    /// Ends the loop and returns how often it turned.
+    fn finish(mut self) -> u32 {
+        self.client().call(&Request::Start).expect("the loop still turns");
+        self.thread.take().expect("it was started").join().expect("the loop did not panic")
+    }
+}
+
+fn serve(mut server: Server) -> u32 {
+    for turns in 1.. {
+        wait(&server);
+        for call in server.calls(Instant::now()) {
+            let (request, caller) = (call.request.clone(), call.caller);
+            match request {
+                Request::Status => call.answer(&Response::Status(Status { pid: caller.pid, ..Status::default() })),
+                _ => call.answer(&Response::Done),
+            }
+            if request == Request::Start {
+                return turns;
+            }
+        }
+    }
+    0
+}
+
+fn wait(server: &Server) {
+    let timeout = server.timeout(Instant::now()).map(|rest| Timespec::try_from(rest).expect("a short time"));
+    let fds = server.fds();
+    let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    poll(&mut polled, timeout.as_ref()).expect("descriptors can be polled");
+}
+
+fn answer_to(mut stream: UnixStream, bytes: &[u8]) -> String {
+    let _ = stream.write_all(bytes);
+    let mut answer = String::new();
+    // A connection that is closed with bytes unread ends with a reset after the answer.
+    let _ = stream.read_to_string(&mut answer);
+    answer
+}
+
+fn mark() -> Request {
+    Request::Mark { text: "slow".into(), trigger: Trigger::Command }
+}
+
+#[test]
+fn a_call_gets_its_answer() {
+    let daemon = Daemon::start();
+    assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
+    let Response::Status(status) = daemon.client().call(&Request::Status).unwrap() else { panic!("no status") };
+    assert_eq!(status.pid, std::process::id());
+    daemon.finish();
+}
+
+#[test]
+fn without_a_recorder_the_remedy_is_told() {
+    let dir = TempDir::new().unwrap();
+    let expected = |dir: &Path| {
+        let path = dir.join(SOCKET_NAME);
+        let (path, dir) = (path.display(), dir.display());
+        format!("no recorder listens at {path}; start one with: sudo tipme record --state-dir {dir}")
+    };
+    let call = || Client::new(dir.path()).call(&Request::Status).expect_err("nobody listens").to_string();
+    assert_eq!(call(), expected(dir.path()));
+    // A recorder that was killed leaves its socket file.
+    drop(std::os::unix::net::UnixListener::bind(dir.path().join(SOCKET_NAME)).unwrap());
+    assert_eq!(call(), expected(dir.path()));
+    Server::bind(&dir.path().join(SOCKET_NAME), &[]).expect("a stale socket is replaced");
+    let usual =
+        Client::new(Path::new("/run/tipme-none/../tipme")).call(&Request::Status).expect_err("nobody").to_string();
+    assert!(usual.contains("sudo tipme record"), "{usual}");
+}
+
+#[test]
+fn two_recorders_do_not_share_a_socket() {
+    let daemon = Daemon::start();
+    let error = Server::bind(&daemon.path(), &[]).expect_err("taken").to_string();
+    assert!(error.ends_with("already; stop it, or use another --state-dir"), "{error}");
+    assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
+    let path = daemon.path();
+    daemon.finish();
+    assert!(!path.exists(), "the socket file goes with the server");
+}
+
+/// Makes a call as another user; ids of threads are set apart from the process's.
+fn call_as(uid: u32, client: &Client) -> Result<Response, String> {
+    let client = client.clone();
+    let thread = std::thread::spawn(move || {
+        rustix::thread::set_thread_uid(rustix::fs::Uid::from_raw(uid)).expect("root may; run the tests as root");
+        client.call(&mark()).map_err(|error| error.to_string())
+    });
+    thread.join().expect("the caller did not panic")
+}
+
+#[test]
+fn only_those_allowed_are_served() {
+    let daemon = Daemon::start();
+    assert_eq!(call_as(4711, &daemon.client()), Ok(Response::Done));
+    assert_eq!(
+        call_as(4712, &daemon.client()),
+        Err("user 4712 may not use this recorder; start it with: sudo tipme record --allow-user 4712".into())
+    );
+    daemon.finish();
+}
+
+#[test]
+fn a_line_too_long_is_refused() {
+    let daemon = Daemon::start();
+    let answer = answer_to(daemon.connect(), &[b'x'; 200_000]);
+    assert_eq!(answer, "{\"error\":\"the request has more than 65536 bytes\"}\n");
+    let long = Request::Mark { text: "x".repeat(65_536), trigger: Trigger::Command };
+    let error = daemon.client().call(&long).expect_err("too long").to_string();
+    assert_eq!(error, "the request has more than 65536 bytes; shorten the text");
+    let fits = Request::Mark { text: "x".repeat(65_000), trigger: Trigger::Command };
+    assert_eq!(daemon.client().call(&fits).unwrap(), Response::Done);
+    daemon.finish();
+}
+
+#[test]
+fn garbage_and_half_lines_are_refused() {
+    let daemon = Daemon::start();
+    assert!(answer_to(daemon.connect(), b"\0\xff\n").starts_with("{\"error\":\"the request is not understood"));
+    let half = daemon.connect();
+    (&half).write_all(b"\"sta").unwrap();
+    half.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(answer_to(half, b""), "{\"error\":\"the request ends without a line end\"}\n");
+    daemon.finish();
+}
+
+#[test]
+fn a_line_may_come_in_pieces() {
+    let daemon = Daemon::start();
+    let mut stream = daemon.connect();
+    for piece in [&b"{\"ma"[..], b"rk\":", b"{}}"] {
+        stream.write_all(piece).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    assert_eq!(answer_to(stream, b"\n"), "\"done\"\n");
+    daemon.finish();
+}
+
+#[test]
+fn silent_clients_lose_their_place_and_others_are_served() {
+    let daemon = Daemon::start();
+    let begin = Instant::now();
+    let silent: Vec<UnixStream> = (0..MAX_CONNECTIONS + 4).map(|_| daemon.connect()).collect();
+    assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
+    let waited = begin.elapsed();
+    assert!(waited < 3 * READ_PATIENCE, "served after {waited:?}");
+    let first = silent.into_iter().next().expect("there are some");
+    assert_eq!(answer_to(first, b""), "{\"error\":\"no request within 2 s\"}\n");
+    let turns = daemon.finish();
+    assert!(turns < 200, "the loop turned {turns} times: it was busy while nothing came");
+}
+
+#[test]
+fn clients_that_vanish_leave_nothing() {
+    let daemon = Daemon::start();
+    for round in 0..100 {
+        let mut stream = daemon.connect();
+        stream.write_all(if round % 2 == 0 { b"\"status\"\n" } else { b"\"sta" }).unwrap();
+    }
+    assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
+    daemon.finish();
+}
+
+#[test]
+fn an_answer_that_never_comes_is_told() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join(SOCKET_NAME);
+    let _deaf = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let client = Client::new(dir.path()).with_patience(Duration::from_millis(50));
+    let error = client.call(&Request::Status).expect_err("nobody accepts").to_string();
+    assert!(error.contains("did not answer within 50ms"), "{error}");
+}
