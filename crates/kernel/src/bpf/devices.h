@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* Interrupts, block requests, reclaim, lock contention, signals, samples, terminals, files read. */
+#pragma once
+#include "waits.h"
+
+#define LONG_INTERRUPT_NS 50000
+#define LONG_LOCK_NS 100000
+#define LOCK_SLOTS 4096
+
+/* Addresses leave the kernel only mixed with this; set by the loader to a random number. */
+const volatile __u64 scramble;
+/* Address of flush_to_ldisc, the work that hands terminal data over; set by the loader. */
+const volatile __u64 tty_work;
+
+__u64 irq_begin[MAX_CPUS], softirq_begin[MAX_CPUS];
+
+/* The detour makes a plain number of the pointer, which the verifier allows no arithmetic on. */
+static __always_inline __u64 number_of(const void *pointer)
+{
+	__u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &pointer);
+	return number;
+}
+
+static __always_inline __u64 scrambled(const void *address)
+{
+	return (number_of(address) ^ scramble) * 0x9e3779b97f4a7c15ull;
+}
+
+static __always_inline __u32 current_tid(void)
+{
+	return (__u32)bpf_get_current_pid_tgid();
+}
+
+static __always_inline void end_interrupt(__u64 begin, __u32 number, __u32 soft)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u8 generation;
+
+	if (!begin || now - begin < LONG_INTERRUPT_NS)
+		return;
+	struct rec_irq *record = reserve(RARE, sizeof(*record), now, &generation);
+	if (!record)
+		return;
+	record->nanos = now - begin;
+	record->number = number;
+	record->soft = soft;
+	commit(record, now, current_tid(), sizeof(*record), REC_IRQ, generation);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(irq_entry, int irq)
+{
+	irq_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] = bpf_ktime_get_ns();
+	this_interrupt()->hard = 1;
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(irq_exit, int irq)
+{
+	this_interrupt()->hard = 0;
+	end_interrupt(irq_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)], irq, 0);
+	return 0;
+}
+
+/* On x86 the local timer has no interrupt number and no irq_handler_entry. */
+SEC("tp_btf/local_timer_entry")
+int BPF_PROG(timer_entry)
+{
+	this_interrupt()->hard = 1;
+	return 0;
+}
+
+SEC("tp_btf/local_timer_exit")
+int BPF_PROG(timer_exit)
+{
+	this_interrupt()->hard = 0;
+	return 0;
+}
+
+/* A request that another CPU's interrupt completed may end in a call to this one. */
+SEC("tp_btf/call_function_single_entry")
+int BPF_PROG(call_entry)
+{
+	this_interrupt()->hard = 1;
+	return 0;
+}
+
+SEC("tp_btf/call_function_single_exit")
+int BPF_PROG(call_exit)
+{
+	this_interrupt()->hard = 0;
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(softirq_entry, unsigned int vector)
+{
+	softirq_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] = bpf_ktime_get_ns();
+	this_interrupt()->soft = 1;
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(softirq_exit, unsigned int vector)
+{
+	this_interrupt()->soft = 0;
+	end_interrupt(softirq_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)], vector, 1);
+	return 0;
+}
+
+/* Requests in flight, by their address: one record is written for each, when it is complete. A request
+ * that another one with the same place pushes out is lost, and counted. */
+#define REQUESTS 16384
+struct in_flight { __u64 request, inserted, issued, sector; __u32 bytes, device, op, tid; };
+struct in_flight in_flight[REQUESTS];
+
+static __always_inline struct in_flight *flight_of(__u64 request)
+{
+	return &in_flight[((request * 0x9e3779b97f4a7c15ull) >> 40) & (REQUESTS - 1)];
+}
+
+static __always_inline void enter_flight(struct in_flight *slot, struct request *request, __u64 number)
+{
+	struct gendisk *disk = BPF_CORE_READ(request, q, disk);
+
+	if (slot->request)
+		__sync_fetch_and_add(&dropped[RARE], 1);
+	slot->request = number;
+	slot->inserted = bpf_ktime_get_ns();
+	slot->issued = 0;
+	slot->sector = request->__sector;
+	slot->bytes = request->__data_len;
+	slot->device = disk ? ((__u32)BPF_CORE_READ(disk, major) << 20) | BPF_CORE_READ(disk, first_minor) : 0;
+	slot->op = request->cmd_flags & 0xff;
+	slot->tid = current_tid();
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(block_insert, struct request *request)
+{
+	__u64 number = number_of(request);
+
+	enter_flight(flight_of(number), request, number);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(block_issue, struct request *request)
+{
+	__u64 number = number_of(request);
+	struct in_flight *slot = flight_of(number);
+
+	if (slot->request != number)
+		enter_flight(slot, request, number);
+	slot->issued = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(block_complete, struct request *request)
+{
+	__u64 now = bpf_ktime_get_ns(), number = number_of(request);
+	struct in_flight *slot = flight_of(number);
+	__u8 generation;
+
+	if (slot->request != number)
+		return 0;
+	slot->request = 0;
+	struct rec_block *record = reserve(RARE, sizeof(*record), now, &generation);
+	if (!record)
+		return 0;
+	record->inserted = slot->inserted;
+	record->issued = slot->issued;
+	record->sector = slot->sector;
+	record->bytes = slot->bytes;
+	record->device = slot->device;
+	record->op = slot->op;
+	record->done = 1;
+	commit(record, now, slot->tid, sizeof(*record), REC_BLOCK, generation);
+	return 0;
+}
+
+static __always_inline int reclaim_phase(__u32 what, __u32 phase, __u64 amount)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u8 generation;
+	struct rec_reclaim *record = reserve(RARE, sizeof(*record), now, &generation);
+
+	if (!record)
+		return 0;
+	record->what = what;
+	record->phase = phase;
+	record->amount = amount;
+	commit(record, now, current_tid(), sizeof(*record), REC_RECLAIM, generation);
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(reclaim_begin) { return reclaim_phase(0, 0, 0); }
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(reclaim_end, unsigned long pages) { return reclaim_phase(0, 1, pages); }
+
+SEC("tp_btf/mm_compaction_begin")
+int BPF_PROG(compaction_begin) { return reclaim_phase(1, 0, 0); }
+
+SEC("tp_btf/mm_compaction_end")
+int BPF_PROG(compaction_end) { return reclaim_phase(1, 1, 0); }
+
+struct contention { __u64 lock, begin; __u32 tid, owner, flags, unused; };
+struct contention contentions[LOCK_SLOTS];
+
+/* The owner field of mutexes and of rw-semaphores held for writing names the task; low bits are flags. */
+static __always_inline __u32 lock_owner(void *lock, __u32 flags)
+{
+	long owner = 0;
+
+	if (flags & 32)
+		owner = BPF_CORE_READ((struct mutex *)lock, owner.counter);
+	else if (!(flags & 1) && !(flags & 16) && (flags & 6))
+		owner = BPF_CORE_READ((struct rw_semaphore *)lock, owner.counter);
+	if (owner & 1)
+		return 0;
+	struct task_struct *task = (struct task_struct *)(owner & ~7l);
+	return task ? BPF_CORE_READ(task, pid) : 0;
+}
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(lock_begin, void *lock, unsigned int flags)
+{
+	__u32 tid = current_tid();
+	struct contention *slot = &contentions[tid & (LOCK_SLOTS - 1)];
+
+	if (!tid || (slot->tid == tid && slot->lock == (__u64)lock))
+		return 0;
+	slot->tid = tid;
+	slot->lock = (__u64)lock;
+	slot->flags = flags;
+	slot->owner = lock_owner(lock, flags);
+	slot->begin = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(lock_end, void *lock)
+{
+	__u32 tid = current_tid();
+	struct contention *slot = &contentions[tid & (LOCK_SLOTS - 1)];
+	__u64 now = bpf_ktime_get_ns(), begin = slot->begin;
+	__u8 generation;
+
+	if (!tid || slot->tid != tid || slot->lock != (__u64)lock)
+		return 0;
+	slot->tid = 0;
+	if (now - begin < LONG_LOCK_NS)
+		return 0;
+	struct rec_lock *record = reserve(RARE, sizeof(*record), now, &generation);
+	if (!record)
+		return 0;
+	record->nanos = now - begin;
+	record->lock = scrambled(lock);
+	record->owner = slot->owner;
+	record->flags = slot->flags;
+	record->stack = stack_of(bpf_get_current_task_btf(), LOCK_STACK);
+	record->unused = 0;
+	commit(record, now, tid, sizeof(*record), REC_LOCK, generation);
+	return 0;
+}
+
+/* Kill, stop and continue; what is sent between processes that are not stopped by it is not recorded. */
+static __always_inline bool signal_matters(int number)
+{
+	return number == 9 || (number >= 18 && number <= 22);
+}
+
+SEC("tp_btf/signal_generate")
+int BPF_PROG(signal_sent, int number, void *info, struct task_struct *task)
+{
+	__u64 now, who = bpf_get_current_pid_tgid();
+	__u8 generation;
+
+	if (!signal_matters(number))
+		return 0;
+	now = bpf_ktime_get_ns();
+	struct rec_signal *record = reserve(RARE, sizeof(*record), now, &generation);
+	if (!record)
+		return 0;
+	record->sender = who >> 32;
+	record->target = task->tgid;
+	record->number = number;
+	record->unused = 0;
+	commit(record, now, (__u32)who, sizeof(*record), REC_SIGNAL, generation);
+	return 0;
+}
+
+SEC("perf_event")
+int sample(struct perf_context *context)
+{
+	__u64 now = bpf_ktime_get_ns(), who = bpf_get_current_pid_tgid();
+	struct stack *stack = stack_buffer(SAMPLE_STACK);
+	__u8 generation;
+
+	if (!(__u32)who || !stack)
+		return 0;
+	__u32 kernel = intern_stack(stack, bpf_get_stack(context, stack->ips, sizeof(stack->ips), 0));
+	__u32 user = intern_stack(stack, bpf_get_stack(context, stack->ips, sizeof(stack->ips), BPF_F_USER_STACK));
+	struct rec_sample *record = reserve(RARE, sizeof(*record), now, &generation);
+	if (!record)
+		return 0;
+	record->pid = who >> 32;
+	record->kernel_stack = kernel;
+	record->user_stack = user;
+	record->unused = 0;
+	record->ip = context->regs[16];
+	commit(record, now, (__u32)who, sizeof(*record), REC_SAMPLE, generation);
+	return 0;
+}
+
+static __always_inline int tty_stage(struct work_struct *work, __u32 stage)
+{
+	__u64 now;
+	__u8 generation;
+
+	if (!tty_work || number_of(work->func) != tty_work)
+		return 0;
+	now = bpf_ktime_get_ns();
+	struct rec_tty *record = reserve(RARE, sizeof(*record), now, &generation);
+	if (!record)
+		return 0;
+	record->port = scrambled(work);
+	record->stage = stage;
+	record->unused = 0;
+	commit(record, now, current_tid(), sizeof(*record), REC_TTY, generation);
+	return 0;
+}
+
+SEC("tp_btf/workqueue_queue_work")
+int BPF_PROG(tty_written, int cpu, void *pool, struct work_struct *work) { return tty_stage(work, 0); }
+
+SEC("tp_btf/workqueue_execute_start")
+int BPF_PROG(tty_delivered, struct work_struct *work) { return tty_stage(work, 1); }
+
+/* A page of a file is not in memory and is about to be read. */
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(file_read, struct folio *folio)
+{
+	__u32 tid = current_tid();
+	struct read_file *slot = &read_files[tid & (READ_FILES - 1)];
+	struct inode *inode = BPF_CORE_READ(folio, mapping, host);
+
+	slot->tid = tid;
+	slot->at = bpf_ktime_get_ns();
+	slot->inode = BPF_CORE_READ(inode, i_ino);
+	slot->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	return 0;
+}

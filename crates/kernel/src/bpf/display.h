@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* The display tap: X11 traffic over AF_UNIX, seen when it is sent and when it is taken.
+ *
+ * A socket belongs to an X server when it is bound to /tmp/.X11-unix/X<n> (also in the abstract name
+ * space); accepted sockets inherit the name. At the send the end of the receiver's queue holds the
+ * bytes: the heads of the messages are read there and reduced to opcodes, event codes and lengths.
+ * Key codes and everything else stay where they are. */
+#pragma once
+#include "ring.h"
+
+#define OPERATIONS 24
+#define X_REQUEST_SENT 0
+#define X_REQUEST_TAKEN 1
+#define X_EVENT_SENT 2
+#define X_EVENT_TAKEN 3
+#define FLAG_MORE 1
+#define FLAG_UNREAD 2
+#define FLAG_SWAPPED 4
+
+/* Set while the user does not want input to be recorded. */
+bool input_hidden;
+
+/* The only display that is recorded; -1 for all. Set by the loader. */
+const volatile int only_display = -1;
+
+/* Where in a message the next send on this socket begins. */
+struct framing { __u32 skip; __u8 started, swapped, unused[2]; };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct framing);
+} framings SEC(".maps");
+
+/* The reading of one socket buffer: where it stands, and the words found so far. */
+struct reading {
+	__u64 data;
+	__u32 linear, offset, count, flags;
+	__u8 request, started, swapped, unused[5];
+	__u32 words[OPERATIONS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct reading);
+} reading_buffer SEC(".maps");
+
+/* The number behind "/tmp/.X11-unix/X" in the socket's name; -1 where it has another name or none. */
+static __noinline int display_number(struct unix_sock *unix)
+{
+	char name[24] = {}, wanted[] = "/tmp/.X11-unix/X";
+	int number = 0;
+
+	if (!unix)
+		return -1;
+	struct unix_address *address = BPF_CORE_READ(unix, addr);
+	if (!address || bpf_probe_read_kernel(name, sizeof(name) - 1, address->name[0].sun_path))
+		return -1;
+	if (!name[0])
+		bpf_probe_read_kernel(name, sizeof(name) - 1, address->name[0].sun_path + 1);
+	for (int i = 0; i < 16; i++)
+		if (name[i] != wanted[i])
+			return -1;
+	for (int i = 16; i < 21; i++) {
+		if (name[i] < '0' || name[i] > '9')
+			return i == 16 ? -1 : number;
+		number = number * 10 + name[i] - '0';
+	}
+	return number;
+}
+
+static __always_inline __u32 swap16(__u32 value, bool swapped)
+{
+	return swapped ? __builtin_bswap16(value) : value;
+}
+
+static __always_inline __u32 swap32(__u32 value, bool swapped)
+{
+	return swapped ? __builtin_bswap32(value) : value;
+}
+
+/* Whether the first message on a connection is the set-up, and how long it is. */
+static __always_inline __u32 setup_length(struct reading *reading, __u8 *head)
+{
+	bool request = reading->request;
+
+	if (request && (head[0] == 'l' || head[0] == 'B')) {
+		bool swapped = reading->swapped = head[0] == 'B';
+		if (swap16(*(__u16 *)(head + 2), swapped) != 11)
+			return 0;
+		__u32 name = swap16(*(__u16 *)(head + 6), swapped), data = swap16(*(__u16 *)(head + 8), swapped);
+		return 12 + ((name + 3) & ~3) + ((data + 3) & ~3);
+	}
+	if (!request && head[0] == 1 && head[1] == 0 && *(__u16 *)(head + 2) == 11 && !*(__u16 *)(head + 4))
+		return 8 + 4 * *(__u16 *)(head + 6);
+	return 0;
+}
+
+static __always_inline __u32 request_word(__u8 *head, bool swapped, __u32 *length)
+{
+	__u32 units = swap16(*(__u16 *)(head + 2), swapped);
+	__u32 fake = head[0] >= 128 && head[1] == 2 && units == 9 ? head[4] : 0;
+
+	*length = 4 * (units ? units : swap32(*(__u32 *)(head + 4), swapped) & 0xffffff);
+	if (fake && input_hidden)
+		return 0xff;
+	return head[0] | (head[1] << 8) | ((units > 255 ? 255 : units) << 16) | (fake << 24);
+}
+
+static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
+{
+	__u32 code = head[0] & 0x7f, generic = code == 35, scroll = 0;
+
+	*length = 32;
+	if (code == 1 || generic)
+		*length += 4 * (swap32(*(__u32 *)(head + 4), swapped) & 0xffffff);
+	if (code >= 2 && code <= 6 && input_hidden)
+		return 0xff;
+	if ((code == 4 || code == 5) && head[1] >= 4 && head[1] <= 7)
+		scroll = 1;
+	if (generic)
+		return code | (head[1] << 8) | (head[8] << 16);
+	return code | (scroll << 16) | ((__u32)(head[0] & 0x80) << 17);
+}
+
+/* Reads the head of one message; 0 where there is another one behind it. A function of its own to the
+ * verifier, which would else follow every path through every turn of the loop. */
+__noinline int read_head(struct reading *reading)
+{
+	__u8 head[12] __attribute__((aligned(8))) = {};
+	__u32 length = 0, word, at;
+
+	if (!reading || reading->offset + 4 > reading->linear)
+		return 1;
+	if (reading->count >= OPERATIONS) {
+		reading->flags |= FLAG_MORE;
+		reading->offset = 0;
+		return 1;
+	}
+	if (bpf_probe_read_kernel(head, sizeof(head), (void *)(reading->data + reading->offset))) {
+		reading->flags |= FLAG_UNREAD;
+		return 1;
+	}
+	if (!reading->started)
+		length = setup_length(reading, head);
+	reading->started = 1;
+	if (!length) {
+		word = reading->request ? request_word(head, reading->swapped, &length)
+					: event_word(head, reading->swapped, &length);
+		at = reading->count++;
+		if (at < OPERATIONS)
+			reading->words[at] = word;
+	}
+	reading->offset += length < 4 ? 4 : length;
+	return 0;
+}
+
+/* Reads what was just sent from the end of the receiver's queue, and remembers where the next message
+ * on this socket begins. */
+static __always_inline void read_sent(struct reading *reading, struct sock *from, struct sock *receiver, __u32 bytes)
+{
+	struct framing *framing = bpf_sk_storage_get(&framings, from, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct sk_buff *tail = BPF_CORE_READ(receiver, sk_receive_queue.prev);
+
+	if (!framing)
+		return;
+	reading->offset = framing->skip;
+	reading->started = framing->started;
+	reading->swapped = framing->swapped;
+	if (BPF_CORE_READ(receiver, sk_receive_queue.qlen) && BPF_CORE_READ(tail, len) == bytes) {
+		reading->data = (__u64)BPF_CORE_READ(tail, data);
+		reading->linear = bytes - BPF_CORE_READ(tail, data_len);
+		reading->flags = 0;
+		for (int i = 0; i <= OPERATIONS; i++)
+			if (read_head(reading))
+				break;
+	}
+	framing->skip = reading->offset > bytes ? reading->offset - bytes : 0;
+	framing->started = reading->started;
+	framing->swapped = reading->swapped;
+	if (reading->swapped)
+		reading->flags |= FLAG_SWAPPED;
+}
+
+struct side { struct unix_sock *own, *peer, *server; int display; };
+
+/* Which end of which display's connection the socket is; false where it is none. */
+static __always_inline bool find_side(struct side *side, struct sock *sock)
+{
+	if (sock->__sk_common.skc_family != 1)
+		return 0;
+	struct unix_sock *own = bpf_skc_to_unix_sock(sock);
+	if (!own)
+		return 0;
+	struct unix_sock *peer = (struct unix_sock *)BPF_CORE_READ(own, peer);
+	side->own = side->server = own;
+	side->peer = peer;
+	side->display = display_number(own);
+	if (side->display < 0 && peer) {
+		side->server = peer;
+		side->display = display_number(peer);
+	}
+	return side->display >= 0 && (only_display < 0 || side->display == only_display);
+}
+
+static __always_inline void write_message(struct side *side, struct reading *reading, __u32 bytes, __u8 direction)
+{
+	__u64 now = bpf_ktime_get_ns(), who = bpf_get_current_pid_tgid();
+	__u32 count = reading ? reading->count : 0, size;
+	struct sock *server = (struct sock *)side->server;
+	__u8 generation;
+
+	if (count > OPERATIONS)
+		count = OPERATIONS;
+	size = sizeof(struct rec_message) + ((count * 4 + 7) & ~7);
+	struct rec_message *record = reserve(RARE, size, now, &generation);
+	if (!record)
+		return;
+	record->pid = who >> 32;
+	record->connection = BPF_CORE_READ(server, sk_socket, file, f_inode, i_ino);
+	record->client = BPF_CORE_READ(server, sk_peer_pid, numbers[0].nr);
+	record->bytes = bytes;
+	record->direction = direction;
+	record->operations = count;
+	record->flags = reading ? reading->flags : 0;
+	record->display = side->display;
+	if (reading)
+		bpf_probe_read_kernel(record + 1, sizeof(reading->words), reading->words);
+	commit(record, now, (__u32)who, size, REC_MESSAGE, generation);
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(message_sent, struct sock *sock, int bytes)
+{
+	struct side side = {};
+	__u32 zero = 0;
+
+	if (bytes <= 0 || !find_side(&side, sock))
+		return 0;
+	struct reading *reading = bpf_map_lookup_elem(&reading_buffer, &zero);
+	if (!reading || !side.peer)
+		return 0;
+	reading->count = reading->linear = 0;
+	reading->flags = FLAG_UNREAD;
+	reading->request = side.server != side.own;
+	read_sent(reading, sock, (struct sock *)side.peer, bytes);
+	write_message(&side, reading, bytes, reading->request ? X_REQUEST_SENT : X_EVENT_SENT);
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(message_taken, struct sock *sock, int bytes)
+{
+	struct side side = {};
+
+	if (bytes <= 0 || !find_side(&side, sock))
+		return 0;
+	write_message(&side, 0, bytes, side.server == side.own ? X_REQUEST_TAKEN : X_EVENT_TAKEN);
+	return 0;
+}

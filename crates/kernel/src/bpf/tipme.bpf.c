@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR MIT)
+/* The kernel side of the flight recorder: programs that write records into rings and do nothing else. */
+#include "ring.h"
+#include "stacks.h"
+#include "waits.h"
+#include "sched.h"
+#include "tasks.h"
+#include "devices.h"
+#include "display.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* What a blocked thread waits for: its kernel stack, its system call, the file that it names. */
+#pragma once
+#include "stacks.h"
+
+#define PF_KTHREAD 0x00200000
+#define TABLE 65536 /* threads remembered, by the low bits of their id */
+#define AF_UNIX 1
+#define AF_INET 2
+
+/* tid << 32 | time of the switch-out in units of 1024 ns, which wraps after 73 minutes. A thread that
+ * another one with the same low bits has pushed out loses the description of one wait. */
+__u64 switched_out[TABLE];
+
+/* The file that a thread last read a page of from disk, by the low bits of its id: a page fault names no
+ * file, but it reads just before it waits. */
+#define READ_FILES 4096
+#define READ_BEFORE_NS 20000000
+struct read_file { __u64 at, inode; __u32 tid, device; };
+struct read_file read_files[READ_FILES];
+
+/* Kernels from 5.18 on hand the state to the switch tracepoint; set by the loader. */
+const volatile bool switch_has_state = 1;
+
+/* Set while a CPU handles an interrupt or a softirq, by the programs in devices.h. */
+struct in_interrupt { __u8 hard, soft, unused[62]; };
+struct in_interrupt in_interrupts[MAX_CPUS];
+
+static __always_inline struct in_interrupt *this_interrupt(void)
+{
+	return &in_interrupts[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+}
+
+/* 0 task, 1 softirq, 2 hard interrupt. */
+static __always_inline __u8 interrupt_context(void)
+{
+	struct in_interrupt *now = this_interrupt();
+
+	return now->hard ? 2 : now->soft;
+}
+
+static __always_inline __u16 task_state(struct task_struct *task, __u32 state)
+{
+	__u16 frozen = (state & 0x8000) ? 0x4000 : 0;
+	__u16 waiting = BPF_CORE_READ_BITFIELD(task, in_iowait) ? 0x8000 : 0;
+
+	if (!(state & 0xffff))
+		return 0;
+	return (state & 0x3fff) | frozen | waiting;
+}
+
+static __always_inline void remember_switch_out(__u32 tid, __u64 now)
+{
+	switched_out[tid & (TABLE - 1)] = ((__u64)tid << 32) | (__u32)(now >> 10);
+}
+
+/* When the thread blocked, to about a microsecond; `now` where it is not known. */
+static __always_inline __u64 blocked_since(__u32 tid, __u64 now)
+{
+	__u64 entry = switched_out[tid & (TABLE - 1)];
+
+	if ((entry >> 32) != tid)
+		return now;
+	return now - ((__u64)((__u32)(now >> 10) - (__u32)entry) << 10);
+}
+
+/* Whether the first argument of this x86-64 system call is a file descriptor. */
+static __always_inline bool takes_file(long number)
+{
+	if (number <= 1 || (number >= 16 && number <= 20) || (number >= 42 && number <= 51))
+		return 1;
+	if (number >= 72 && number <= 75)
+		return 1;
+	return number == 40 || number == 232 || number == 281 || number == 288 || number == 295 || number == 296 ||
+	       number == 299 || number == 307 || number == 275 || number == 277 || number == 285;
+}
+
+static __always_inline void describe_socket(struct rec_wait *wait, struct file *file)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sock = BPF_CORE_READ(socket, sk);
+
+	wait->family = BPF_CORE_READ(sock, __sk_common.skc_family);
+	if (wait->family == AF_UNIX) {
+		wait->peer = BPF_CORE_READ(sock, sk_peer_pid, numbers[0].nr);
+	} else if (wait->family == AF_INET) {
+		wait->address = BPF_CORE_READ(sock, __sk_common.skc_daddr);
+		wait->port = __builtin_bswap16(BPF_CORE_READ(sock, __sk_common.skc_dport));
+	}
+}
+
+static __always_inline void describe_file(struct rec_wait *wait, struct task_struct *task, __u64 descriptor)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file *file = 0;
+
+	if (descriptor >= BPF_CORE_READ(table, max_fds))
+		return;
+	struct file **slots = BPF_CORE_READ(table, fd);
+	if (bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor) || !file)
+		return;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	wait->inode = BPF_CORE_READ(inode, i_ino);
+	wait->mode = BPF_CORE_READ(inode, i_mode) & 0xf000;
+	wait->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	wait->magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	if (wait->mode == 0xc000)
+		describe_socket(wait, file);
+}
+
+static __always_inline void describe_fault(struct rec_wait *wait, __u32 tid)
+{
+	struct read_file *slot = &read_files[tid & (READ_FILES - 1)];
+
+	if (slot->tid != tid || slot->at + READ_BEFORE_NS < wait->start)
+		return;
+	wait->inode = slot->inode;
+	wait->device = slot->device;
+	wait->mode = 0x8000;
+}
+
+static __always_inline void describe_call(struct rec_wait *wait, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	wait->syscall = -1;
+	if (!regs || (task->flags & PF_KTHREAD))
+		return;
+	wait->syscall = (__s32)regs->orig_ax;
+	if (wait->syscall < 0)
+		return describe_fault(wait, task->pid);
+	wait->args[0] = regs->di;
+	wait->args[1] = regs->si;
+	wait->args[2] = regs->dx;
+	if (takes_file(wait->syscall))
+		describe_file(wait, task, (__u32)wait->args[0]);
+}
+
+/* Fills in all but the waker; `wait` is zeroed. */
+static __always_inline void describe_wait(struct rec_wait *wait, struct task_struct *task, __u64 start,
+					  enum stack_user user)
+{
+	wait->start = start;
+	wait->pid = task->tgid;
+	wait->state = task_state(task, task->__state);
+	wait->stack = stack_of(task, user);
+	describe_call(wait, task);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this kernel and this user allow, for `tipme doctor`.
+
+use crate::load::{Kernel, Options, Storage};
+use libbpf_rs::Btf;
+
+/// One thing that was looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    pub what: String,
+    /// `Ok` with what was found, or `Err` with the reason and the remedy.
+    pub result: Result<String, String>,
+}
+
+/// Probes BTF, privilege and every class of records, by really arming the programs for a moment.
+pub fn check() -> Vec<Finding> {
+    let btf = Btf::from_vmlinux()
+        .map(|btf| format!("{} types", btf.len()))
+        .map_err(|_| "not readable: kernel has no BTF; use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned());
+    let mut findings = vec![Finding { what: "kernel types (BTF)".to_owned(), result: btf }];
+    let options = Options { memory: 32 << 20, without: Vec::new(), hertz: 99, display: None };
+    let mut storage = Storage::default();
+    match Kernel::arm(&mut storage, &options) {
+        Ok(kernel) => findings.extend(of_classes(&kernel)),
+        Err(error) => findings.push(Finding { what: "recording".to_owned(), result: Err(format!("{error:#}")) }),
+    }
+    findings
+}
+
+fn of_classes(kernel: &Kernel<'_>) -> Vec<Finding> {
+    let on = kernel
+        .classes_on()
+        .iter()
+        .map(|class| Finding { what: format!("records: {class}"), result: Ok("recorded".to_owned()) });
+    let off = kernel.missing().iter().map(|missing| Finding {
+        what: format!("records: {}", missing.what),
+        result: Err(format!("not recorded: {}", missing.why)),
+    });
+    on.chain(off).collect()
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel side of the flight recorder: programs, rings, tables and the task walk.
+//!
+//! [`Kernel::arm`] loads and attaches everything; from then on the kernel writes records into rings
+//! and no code of this process runs. [`Kernel::chunks`] and its siblings copy bytes out at a mark,
+//! while recording goes on. Nothing here interprets a record.
+
+mod cost;
+mod doctor;
+mod load;
+mod memory;
+mod perf;
+mod programs;
+mod tables;
+
+#[allow(clippy::all, clippy::unwrap_used, unused, dead_code, unsafe_op_in_unsafe_fn)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/tipme.skel.rs"));
+}
+
+pub use cost::ProgramRuns;
+pub use doctor::{Finding, check};
+pub use load::{Kernel, Options, Storage};
+pub use memory::Shares;
+pub use programs::classes;
+pub use tables::CommandLine;

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loading and attaching the programs, one class at a time as far as the kernel has it.
+
+use crate::memory::{Pool, Shares};
+use crate::perf::cpu_clock;
+use crate::programs::{Hook, PROGRAMS, Program, REQUIRED, classes};
+use crate::skeleton::{OpenTipmeSkel, TipmeSkel, TipmeSkelBuilder};
+use anyhow::{Context, Result, bail};
+use libbpf_rs::btf::types::Typedef;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{Btf, Link, OpenObject, ProgramMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, IntoRawFd};
+use tipme_record::incident::Missing;
+use tipme_record::{Class, Nanos};
+
+/// Where the loaded object lives; it must outlive the [`Kernel`].
+#[derive(Default)]
+pub struct Storage(Option<Box<MaybeUninit<OpenObject>>>);
+
+/// What to record, and with how much memory.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Locked memory for rings and tables, in bytes; a hard cap.
+    pub memory: u64,
+    /// Classes that are not wanted; see [`classes`].
+    pub without: Vec<String>,
+    /// The only display whose traffic is recorded; `None` for all.
+    pub display: Option<u32>,
+    /// CPU samples per second and CPU.
+    pub hertz: u64,
+}
+
+/// The armed kernel side. Dropping it detaches every program and frees every ring.
+pub struct Kernel<'a> {
+    pub(crate) skeleton: TipmeSkel<'a>,
+    pools: [Pool; 3],
+    /// The walk over all tasks.
+    pub(crate) walk: Link,
+    /// Held for their effect: what is dropped is detached.
+    _links: Vec<Link>,
+    shares: Shares,
+    on: Vec<&'static str>,
+    missing: Vec<Missing>,
+}
+
+impl<'a> Kernel<'a> {
+    /// Loads and attaches. A class that this kernel lacks is left out and listed in
+    /// [`Kernel::missing`]; without the class `tasks` nothing can be recorded, which is an error.
+    pub fn arm(storage: &'a mut Storage, options: &Options) -> Result<Kernel<'a>> {
+        libbpf_rs::set_print(None);
+        let cpus = possible_cpus()?;
+        let shares = Shares::of(options.memory, cpus)?;
+        let (on, missing) = choose_classes(options)?;
+        let mut skeleton = load(storage, &on, shares, options.display)?;
+        fill_queues(&mut skeleton, shares)?;
+        let pools = [
+            Pool::map(skeleton.maps.pool_sched.as_fd(), shares.chunks(Class::Sched))?,
+            Pool::map(skeleton.maps.pool_rare.as_fd(), shares.chunks(Class::Rare))?,
+            Pool::map(skeleton.maps.pool_exits.as_fd(), shares.chunks(Class::Exits))?,
+        ];
+        let attached = attach(&skeleton, &on, options.hertz)?;
+        Ok(Kernel { skeleton, pools, walk: attached.walk, _links: attached.links, shares, on, missing })
+    }
+
+    /// Classes that are being recorded.
+    pub fn classes_on(&self) -> &[&'static str] {
+        &self.on
+    }
+
+    /// Classes that are not, and why.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// How memory is shared out.
+    pub fn shares(&self) -> Shares {
+        self.shares
+    }
+
+    /// Copies the chunks of a class that hold records from `from` on, while the kernel writes.
+    pub fn chunks(&self, class: Class, from: Nanos) -> Vec<u8> {
+        self.pools[class as usize].copy_since(from)
+    }
+
+    /// Records of the class are complete after this time; zero where nothing was overwritten yet.
+    /// Asked *after* a copy it tells what the copy holds.
+    pub fn overwritten_until(&self, class: Class) -> Nanos {
+        Nanos(self.volatile(|bss| &raw const bss.overwritten_until[class as usize]))
+    }
+
+    /// Records of the class that found no chunk since the start.
+    pub fn dropped(&self, class: Class) -> u64 {
+        self.volatile(|bss| &raw const bss.dropped[class as usize])
+    }
+
+    /// Stops or restarts the recording of input: while hidden, key and pointer events leave no trace.
+    pub fn hide_input(&mut self, hidden: bool) {
+        if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
+            let flag = &raw mut bss.input_hidden;
+            // SAFETY: the field is one byte of mapped memory that programs only read.
+            unsafe { flag.cast::<u8>().write_volatile(u8::from(hidden)) }
+        }
+    }
+
+    fn volatile(&self, field: impl Fn(&crate::skeleton::types::bss) -> *const u64) -> u64 {
+        // SAFETY: the pointer comes from a field of the mapped section, which lives as long as `self`.
+        self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| unsafe { field(bss).read_volatile() })
+    }
+}
+
+/// CPUs that programs may run on.
+fn possible_cpus() -> Result<usize> {
+    libbpf_rs::num_possible_cpus().context("cannot tell the number of CPUs")
+}
+
+/// Splits the classes into those to switch on and those that are missing, with the reason.
+fn choose_classes(options: &Options) -> Result<(Vec<&'static str>, Vec<Missing>)> {
+    let btf = Btf::from_vmlinux()
+        .context("cannot read /sys/kernel/btf/vmlinux: kernel has no BTF; enable CONFIG_DEBUG_INFO_BTF")?;
+    let known = classes();
+    if let Some(unknown) = options.without.iter().find(|name| !known[1..].contains(&name.as_str())) {
+        bail!("there is no class {unknown:?} to switch off; the classes are {}", known[1..].join(", "));
+    }
+    let mut on = Vec::new();
+    let mut missing = Vec::new();
+    for class in known {
+        match refusal(class, options, &btf) {
+            None => on.push(class),
+            Some(why) => missing.push(Missing { what: class.to_owned(), why }),
+        }
+    }
+    anyhow::ensure!(on.contains(&REQUIRED), "this kernel cannot record: {}", missing[0].why);
+    drop_rejected(&mut on, &mut missing)?;
+    Ok((on, missing))
+}
+
+fn refusal(class: &str, options: &Options, btf: &Btf<'_>) -> Option<String> {
+    if options.without.iter().any(|name| name == class) {
+        return Some("switched off with --without".to_owned());
+    }
+    let absent = of_class(class).find_map(|program| match program.hook {
+        Hook::Tracepoint(name) if !has_tracepoint(btf, name) => Some(name),
+        _ => None,
+    });
+    absent.map(|name| format!("kernel has no tracepoint {name}"))
+}
+
+/// Whether the kernel has a tracepoint of this name that programs can attach to.
+pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
+    btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
+}
+
+fn of_class(class: &str) -> impl Iterator<Item = &'static Program> {
+    PROGRAMS.iter().filter(move |program| program.class == class)
+}
+
+/// Where all classes together do not load, tries each one and leaves out those that the verifier refuses.
+fn drop_rejected(on: &mut Vec<&'static str>, missing: &mut Vec<Missing>) -> Result<()> {
+    let least = Shares([4, 4, 4]);
+    let Err(whole) = load(&mut Storage::default(), on, least, None) else { return Ok(()) };
+    load(&mut Storage::default(), &[REQUIRED], least, None).map_err(|_| whole)?;
+    on.retain(|class| match load(&mut Storage::default(), &[REQUIRED, class], least, None) {
+        Ok(_) => true,
+        Err(error) => {
+            missing.push(Missing { what: (*class).to_owned(), why: format!("kernel refuses the programs: {error:#}") });
+            false
+        }
+    });
+    Ok(())
+}
+
+fn load<'a>(storage: &'a mut Storage, on: &[&str], shares: Shares, display: Option<u32>) -> Result<TipmeSkel<'a>> {
+    let place = storage.0.insert(Box::new(MaybeUninit::uninit()));
+    let mut open = TipmeSkelBuilder::default().open(place).context("cannot open the kernel programs")?;
+    for mut program in open.open_object_mut().progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        let wanted = PROGRAMS.iter().any(|known| known.name == name && on.contains(&known.class));
+        program.set_autoload(wanted);
+    }
+    configure(&mut open, shares, display)?;
+    open.load().context(
+        "cannot load the kernel programs; needs root or the capabilities BPF, PERFMON and SYS_RESOURCE: sudo tipme record",
+    )
+}
+
+fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, display: Option<u32>) -> Result<()> {
+    open.maps.pool_sched.set_max_entries(shares.chunks(Class::Sched))?;
+    open.maps.pool_rare.set_max_entries(shares.chunks(Class::Rare))?;
+    open.maps.pool_exits.set_max_entries(shares.chunks(Class::Exits))?;
+    let rodata = open.maps.rodata_data.as_deref_mut().context("the programs have no constants")?;
+    rodata.scramble = random()?;
+    rodata.only_display = display.map_or(-1, |display| display as i32);
+    rodata.tty_work = kernel_symbol("flush_to_ldisc").unwrap_or(0);
+    rodata.switch_has_state = u8::from(kernel_at_least(5, 18));
+    Ok(())
+}
+
+fn random() -> Result<u64> {
+    let mut bytes = [0u8; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).context("cannot get a random number")?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// The address of a kernel function; `None` where the kernel does not tell.
+fn kernel_symbol(name: &str) -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/kallsyms").ok()?;
+    let line = table.lines().find(|line| line.split(' ').nth(2) == Some(name))?;
+    u64::from_str_radix(line.split(' ').next()?, 16).ok()
+}
+
+fn kernel_at_least(major: u32, minor: u32) -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or(0u32));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
+}
+
+/// Puts every chunk into its queue, before the first program runs.
+fn fill_queues(skeleton: &mut TipmeSkel<'_>, shares: Shares) -> Result<()> {
+    let bss = skeleton.maps.bss_data.as_deref_mut().context("the programs have no variables")?;
+    for class in Class::ALL {
+        let queue = &mut bss.queues[class as usize];
+        let count = shares.chunks(class);
+        for (slot, index) in queue.chunks.iter_mut().zip(0..count) {
+            *slot = index;
+        }
+        queue.tail = u64::from(count);
+    }
+    Ok(())
+}
+
+fn find<'s>(skeleton: &'s TipmeSkel<'_>, name: &str) -> Result<ProgramMut<'s>> {
+    let mut programs = skeleton.object().progs_mut();
+    programs.find(|program| program.name() == name).with_context(|| format!("program {name} is not there"))
+}
+
+struct Attached {
+    walk: Link,
+    links: Vec<Link>,
+}
+
+fn attach(skeleton: &TipmeSkel<'_>, on: &[&str], hertz: u64) -> Result<Attached> {
+    let mut links = Vec::new();
+    let mut walk = None;
+    for program in PROGRAMS.iter().filter(|program| on.contains(&program.class)) {
+        let loaded = find(skeleton, program.name)?;
+        let refused = || format!("cannot attach {}", program.name);
+        match program.hook {
+            Hook::Tracepoint(_) => links.push(loaded.attach_trace().with_context(refused)?),
+            Hook::Walk => walk = Some(loaded.attach().with_context(refused)?),
+            Hook::Clock => {
+                for cpu in 0..libbpf_rs::num_possible_cpus()? as u32 {
+                    // The link takes the descriptor over and closes it.
+                    let clock = cpu_clock(cpu, hertz)?.into_raw_fd();
+                    links.push(loaded.attach_perf_event(clock).with_context(refused)?);
+                }
+            }
+        }
+    }
+    Ok(Attached { walk: walk.context("the task walk is not there")?, links })
+}

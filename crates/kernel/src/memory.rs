@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the memory is shared out, and the mapped pools.
+
+use anyhow::{Context, Result, ensure};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use tipme_record::{CHUNK_BYTES, ChunkHead, Class, Nanos};
+use zerocopy::FromBytes;
+
+/// Chunks of a class at most; the queue in the kernel has this many places.
+pub(crate) const CHUNKS_MAX: usize = 16384;
+
+/// Memory that the stack table, the command lines and the wait table take, in bytes.
+const TABLES_BYTES: u64 = 10 << 20;
+
+/// Chunks per class, in the order of [`Class::ALL`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shares(pub [u32; 3]);
+
+impl Shares {
+    /// Shares out `memory` bytes: what the tables leave goes 4/8 to switches and wake-ups, 3/8 to
+    /// rare records and 1/8 to the identities of the dead. Needs two chunks per CPU and class.
+    pub fn of(memory: u64, cpus: usize) -> Result<Shares> {
+        let chunks = memory.saturating_sub(TABLES_BYTES) / CHUNK_BYTES as u64;
+        let share = |eighths: u64| (chunks * eighths / 8).min(CHUNKS_MAX as u64) as u32;
+        let shares = [share(4), share(3), share(1)];
+        let least = 2 * cpus as u64 + 4;
+        let needed = (8 * least * CHUNK_BYTES as u64 + TABLES_BYTES).div_ceil(1 << 20);
+        ensure!(u64::from(shares[2]) >= least, "too little memory for {cpus} CPUs: give --memory {needed}M or more");
+        Ok(Shares(shares))
+    }
+
+    /// Chunks of one class.
+    pub fn chunks(self, class: Class) -> u32 {
+        self.0[class as usize]
+    }
+}
+
+/// A pool of chunks, mapped read-only while the kernel writes to it.
+pub(crate) struct Pool {
+    base: NonNull<u8>,
+    chunks: usize,
+}
+
+impl Pool {
+    /// Maps the pool behind a map's file descriptor.
+    pub(crate) fn map(fd: BorrowedFd<'_>, chunks: u32) -> Result<Pool> {
+        let chunks = chunks as usize;
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
+        let base =
+            unsafe { mmap(std::ptr::null_mut(), chunks * CHUNK_BYTES, ProtFlags::READ, MapFlags::SHARED, fd, 0) }
+                .context("cannot map a ring")?;
+        let base = NonNull::new(base.cast()).context("a ring was mapped at address 0")?;
+        Ok(Pool { base, chunks })
+    }
+
+    /// Reads a chunk's head as it is now; the kernel may write to it meanwhile.
+    fn head(&self, index: usize) -> ChunkHead {
+        let mut bytes = [0u8; size_of::<ChunkHead>()];
+        self.copy_bytes(index, &mut bytes);
+        ChunkHead::read_from_bytes(&bytes).unwrap_or(ChunkHead {
+            taken: 0,
+            opened: Nanos(0),
+            cpu: 0,
+            class: 0,
+            closed: Nanos(0),
+        })
+    }
+
+    fn copy_bytes(&self, index: usize, to: &mut [u8]) {
+        assert!(index < self.chunks && to.len() <= CHUNK_BYTES, "chunk out of range");
+        // SAFETY: the range lies inside the mapping, which lives as long as `self`; the kernel writes to it
+        // concurrently, and the generation of every record tells whether it was whole.
+        unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr().add(index * CHUNK_BYTES), to.as_mut_ptr(), to.len()) }
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// Copies all chunks that hold records from `from` on. A chunk that is taken anew during its copy
+    /// held the oldest records of all and is left out.
+    pub(crate) fn copy_since(&self, from: Nanos) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.chunks * CHUNK_BYTES);
+        for index in 0..self.chunks {
+            let head = self.head(index);
+            let too_old = head.closed != Nanos(0) && head.closed < from;
+            if head.taken == 0 || too_old {
+                continue;
+            }
+            let start = out.len();
+            out.resize(start + CHUNK_BYTES, 0);
+            self.copy_bytes(index, &mut out[start..]);
+            if self.head(index).taken != head.taken {
+                out.truncate(start);
+            }
+        }
+        out
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this size and nothing borrows from it.
+        if let Err(error) = unsafe { munmap(self.base.as_ptr().cast(), self.chunks * CHUNK_BYTES) } {
+            debug_assert!(false, "cannot unmap a ring: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_holds_forty_seconds_of_25000_events() {
+        let shares = Shares::of(64 << 20, 2).unwrap();
+        let records = u64::from(shares.chunks(Class::Sched)) * (CHUNK_BYTES as u64 - 512) / 24;
+        assert!(records >= 40 * 25_000, "{records}");
+        let total: u64 = shares.0.iter().map(|chunks| u64::from(*chunks)).sum();
+        assert!(total * CHUNK_BYTES as u64 + TABLES_BYTES <= 64 << 20);
+    }
+
+    #[test]
+    fn too_little_memory_names_what_is_needed() {
+        let error = Shares::of(10 << 20, 64).unwrap_err().to_string();
+        assert!(error.contains("--memory 76M"), "{error}");
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A CPU clock that fires on every CPU, for samples.
+
+use anyhow::{Context, Result};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const FREQUENCY_BIT: u64 = 1 << 10;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+
+/// The first version of the kernel's perf_event_attr, all that is needed here.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    frequency: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    config1: u64,
+}
+
+/// Opens a clock that samples one CPU `hertz` times a second.
+pub(crate) fn cpu_clock(cpu: u32, hertz: u64) -> Result<OwnedFd> {
+    let attributes = Attributes {
+        kind: PERF_TYPE_SOFTWARE,
+        size: size_of::<Attributes>() as u32,
+        frequency: hertz,
+        flags: FREQUENCY_BIT,
+        ..Attributes::default()
+    };
+    // SAFETY: the kernel reads `size` bytes of the structure, which outlives the call.
+    let fd =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error())
+            .with_context(|| format!("cannot sample CPU {cpu}; is kernel.perf_event_paranoid 3 or higher?"));
+    }
+    // SAFETY: the kernel has just made this descriptor and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
