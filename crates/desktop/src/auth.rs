@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Authority files: the cookies that open a display.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+const COOKIE_NAME: &[u8] = b"MIT-MAGIC-COOKIE-1";
+/// Bytes read of one file at most.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// One line of an authority file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    /// Number of the display as text; empty for any.
+    pub number: Vec<u8>,
+    pub name: Vec<u8>,
+    pub data: Vec<u8>,
+}
+
+/// Reads the entries of an authority file up to its end or its first damage.
+pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Entry> {
+    std::iter::from_fn(|| entry(&mut bytes)).collect()
+}
+
+fn entry(bytes: &mut &[u8]) -> Option<Entry> {
+    *bytes = bytes.get(2..)?;
+    let _host = field(bytes)?;
+    Some(Entry { number: field(bytes)?, name: field(bytes)?, data: field(bytes)? })
+}
+
+fn field(bytes: &mut &[u8]) -> Option<Vec<u8>> {
+    let length = usize::from(u16::from_be_bytes([*bytes.first()?, *bytes.get(1)?]));
+    let value = bytes.get(2..2 + length)?.to_vec();
+    *bytes = &bytes[2 + length..];
+    Some(value)
+}
+
+/// The cookies for a display: those with its number first, then those for any.
+pub(crate) fn cookies(entries: &[Entry], display: u32) -> Vec<Vec<u8>> {
+    let number = display.to_string().into_bytes();
+    let of = |wanted: &[u8]| {
+        let fits = move |entry: &&Entry| entry.name == COOKIE_NAME && entry.number == wanted;
+        entries.iter().filter(fits).map(|entry| entry.data.clone()).collect::<Vec<_>>()
+    };
+    let mut found = of(&number);
+    found.extend(of(b""));
+    found
+}
+
+/// Where cookies for a display may lie: the file asked for, the server's own, the user's.
+pub(crate) fn files(asked: Option<&Path>, server_pid: u32) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".Xauthority"));
+    let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
+    let mut files = Vec::new();
+    for file in [asked.map(PathBuf::from), server_file(server_pid), named, home].into_iter().flatten() {
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    files
+}
+
+/// The file that the server was started with, from its command line.
+fn server_file(pid: u32) -> Option<PathBuf> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    auth_argument(&line)
+}
+
+fn auth_argument(line: &[u8]) -> Option<PathBuf> {
+    let mut words = line.split(|byte| *byte == 0).skip_while(|word| *word != b"-auth");
+    let file = words.nth(1).filter(|file| !file.is_empty())?;
+    Some(PathBuf::from(String::from_utf8_lossy(file).into_owned()))
+}
+
+/// The cookies in a file for a display; none where it cannot be read.
+pub(crate) fn read(file: &Path, display: u32) -> Vec<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file).map(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    if opened.is_ok() { cookies(&parse(&bytes), display) } else { Vec::new() }
+}
+
+/// The bytes of an authority file with one cookie, valid from any host.
+///
+/// `display` is the number as text; empty for any display.
+pub fn authority_file(display: &str, cookie: &[u8]) -> Vec<u8> {
+    /// `FamilyWild`: any host.
+    const ANY_HOST: u16 = 0xffff;
+    let mut bytes = ANY_HOST.to_be_bytes().to_vec();
+    for field in [&b""[..], display.as_bytes(), COOKIE_NAME, cookie] {
+        bytes.extend((field.len() as u16).to_be_bytes());
+        bytes.extend(field);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_file_reads_back() {
+        let bytes = [authority_file("", b"any"), authority_file("7", b"seven"), authority_file("8", b"eight")].concat();
+        let entries = parse(&bytes);
+        assert_eq!(entries.len(), 3);
+        assert_eq!(cookies(&entries, 7), vec![b"seven".to_vec(), b"any".to_vec()]);
+        assert_eq!(cookies(&entries, 9), vec![b"any".to_vec()]);
+    }
+
+    #[test]
+    fn damage_ends_the_reading() {
+        let mut bytes = [authority_file("1", b"one"), authority_file("2", b"two")].concat();
+        bytes.truncate(bytes.len() - 1);
+        assert_eq!(parse(&bytes).len(), 1);
+        assert!(parse(&[1, 2, 0xff]).is_empty());
+    }
+
+    #[test]
+    fn the_servers_own_file_is_found() {
+        let line = b"/usr/lib/Xorg\0:0\0-auth\0/run/lightdm/root/:0\0-nolisten\0tcp\0";
+        assert_eq!(auth_argument(line), Some(PathBuf::from("/run/lightdm/root/:0")));
+        assert_eq!(auth_argument(b"Xorg\0:0\0"), None);
+        assert_eq!(auth_argument(b"Xorg\0-auth\0"), None);
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Connections to X servers that never wait longer than they were allowed to.
+
+use crate::auth;
+use crate::clock;
+use crate::error::{Error, Failure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tipme_record::Nanos;
+use x11rb::connection::Connection as _;
+use x11rb::errors::ConnectError;
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::Window;
+use x11rb::rust_connection::{DefaultStream, PollMode, RustConnection, Stream};
+use x11rb::utils::RawFdContainer;
+
+/// Which display, and how patiently.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// As in `:99`.
+    pub display: u32,
+    /// An authority file to try before the server's and the user's own.
+    pub authority: Option<PathBuf>,
+    /// The longest that one exchange with the server may take.
+    pub patience: Duration,
+}
+
+impl Target {
+    /// A display with the usual authority files and one second of patience.
+    pub fn new(display: u32) -> Target {
+        Target { display, authority: None, patience: Duration::from_secs(1) }
+    }
+
+    /// Reads `:99`, `99` or `:99.0`; a display of another host is not supported.
+    pub fn parse(name: &str) -> Result<Target, Error> {
+        let number = name.strip_prefix(':').unwrap_or(name);
+        let number = number.split('.').next().unwrap_or_default();
+        let reason = || format!("\"{name}\" is not the name of a local display such as :0");
+        let display = number.parse().map_err(|_| Error::NoServer { display: 0, reason: reason() })?;
+        Ok(Target::new(display))
+    }
+}
+
+/// A stream whose waits end: with an error at the deadline at the latest.
+pub(crate) struct BoundedStream {
+    inner: DefaultStream,
+    /// CLOCK_MONOTONIC nanoseconds.
+    deadline: AtomicU64,
+}
+
+impl Stream for BoundedStream {
+    fn poll(&self, mode: PollMode) -> io::Result<()> {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, mode.readable());
+        flags.set(PollFlags::OUT, mode.writable());
+        let deadline = Nanos(self.deadline.load(Ordering::Relaxed));
+        if wait(self.inner.as_fd(), flags, deadline)? { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+    }
+
+    fn read(&self, buf: &mut [u8], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
+        self.inner.read(buf, fds)
+    }
+
+    fn write(&self, buf: &[u8], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
+        self.inner.write(buf, fds)
+    }
+
+    fn write_vectored(&self, bufs: &[IoSlice<'_>], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
+        self.inner.write_vectored(bufs, fds)
+    }
+}
+
+/// Waits until the descriptor is ready (true) or the deadline has passed (false).
+fn wait(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Nanos) -> io::Result<bool> {
+    loop {
+        let left = Duration::from_nanos(deadline.since(clock::now()).0);
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The x11rb connection behind a [`Connection`].
+pub(crate) type Wire = RustConnection<BoundedStream>;
+
+/// An open connection to a display.
+pub struct Connection {
+    wire: Wire,
+    target: Target,
+    /// Process that listens at the display's socket, as of its `listen` call.
+    pub server_pid: u32,
+}
+
+impl Connection {
+    /// Connects with the first cookie that the server accepts.
+    ///
+    /// Takes at most the target's patience per cookie; a server that does not even take connections
+    /// costs no time at all.
+    pub fn open(target: &Target) -> Result<Connection, Error> {
+        let display = target.display;
+        let server_pid = peer(&dial(target)?).map_err(|error| Error::lost(display, error))?;
+        let files = auth::files(target.authority.as_deref(), server_pid);
+        let mut cookies: Vec<_> = files.iter().flat_map(|file| auth::read(file, display)).collect();
+        cookies.push(Vec::new());
+        let mut refusal = None;
+        for cookie in cookies {
+            match greet(target, cookie) {
+                Ok(wire) => return Ok(Connection { wire, target: target.clone(), server_pid }),
+                Err(error @ Error::Refused { .. }) => refusal = refusal.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refusal.unwrap_or_else(|| Error::lost(display, "no way to connect is known")))
+    }
+
+    /// The number of the display.
+    pub fn display(&self) -> u32 {
+        self.target.display
+    }
+
+    /// The protocol connection, good for one exchange within the target's patience from now.
+    pub(crate) fn wire(&self) -> &Wire {
+        allow(&self.wire, self.target.patience);
+        &self.wire
+    }
+
+    /// The root window of the first screen.
+    pub(crate) fn root(&self) -> Window {
+        self.wire.setup().roots.first().map_or(0, |screen| screen.root)
+    }
+
+    /// The next event; `None` when `deadline` passes before one comes.
+    pub(crate) fn event(&self, deadline: Nanos) -> Result<Option<Event>, Error> {
+        loop {
+            if let Some(event) = self.wire().poll_for_event().map_err(|error| self.failed(error))? {
+                return Ok(Some(event));
+            }
+            let fd = self.wire.stream().inner.as_fd();
+            if !wait(fd, PollFlags::IN, deadline).map_err(|error| Error::lost(self.display(), error))? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Sends what is buffered.
+    pub(crate) fn flush(&self) -> Result<(), Error> {
+        self.wire().flush().map_err(|error| self.failed(error))
+    }
+
+    /// Names a failed request's error after its cause.
+    pub(crate) fn failed(&self, error: impl Failure) -> Error {
+        failure(&self.target, &error)
+    }
+}
+
+fn failure(target: &Target, error: &impl Failure) -> Error {
+    let display = target.display;
+    if error.timed_out() {
+        Error::Hung { display, limit_ms: target.patience.as_millis() }
+    } else {
+        Error::lost(display, error.to_string())
+    }
+}
+
+fn allow(wire: &Wire, patience: Duration) {
+    let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+    wire.stream().deadline.store(deadline.0, Ordering::Relaxed);
+}
+
+/// Opens the display's socket: the one in the file system, else the abstract one.
+fn dial(target: &Target) -> Result<OwnedFd, Error> {
+    let path = format!("/tmp/.X11-unix/X{}", target.display);
+    let plain = SocketAddrUnix::new(path.as_str()).and_then(|address| dial_address(&address));
+    let hidden = || SocketAddrUnix::new_abstract_name(path.as_bytes()).and_then(|address| dial_address(&address));
+    match plain.or_else(|error| if error == Errno::AGAIN { Err(error) } else { hidden().map_err(|_| error) }) {
+        Ok(fd) => Ok(fd),
+        Err(Errno::AGAIN) => Err(Error::Hung { display: target.display, limit_ms: 0 }),
+        Err(error) => Err(Error::NoServer { display: target.display, reason: io::Error::from(error).to_string() }),
+    }
+}
+
+fn dial_address(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&fd, address)?;
+    Ok(fd)
+}
+
+fn peer(fd: &OwnedFd) -> io::Result<u32> {
+    let credentials = sockopt::socket_peercred(fd)?;
+    Ok(credentials.pid.as_raw_nonzero().get() as u32)
+}
+
+fn greet(target: &Target, cookie: Vec<u8>) -> Result<Wire, Error> {
+    let display = target.display;
+    let stream = UnixStream::from(dial(target)?);
+    let (inner, _) = DefaultStream::from_unix_stream(stream).map_err(|error| Error::lost(display, error))?;
+    let deadline = clock::now().after(Nanos(target.patience.as_nanos() as u64));
+    let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0) };
+    let name = if cookie.is_empty() { Vec::new() } else { b"MIT-MAGIC-COOKIE-1".to_vec() };
+    RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).map_err(|error| match &error {
+        ConnectError::SetupFailed(failed) => {
+            Error::Refused { display, reason: String::from_utf8_lossy(&failed.reason).trim().to_string() }
+        }
+        ConnectError::SetupAuthenticate(_) => {
+            Error::Refused { display, reason: "the server asks for another kind of authority".to_string() }
+        }
+        other => failure(target, other),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_names_are_read() {
+        let number = |name| Target::parse(name).map(|target| target.display).ok();
+        assert_eq!([number(":0"), number("12"), number(":99.0")], [Some(0), Some(12), Some(99)]);
+        assert_eq!([number("host:0"), number(""), number(":x")], [None, None, None]);
+    }
+}

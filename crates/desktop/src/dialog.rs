@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The question after a mark: what was slow? Asked by a program of its own, so that nothing waits for it.
+
+use crate::error::Error;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Bytes of an answer that are kept.
+pub const ANSWER_BYTES_MAX: usize = 4096;
+
+/// A program that can ask.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asker {
+    Zenity(PathBuf),
+    Kdialog(PathBuf),
+    /// A terminal emulator that takes `-e` and runs a shell.
+    Terminal(PathBuf),
+    /// Has no text field: offers answers to choose from.
+    Xmessage(PathBuf),
+}
+
+impl Asker {
+    /// The first program that is installed; `None` where there is none.
+    pub fn find() -> Option<Asker> {
+        Asker::find_in(&std::env::var("PATH").unwrap_or_default())
+    }
+
+    fn find_in(path: &str) -> Option<Asker> {
+        let found = |name| find_program(path, name);
+        found("zenity")
+            .map(Asker::Zenity)
+            .or_else(|| found("kdialog").map(Asker::Kdialog))
+            .or_else(|| found("x-terminal-emulator").or_else(|| found("xterm")).map(Asker::Terminal))
+            .or_else(|| found("xmessage").map(Asker::Xmessage))
+    }
+
+    fn command(&self, question: &str) -> Command {
+        /// Asks on the terminal and hands the answer on through descriptor 3.
+        const SHELL: &str = r#"printf '%s\n> ' "$1"; IFS= read -r answer && printf '%s' "$answer" > "$0""#;
+        const CHOICES: &str = "It froze:2,It was slow:3,It stuttered:4,Skip:0";
+        let mut command = match self {
+            Asker::Zenity(program) | Asker::Kdialog(program) | Asker::Terminal(program) | Asker::Xmessage(program) => {
+                Command::new(program)
+            }
+        };
+        match self {
+            Asker::Zenity(_) => command.args(["--entry", "--title", "tipme", "--text", question]),
+            Asker::Kdialog(_) => command.args(["--title", "tipme", "--inputbox", question]),
+            Asker::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]),
+            Asker::Xmessage(_) => command.args(["-print", "-buttons", CHOICES, question]),
+        };
+        command
+    }
+}
+
+/// The executable `name` in a colon-separated list of folders.
+pub(crate) fn find_program(path: &str, name: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let executable =
+        |file: &PathBuf| file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    path.split(':').filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(name)).find(executable)
+}
+
+/// An open question.
+pub struct Dialog {
+    child: Child,
+    /// Where a terminal's shell leaves the answer; other programs print it.
+    file: Option<tempfile::TempPath>,
+}
+
+impl Dialog {
+    /// Starts the program that asks, on the display given as in `:0`; returns at once.
+    pub fn open(asker: &Asker, question: &str, display: &str) -> Result<Dialog, Error> {
+        let failed = |source| Error::Io { what: "cannot open a dialog for the description".to_string(), source };
+        let mut command = asker.command(question);
+        let file = match asker {
+            Asker::Terminal(_) => Some(tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path()),
+            _ => None,
+        };
+        if let Some(file) = &file {
+            command.arg(file.as_os_str()).arg(question);
+        }
+        command.env("DISPLAY", display).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Ok(Dialog { child: command.spawn().map_err(failed)?, file })
+    }
+
+    /// Waits for the answer; `None` when it was cancelled, empty, or `patience` ran out.
+    ///
+    /// The answer is cut to [`ANSWER_BYTES_MAX`] bytes. The program has ended afterwards.
+    pub fn answer(mut self, patience: Duration) -> Option<String> {
+        let (sender, receiver) = mpsc::channel();
+        let output = self.child.stdout.take();
+        std::thread::spawn(move || sender.send(output.and_then(read_bounded)));
+        let printed = receiver.recv_timeout(patience).ok().flatten();
+        let left = self.file.as_deref().and_then(|file| std::fs::File::open(file).ok()).and_then(read_bounded);
+        let answer = if self.file.is_some() { left } else { printed };
+        answer.map(|answer| tidy(&answer)).filter(|answer| !answer.is_empty() && answer != "Skip")
+    }
+}
+
+impl Drop for Dialog {
+    fn drop(&mut self) {
+        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            // The program may have ended by itself.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads to the end or to the bound, whichever comes first.
+fn read_bounded(source: impl Read) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(ANSWER_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn tidy(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut text: String =
+        text.trim().chars().filter(|character| !character.is_control() || *character == '\n').collect();
+    while text.len() > ANSWER_BYTES_MAX {
+        text.pop();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A folder with one program that does what the script says.
+    fn with_program(name: &str, script: &str) -> (tempfile::TempDir, Asker) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+        let path = format!("/nonexistent:{}", folder.path().display());
+        (folder, Asker::find_in(&path).expect("the program is found"))
+    }
+
+    fn answer(name: &str, script: &str, patience: Duration) -> Option<String> {
+        let (_folder, asker) = with_program(name, script);
+        Dialog::open(&asker, "what was slow?", ":0").expect("the program starts").answer(patience)
+    }
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn the_printed_answer_is_kept() {
+        assert_eq!(answer("zenity", "echo ' the editor hung '", LONG).as_deref(), Some("the editor hung"));
+        assert_eq!(answer("kdialog", "printf 'a\\001b'", LONG).as_deref(), Some("ab"));
+        assert_eq!(answer("xmessage", "echo Skip", LONG), None);
+        assert_eq!(answer("zenity", "exit 1", LONG), None);
+    }
+
+    #[test]
+    fn a_terminals_shell_leaves_the_answer_in_a_file() {
+        let script = r#"while [ "$1" != "-e" ]; do shift; done; shift; echo "slow scrolling" | "$@" >/dev/null"#;
+        assert_eq!(answer("xterm", script, LONG).as_deref(), Some("slow scrolling"));
+    }
+
+    #[test]
+    fn a_long_answer_is_cut() {
+        let long = answer("zenity", "head -c 100000 /dev/zero | tr '\\0' x", LONG);
+        assert_eq!(long.map(|text| text.len()), Some(ANSWER_BYTES_MAX));
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_allowed() {
+        let started = std::time::Instant::now();
+        assert_eq!(answer("zenity", "exec sleep 30", Duration::from_millis(50)), None);
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn without_a_program_there_is_no_dialog() {
+        assert_eq!(Asker::find_in("/nonexistent"), None);
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A window that answers every key and stamps its own times: the truth that records are held against.
+
+use crate::clock;
+use crate::connect::{Connection, Target};
+use crate::error::Error;
+use std::time::Duration;
+use tipme_record::Nanos;
+use x11rb::COPY_DEPTH_FROM_PARENT;
+use x11rb::connection::Connection as _;
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::{
+    ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Gcontext, Rectangle, Window, WindowClass,
+};
+
+/// What the window knows of one key press.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamps {
+    /// The event was taken from the socket.
+    pub received: Nanos,
+    /// The drawing requests were sent.
+    pub drawn: Nanos,
+    /// The server's answer to a request behind the drawing arrived.
+    pub finished: Nanos,
+}
+
+/// The window.
+pub struct EchoWindow {
+    connection: Connection,
+    window: Window,
+    paint: Gcontext,
+    keys: u32,
+}
+
+impl EchoWindow {
+    /// Maps the window; the window manager gives it the focus.
+    pub fn open(target: &Target) -> Result<EchoWindow, Error> {
+        let connection = Connection::open(target)?;
+        let (wire, root) = (connection.wire(), connection.root());
+        let window = wire.generate_id().map_err(|error| connection.failed(error))?;
+        let paint = wire.generate_id().map_err(|error| connection.failed(error))?;
+        let screen = wire.setup().roots.first().map_or((0, 1), |screen| (screen.black_pixel, screen.white_pixel));
+        let look = CreateWindowAux::new().background_pixel(screen.1).event_mask(EventMask::KEY_PRESS);
+        let made = wire.create_window(
+            COPY_DEPTH_FROM_PARENT,
+            window,
+            root,
+            40,
+            40,
+            400,
+            200,
+            0,
+            WindowClass::INPUT_OUTPUT,
+            0,
+            &look,
+        );
+        made.map_err(|error| connection.failed(error))?.ignore_error();
+        let colours = CreateGCAux::new().foreground(screen.0).background(screen.1).graphics_exposures(0);
+        let made = wire.create_gc(paint, window, &colours).map_err(|error| connection.failed(error))?;
+        made.check().map_err(|error| connection.failed(error))?;
+        let mapped = connection.wire().map_window(window).map_err(|error| connection.failed(error))?;
+        mapped.check().map_err(|error| connection.failed(error))?;
+        Ok(EchoWindow { connection, window, paint, keys: 0 })
+    }
+
+    /// Waits for a key press and answers it; `None` when `patience` ran out.
+    pub fn next(&mut self, patience: Duration) -> Result<Option<Stamps>, Error> {
+        let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+        while let Some(event) = self.connection.event(deadline)? {
+            if let Event::KeyPress(_) = event {
+                return self.answer(clock::now()).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, received: Nanos) -> Result<Stamps, Error> {
+        self.keys += 1;
+        self.draw()?;
+        let drawn = clock::now();
+        let cookie = self.connection.wire().get_input_focus().map_err(|error| self.connection.failed(error))?;
+        cookie.reply().map_err(|error| self.connection.failed(error))?;
+        Ok(Stamps { received, drawn, finished: clock::now() })
+    }
+
+    fn draw(&self) -> Result<(), Error> {
+        let wire = self.connection.wire();
+        let place = Rectangle { x: (self.keys % 38 * 10) as i16, y: 60, width: 8, height: 16 };
+        let filled = wire.poly_fill_rectangle(self.window, self.paint, &[place]);
+        filled.map_err(|error| self.connection.failed(error))?.ignore_error();
+        let text = self.keys.to_string();
+        let written = wire.image_text8(self.window, self.paint, 10, 30, text.as_bytes());
+        written.map_err(|error| self.connection.failed(error))?.ignore_error();
+        self.connection.flush()
+    }
+}

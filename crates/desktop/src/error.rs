@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why something on the desktop could not be done.
+
+use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
+
+/// A failure with its reason and, where there is one, its remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nothing to connect to.
+    #[error("cannot connect to display :{display}: {reason}; start an X server or name another display")]
+    NoServer { display: u32, reason: String },
+    /// The server is there and does not answer in time.
+    #[error("display :{display} did not answer within {limit_ms} ms: its server hangs or is stopped")]
+    Hung { display: u32, limit_ms: u128 },
+    /// The server answered with a refusal.
+    #[error("display :{display} refused the connection: {reason}; give the server's authority file in XAUTHORITY")]
+    Refused { display: u32, reason: String },
+    /// The connection ended or a request failed.
+    #[error("display :{display}: {reason}")]
+    Lost { display: u32, reason: String },
+    /// The server lacks an extension.
+    #[error("display :{display} has no {extension} extension")]
+    NoExtension { display: u32, extension: &'static str },
+    /// Another program holds the grab of a hot key.
+    #[error("hot key {key} is held by another program on display :{display}; choose another key or free it there")]
+    Taken { display: u32, key: String },
+    /// No key of this keyboard gives the symbol.
+    #[error("the keyboard of display :{display} has no key for {key}; choose another key")]
+    NoKey { display: u32, key: String },
+    /// The text does not name a key.
+    #[error("cannot read hot key \"{text}\": {reason}; write it like ctrl+alt+minus")]
+    BadChord { text: String, reason: String },
+    /// Nothing arrived in the time allowed.
+    #[error("display :{display}: {what} did not happen within {limit_ms} ms")]
+    Late { display: u32, what: String, limit_ms: u128 },
+    /// A device or program outside the display failed.
+    #[error("{what}: {source}")]
+    Io { what: String, source: std::io::Error },
+}
+
+impl Error {
+    /// True where the same attempt may work later: the server is away, hung or restarting.
+    pub fn passes(&self) -> bool {
+        matches!(self, Error::NoServer { .. } | Error::Hung { .. } | Error::Lost { .. })
+    }
+
+    pub(crate) fn lost(display: u32, reason: impl ToString) -> Error {
+        Error::Lost { display, reason: reason.to_string() }
+    }
+}
+
+/// What x11rb's failures have in common: whether time ran out, and their text.
+pub(crate) trait Failure: ToString {
+    fn timed_out(&self) -> bool;
+}
+
+impl Failure for ConnectionError {
+    fn timed_out(&self) -> bool {
+        matches!(self, ConnectionError::IoError(error) if error.kind() == std::io::ErrorKind::TimedOut)
+    }
+}
+
+impl Failure for ReplyError {
+    fn timed_out(&self) -> bool {
+        matches!(self, ReplyError::ConnectionError(error) if error.timed_out())
+    }
+}
+
+impl Failure for ReplyOrIdError {
+    fn timed_out(&self) -> bool {
+        matches!(self, ReplyOrIdError::ConnectionError(error) if error.timed_out())
+    }
+}
+
+impl Failure for ConnectError {
+    fn timed_out(&self) -> bool {
+        matches!(self, ConnectError::IoError(error) if error.kind() == std::io::ErrorKind::TimedOut)
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which program the user is looking at.
+
+use crate::connect::Connection;
+use crate::error::Error;
+use x11rb::protocol::res::{ClientIdMask, ClientIdSpec, ConnectionExt as _};
+use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, Window};
+
+/// How the process of a window was learnt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// From the server, which knows who is connected.
+    Server,
+    /// From the window's property, which is what the program says of itself.
+    Property,
+}
+
+/// The window with the keyboard focus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Focus {
+    /// 0 where no window has it.
+    pub window: u32,
+    /// Its process, as far as that can be known.
+    pub pid: Option<(u32, How)>,
+}
+
+/// Parents that are looked at for a property, at most.
+const DEPTH_MAX: usize = 16;
+
+/// Asks which window has the focus, and whose it is.
+pub fn focus(connection: &Connection) -> Result<Focus, Error> {
+    let cookie = connection.wire().get_input_focus().map_err(|error| connection.failed(error))?;
+    let window = cookie.reply().map_err(|error| connection.failed(error))?.focus;
+    if window <= 1 {
+        return Ok(Focus { window: 0, pid: None });
+    }
+    let pid = match client_pid(connection, window)? {
+        Some(pid) => Some((pid, How::Server)),
+        None => property_pid(connection, window)?.map(|pid| (pid, How::Property)),
+    };
+    Ok(Focus { window, pid })
+}
+
+/// The process that made a window, where the server has the XRes extension and a local client.
+pub(crate) fn client_pid(connection: &Connection, window: Window) -> Result<Option<u32>, Error> {
+    let spec = ClientIdSpec { client: window, mask: ClientIdMask::LOCAL_CLIENT_PID };
+    let Ok(cookie) = connection.wire().res_query_client_ids(&[spec]) else { return Ok(None) };
+    let Ok(reply) = cookie.reply() else { return Ok(None) };
+    let pid = reply.ids.iter().find(|id| id.spec.mask == ClientIdMask::LOCAL_CLIENT_PID);
+    Ok(pid.and_then(|id| id.value.first().copied()).filter(|pid| *pid != 0))
+}
+
+fn property_pid(connection: &Connection, mut window: Window) -> Result<Option<u32>, Error> {
+    let wire = connection.wire();
+    let atom = wire.intern_atom(false, b"_NET_WM_PID").map_err(|error| connection.failed(error))?;
+    let atom = atom.reply().map_err(|error| connection.failed(error))?.atom;
+    for _ in 0..DEPTH_MAX {
+        let cookie = wire.get_property(false, window, atom, AtomEnum::CARDINAL, 0, 1);
+        let reply = cookie.map_err(|error| connection.failed(error))?.reply();
+        let value = reply.map_err(|error| connection.failed(error))?.value32().and_then(|mut values| values.next());
+        if value.is_some() {
+            return Ok(value);
+        }
+        let tree = wire.query_tree(window).map_err(|error| connection.failed(error))?;
+        window = tree.reply().map_err(|error| connection.failed(error))?.parent;
+        if window == 0 {
+            break;
+        }
+    }
+    Ok(None)
+}

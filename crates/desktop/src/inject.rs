@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Injected input by the XTEST extension, at a human pace.
+
+use crate::clock;
+use crate::connect::{Connection, Target};
+use crate::error::Error;
+use crate::hotkeys::Chord;
+use crate::keymap::{ALT, CONTROL, Key, Keymap, SHIFT, SUPER, symbol};
+use std::time::Duration;
+use tipme_record::Nanos;
+use x11rb::protocol::xproto::{ConnectionExt as _, ModMask};
+use x11rb::protocol::xtest::ConnectionExt as _;
+
+const KEY_PRESS: u8 = 2;
+const KEY_RELEASE: u8 = 3;
+const BUTTON_PRESS: u8 = 4;
+const BUTTON_RELEASE: u8 = 5;
+const MOTION: u8 = 6;
+
+/// Modifiers are let go later than the key that they modify, by this.
+const MODIFIER_HOLD: Duration = Duration::from_millis(20);
+
+/// How fast and how evenly somebody types.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// A word counts five characters.
+    pub words_per_minute: f64,
+    /// Largest deviation of an interval from the mean, as a share of the mean; 0 to 0.9.
+    pub variation: f64,
+    /// The same seed gives the same intervals.
+    pub seed: u64,
+}
+
+impl Default for Pace {
+    /// A practised typist: 60 words per minute.
+    fn default() -> Pace {
+        Pace { words_per_minute: 60.0, variation: 0.5, seed: 1 }
+    }
+}
+
+/// The times between key presses that a [`Pace`] gives.
+#[derive(Clone, Debug)]
+struct Rhythm {
+    mean_s: f64,
+    variation: f64,
+    state: u64,
+}
+
+impl Rhythm {
+    fn new(pace: Pace) -> Rhythm {
+        let mean_s = 60.0 / (pace.words_per_minute.clamp(1.0, 1000.0) * 5.0);
+        Rhythm { mean_s, variation: pace.variation.clamp(0.0, 0.9), state: pace.seed.max(1) }
+    }
+
+    /// A number from -1 to 1, most often near 0.
+    fn deviation(&mut self) -> f64 {
+        let mut uniform = || {
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            (self.state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        uniform() + uniform() - 1.0
+    }
+
+    fn interval(&mut self) -> Duration {
+        let factor = 1.0 + self.variation * self.deviation();
+        Duration::from_secs_f64(self.mean_s * factor)
+    }
+}
+
+/// Types, clicks and moves the pointer on a display.
+pub struct Typist {
+    connection: Connection,
+    keymap: Keymap,
+    rhythm: Rhythm,
+    next_at: Nanos,
+}
+
+impl Typist {
+    /// Connects to a display that has the XTEST extension.
+    pub fn open(target: &Target, pace: Pace) -> Result<Typist, Error> {
+        let connection = Connection::open(target)?;
+        let missing = Error::NoExtension { display: target.display, extension: "XTEST" };
+        let version = connection.wire().xtest_get_version(2, 2).map_err(|_| missing)?;
+        version.reply().map_err(|error| connection.failed(error))?;
+        let keymap = Keymap::load(&connection)?;
+        Ok(Typist { connection, keymap, rhythm: Rhythm::new(pace), next_at: Nanos(0) })
+    }
+
+    /// Changes the pace from the next key on.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.rhythm = Rhythm::new(pace);
+    }
+
+    /// Waits for its turn in the rhythm, then presses and releases the key of a character.
+    ///
+    /// Returns when the press was sent.
+    pub fn key(&mut self, character: char) -> Result<Nanos, Error> {
+        let key = self.find(symbol(character), &character.escape_debug().to_string())?;
+        std::thread::sleep(Duration::from_nanos(self.next_at.since(clock::now()).0));
+        let interval = Nanos(self.rhythm.interval().as_nanos() as u64);
+        self.next_at = clock::now().max(self.next_at).after(interval);
+        let shift = if key.shifted { Some(self.find(SHIFT, "shift")?.code) } else { None };
+        self.strike(shift.as_slice(), key.code, Nanos(interval.0 / 3))
+    }
+
+    /// Types a text; returns when each press was sent.
+    pub fn text(&mut self, text: &str) -> Result<Vec<Nanos>, Error> {
+        text.chars().map(|character| self.key(character)).collect()
+    }
+
+    /// Presses a key with its modifiers, outside the rhythm; returns when the press was sent.
+    pub fn chord(&mut self, chord: &Chord) -> Result<Nanos, Error> {
+        let known = [(ModMask::CONTROL, CONTROL), (ModMask::M1, ALT), (ModMask::SHIFT, SHIFT), (ModMask::M4, SUPER)];
+        let held = known.into_iter().filter(|(mask, _)| u16::from(chord.modifiers) & u16::from(*mask) != 0);
+        let codes: Result<Vec<u8>, Error> = held.map(|(_, symbol)| Ok(self.find(symbol, "modifier")?.code)).collect();
+        let mut codes = codes?;
+        let found = chord.symbols.iter().find_map(|symbol| self.keymap.keys(*symbol).first().copied());
+        let key = found.ok_or_else(|| self.no_key(&chord.to_string()))?;
+        if key.shifted {
+            codes.push(self.find(SHIFT, "shift")?.code);
+        }
+        self.strike(&codes, key.code, Nanos::from_millis(60))
+    }
+
+    /// Presses and releases a pointer button; returns when the press was sent.
+    pub fn click(&mut self, button: u8) -> Result<Nanos, Error> {
+        let at = self.send(BUTTON_PRESS, button, (0, 0))?;
+        std::thread::sleep(Duration::from_millis(60));
+        self.send(BUTTON_RELEASE, button, (0, 0))?;
+        Ok(at)
+    }
+
+    /// Moves the pointer to a place on the screen, in pixels; returns when that was sent.
+    pub fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, Error> {
+        self.send(MOTION, 0, (x, y))
+    }
+
+    fn strike(&mut self, held: &[u8], code: u8, hold: Nanos) -> Result<Nanos, Error> {
+        for modifier in held {
+            self.send(KEY_PRESS, *modifier, (0, 0))?;
+        }
+        let at = self.send(KEY_PRESS, code, (0, 0))?;
+        std::thread::sleep(Duration::from_nanos(hold.0));
+        self.send(KEY_RELEASE, code, (0, 0))?;
+        if !held.is_empty() {
+            std::thread::sleep(MODIFIER_HOLD);
+        }
+        for modifier in held.iter().rev() {
+            self.send(KEY_RELEASE, *modifier, (0, 0))?;
+        }
+        Ok(at)
+    }
+
+    fn send(&self, kind: u8, detail: u8, (x, y): (i16, i16)) -> Result<Nanos, Error> {
+        let root = self.connection.root();
+        let sent = self.connection.wire().xtest_fake_input(kind, detail, 0, root, x, y, 0);
+        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+        let at = clock::now();
+        self.connection.flush()?;
+        Ok(at)
+    }
+
+    fn find(&self, symbol: u32, name: &str) -> Result<Key, Error> {
+        self.keymap.keys(symbol).first().copied().ok_or_else(|| self.no_key(name))
+    }
+
+    fn no_key(&self, name: &str) -> Error {
+        Error::NoKey { display: self.connection.display(), key: name.to_string() }
+    }
+
+    /// Waits until the server has worked off everything sent so far.
+    pub fn settle(&self) -> Result<(), Error> {
+        let cookie = self.connection.wire().get_input_focus().map_err(|error| self.connection.failed(error))?;
+        cookie.reply().map_err(|error| self.connection.failed(error)).map(|_| ())
+    }
+}
+
+impl Drop for Typist {
+    /// A server may throw away what a client sent just before it went: so the last release is waited for.
+    fn drop(&mut self) {
+        let _ = self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rhythm_keeps_its_mean_and_its_seed() {
+        let pace = Pace { words_per_minute: 60.0, variation: 0.5, seed: 42 };
+        let times = |pace| {
+            let mut rhythm = Rhythm::new(pace);
+            (0..2000).map(|_| rhythm.interval().as_secs_f64()).collect::<Vec<_>>()
+        };
+        let first = times(pace);
+        let mean = first.iter().sum::<f64>() / first.len() as f64;
+        assert!((mean - 0.2).abs() < 0.005, "mean {mean}");
+        assert!(first.iter().all(|time| (0.1..=0.3).contains(time)));
+        assert_eq!(first, times(pace));
+        assert_ne!(first, times(Pace { seed: 43, ..pace }));
+    }
+}

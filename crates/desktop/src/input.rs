@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! evdev devices: when the kernel saw input, and of which class; never which key.
+//!
+//! Nobody is woken by a device here: the caller empties the devices some times a second, and the
+//! kernel's own stamps say when each event came.
+
+use crate::error::Error;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::ioctl::{Setter, ioctl, opcode};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tipme_record::records::{Head, Input, Kind};
+use tipme_record::{Nanos, Tid};
+
+/// Bytes of one `struct input_event` on a 64-bit kernel.
+const EVENT_BYTES: usize = 24;
+/// Bytes taken from one device at a time.
+const READ_BYTES: usize = 64 * EVENT_BYTES;
+/// Reads per device and drain, at most; what is left stays in the kernel's bounded buffer.
+const READS_MAX: usize = 16;
+/// Devices held open, at most.
+const DEVICES_MAX: usize = 64;
+
+const EV_SYN: u16 = 0;
+const EV_KEY: u16 = 1;
+const EV_REL: u16 = 2;
+const EV_ABS: u16 = 3;
+const SYN_REPORT: u16 = 0;
+const SYN_DROPPED: u16 = 3;
+
+/// Class numbers of an [`Input`] record.
+const KEY: u16 = 0;
+const BUTTON: u16 = 1;
+const MOTION: u16 = 2;
+const SCROLL: u16 = 3;
+
+/// Turns the bytes of one device's events into records.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    device: u32,
+    /// Events of this report are incomplete: the kernel's buffer ran over.
+    dropped: bool,
+    /// A motion of this report is already recorded: two axes are one motion.
+    moved: bool,
+    /// Times that the kernel's buffer ran over; how many events each time cost is not known.
+    pub overruns: u64,
+}
+
+impl Decoder {
+    /// A decoder for `/dev/input/event<device>`.
+    pub fn new(device: u32) -> Decoder {
+        Decoder { device, ..Decoder::default() }
+    }
+
+    /// Appends the records of whole events in `bytes`.
+    pub fn decode(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
+        for event in bytes.chunks_exact(EVENT_BYTES) {
+            let record = Raw::read(event).and_then(|event| self.event(event));
+            out.extend(record);
+        }
+    }
+
+    fn event(&mut self, event: Raw) -> Option<Input> {
+        if event.kind == EV_SYN {
+            self.report(event.code);
+            return None;
+        }
+        let (class, press) = if self.dropped { None } else { class(&event) }?;
+        if class == MOTION && std::mem::replace(&mut self.moved, true) {
+            return None;
+        }
+        let head =
+            Head { ts: event.at, tid: Tid(0), size: size_of::<Input>() as u16, kind: Kind::Input as u8, generation: 0 };
+        Some(Input { head, class, press: u16::from(press), device: self.device })
+    }
+
+    fn report(&mut self, code: u16) {
+        self.moved = false;
+        match code {
+            SYN_DROPPED => {
+                self.overruns += 1;
+                self.dropped = true;
+            }
+            SYN_REPORT => self.dropped = false,
+            _ => {}
+        }
+    }
+}
+
+/// One `struct input_event`.
+struct Raw {
+    at: Nanos,
+    kind: u16,
+    code: u16,
+    value: i32,
+}
+
+impl Raw {
+    fn read(bytes: &[u8]) -> Option<Raw> {
+        let (seconds, rest) = bytes.split_first_chunk::<8>()?;
+        let (micros, rest) = rest.split_first_chunk::<8>()?;
+        let (kind, rest) = rest.split_first_chunk::<2>()?;
+        let (code, rest) = rest.split_first_chunk::<2>()?;
+        let (value, _) = rest.split_first_chunk::<4>()?;
+        let seconds = u64::from_le_bytes(*seconds).saturating_mul(1_000_000_000);
+        let at = Nanos(seconds.saturating_add(u64::from_le_bytes(*micros).saturating_mul(1000)));
+        Some(Raw {
+            at,
+            kind: u16::from_le_bytes(*kind),
+            code: u16::from_le_bytes(*code),
+            value: i32::from_le_bytes(*value),
+        })
+    }
+}
+
+/// Class of an event and whether it is a press; `None` where it is no input by the user.
+fn class(event: &Raw) -> Option<(u16, bool)> {
+    /// The keyboard's repeat, which the user did not press.
+    const REPEAT: i32 = 2;
+    match (event.kind, event.code, event.value) {
+        (EV_KEY, _, REPEAT) => None,
+        (EV_KEY, 0x140..=0x149 | 0x14b..=0x14f, _) => None,
+        (EV_KEY, 0x100..=0x15f, value) => Some((BUTTON, value != 0)),
+        (EV_KEY, _, value) => Some((KEY, value != 0)),
+        (EV_REL, 6 | 8 | 11 | 12, _) => Some((SCROLL, false)),
+        (EV_REL | EV_ABS, _, _) => Some((MOTION, false)),
+        _ => None,
+    }
+}
+
+struct Device {
+    path: PathBuf,
+    fd: OwnedFd,
+    decoder: Decoder,
+}
+
+/// All evdev devices of the machine.
+pub struct Devices {
+    folder: PathBuf,
+    devices: Vec<Device>,
+    seen: Option<SystemTime>,
+    /// Overruns of devices that are gone.
+    overruns: u64,
+    /// Devices that could not be opened, and why.
+    pub refused: Vec<(PathBuf, String)>,
+}
+
+impl Devices {
+    /// Opens all devices in `/dev/input`. Having none is no error; having no folder is.
+    pub fn open() -> Result<Devices, Error> {
+        Devices::open_in(Path::new("/dev/input"))
+    }
+
+    /// Opens all devices in a folder.
+    pub fn open_in(folder: &Path) -> Result<Devices, Error> {
+        let what = format!("cannot read input devices in {}", folder.display());
+        let mut devices =
+            Devices { folder: folder.to_path_buf(), devices: Vec::new(), seen: None, overruns: 0, refused: Vec::new() };
+        devices.scan().map_err(|source| Error::Io { what, source })?;
+        Ok(devices)
+    }
+
+    /// Devices that are read.
+    pub fn count(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Appends what came since the last time. To be called 50 times a second at most.
+    ///
+    /// Devices that were unplugged are let go and new ones are opened. Returns the overruns since
+    /// the start: each is an unknown number of lost events.
+    pub fn drain(&mut self, out: &mut Vec<Input>) -> u64 {
+        let changed = std::fs::metadata(&self.folder).and_then(|folder| folder.modified()).ok();
+        if changed != self.seen {
+            // A folder that went away has no devices: the next drain looks again.
+            let _ = self.scan();
+        }
+        let mut buffer = [0; READ_BYTES];
+        self.devices.retain_mut(|device| {
+            let alive = read_device(device, &mut buffer, out);
+            if !alive {
+                self.overruns += device.decoder.overruns;
+            }
+            alive
+        });
+        self.overruns + self.devices.iter().map(|device| device.decoder.overruns).sum::<u64>()
+    }
+
+    fn scan(&mut self) -> std::io::Result<()> {
+        self.seen = std::fs::metadata(&self.folder)?.modified().ok();
+        let known: BTreeSet<PathBuf> = self.devices.iter().map(|device| device.path.clone()).collect();
+        self.refused.clear();
+        for entry in std::fs::read_dir(&self.folder)?.flatten() {
+            let path = entry.path();
+            let Some(number) = number(&path).filter(|_| !known.contains(&path)) else { continue };
+            if self.devices.len() >= DEVICES_MAX {
+                self.refused.push((path, format!("{DEVICES_MAX} devices are open already")));
+                continue;
+            }
+            match open_device(&path) {
+                Ok(fd) => self.devices.push(Device { path, fd, decoder: Decoder::new(number) }),
+                Err(error) => self.refused.push((path, std::io::Error::from(error).to_string())),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number in `event<number>`.
+fn number(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.strip_prefix("event")?.parse().ok()
+}
+
+/// Opens a device without waiting and has it stamp events with CLOCK_MONOTONIC.
+fn open_device(path: &Path) -> Result<OwnedFd, Errno> {
+    const CLOCK_MONOTONIC: i32 = 1;
+    const SET_CLOCK: rustix::ioctl::Opcode = opcode::write::<i32>(b'E', 0xa0);
+    let fd = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+    // SAFETY: EVIOCSCLOCKID takes a pointer to one int, which is what the setter passes.
+    unsafe { ioctl(&fd, Setter::<SET_CLOCK, i32>::new(CLOCK_MONOTONIC)) }?;
+    Ok(fd)
+}
+
+/// Empties a device; false when it is gone.
+fn read_device(device: &mut Device, buffer: &mut [u8], out: &mut Vec<Input>) -> bool {
+    for _ in 0..READS_MAX {
+        match rustix::io::read(&device.fd, &mut *buffer) {
+            Ok(0) => return false,
+            Ok(count) => device.decoder.decode(buffer.get(..count).unwrap_or_default(), out),
+            Err(Errno::AGAIN) => return true,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(at_us: u64, kind: u16, code: u16, value: i32) -> Vec<u8> {
+        let mut bytes = (at_us / 1_000_000).to_le_bytes().to_vec();
+        bytes.extend((at_us % 1_000_000).to_le_bytes());
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(code.to_le_bytes());
+        bytes.extend(value.to_le_bytes());
+        bytes
+    }
+
+    fn decode(events: &[Vec<u8>]) -> (Vec<(u64, u16, u16)>, u64) {
+        let mut decoder = Decoder::new(3);
+        let mut out = Vec::new();
+        decoder.decode(&events.concat(), &mut out);
+        assert!(out.iter().all(|record| record.device == 3 && record.head.size == 24 && record.head.kind == 29));
+        (out.iter().map(|record| (record.head.ts.0, record.class, record.press)).collect(), decoder.overruns)
+    }
+
+    #[test]
+    fn a_key_is_a_class_and_a_press_and_no_code() {
+        let events = [
+            event(1_000_005, EV_KEY, 30, 1),
+            event(1_000_005, EV_SYN, SYN_REPORT, 0),
+            event(1_300_000, EV_KEY, 30, 2),
+            event(1_300_000, EV_SYN, SYN_REPORT, 0),
+            event(1_400_000, EV_KEY, 30, 0),
+        ];
+        assert_eq!(decode(&events).0, vec![(1_000_005_000, KEY, 1), (1_400_000_000, KEY, 0)]);
+    }
+
+    #[test]
+    fn two_axes_of_one_report_are_one_motion() {
+        let events = [
+            event(10, EV_REL, 0, 4),
+            event(10, EV_REL, 1, -2),
+            event(10, EV_SYN, SYN_REPORT, 0),
+            event(20, EV_REL, 0, 1),
+            event(20, EV_SYN, SYN_REPORT, 0),
+        ];
+        assert_eq!(decode(&events).0, vec![(10_000, MOTION, 0), (20_000, MOTION, 0)]);
+    }
+
+    #[test]
+    fn buttons_wheels_and_tools_are_told_apart() {
+        let events = [
+            event(1, EV_KEY, 0x110, 1),
+            event(2, EV_REL, 8, 1),
+            event(3, EV_KEY, 0x145, 1),
+            event(4, EV_KEY, 0x14a, 1),
+            event(5, 4, 4, 30),
+        ];
+        assert_eq!(decode(&events).0, vec![(1000, BUTTON, 1), (2000, SCROLL, 0), (4000, BUTTON, 1)]);
+    }
+
+    #[test]
+    fn an_overrun_is_counted_and_its_report_left_out() {
+        let events = [
+            event(1, EV_SYN, SYN_DROPPED, 0),
+            event(1, EV_KEY, 30, 1),
+            event(1, EV_SYN, SYN_REPORT, 0),
+            event(2, EV_KEY, 31, 1),
+        ];
+        assert_eq!(decode(&events), (vec![(2000, KEY, 1)], 1));
+    }
+
+    #[test]
+    fn a_torn_event_and_a_wild_stamp_do_no_harm() {
+        let mut wild = vec![0xff; EVENT_BYTES];
+        wild.extend([1, 2, 3]);
+        assert_eq!(decode(&[wild]).0, vec![]);
+        let mut key = event(0, EV_KEY, 30, 1);
+        key[..16].fill(0xff);
+        assert_eq!(decode(&[key]).0, vec![(u64::MAX, KEY, 1)]);
+    }
+
+    #[test]
+    fn files_that_are_no_devices_are_refused_with_a_reason() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("event0"), b"").expect("a file");
+        std::fs::write(folder.path().join("mice"), b"").expect("a file");
+        let mut devices = Devices::open_in(folder.path()).expect("the folder is there");
+        assert_eq!(devices.count(), 0);
+        assert_eq!(devices.refused.len(), 1);
+        assert_eq!(devices.drain(&mut Vec::new()), 0);
+        let missing = Devices::open_in(&folder.path().join("none"));
+        assert!(missing.is_err_and(|error| error.to_string().starts_with("cannot read input devices in ")));
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The keyboard of a display: which key gives which symbol.
+
+use crate::connect::Connection;
+use crate::error::Error;
+use x11rb::connection::Connection as _;
+use x11rb::protocol::xproto::{ConnectionExt as _, ModMask};
+
+/// Symbols of the keys that hold down a modifier or lock it.
+pub(crate) const SHIFT: u32 = 0xffe1;
+pub(crate) const CONTROL: u32 = 0xffe3;
+pub(crate) const ALT: u32 = 0xffe9;
+pub(crate) const SUPER: u32 = 0xffeb;
+const NUM_LOCK: u32 = 0xff7f;
+
+/// Names of keys in hot-key texts, with all symbols that count as that key.
+const NAMES: &[(&str, &[u32])] = &[
+    ("plus", &[0x2b, 0xffab]),
+    ("minus", &[0x2d, 0xffad]),
+    ("equal", &[0x3d]),
+    ("space", &[0x20]),
+    ("return", &[0xff0d]),
+    ("escape", &[0xff1b]),
+    ("tab", &[0xff09]),
+    ("backspace", &[0xff08]),
+    ("delete", &[0xffff]),
+    ("insert", &[0xff63]),
+    ("home", &[0xff50]),
+    ("end", &[0xff57]),
+    ("page_up", &[0xff55]),
+    ("page_down", &[0xff56]),
+    ("left", &[0xff51]),
+    ("up", &[0xff52]),
+    ("right", &[0xff53]),
+    ("down", &[0xff54]),
+    ("pause", &[0xff13]),
+    ("print", &[0xff61]),
+    ("scroll_lock", &[0xff14]),
+    ("caps_lock", &[0xffe5]),
+    ("num_lock", &[0xff7f]),
+];
+
+/// First keypad digit.
+const KEYPAD_0: u32 = 0xffb0;
+/// Symbol of F1.
+const F1: u32 = 0xffbe;
+
+/// The symbols that a key's name in a hot-key text stands for; `None` where it names none.
+pub fn symbols(name: &str) -> Option<Vec<u32>> {
+    if let Some((_, symbols)) = NAMES.iter().find(|(known, _)| *known == name) {
+        return Some(symbols.to_vec());
+    }
+    if let Some(number) = name.strip_prefix('f').and_then(|number| number.parse::<u32>().ok()) {
+        return (1..=24).contains(&number).then(|| vec![F1 + number - 1]);
+    }
+    let mut chars = name.chars();
+    match (chars.next(), chars.next()) {
+        (Some(digit @ '0'..='9'), None) => Some(vec![digit as u32, KEYPAD_0 + digit as u32 - '0' as u32]),
+        (Some(letter), None) => Some(vec![symbol(letter)]),
+        _ => None,
+    }
+}
+
+/// The symbol of a character; line feed, tab, backspace and escape are their keys.
+pub fn symbol(character: char) -> u32 {
+    match character {
+        '\n' | '\r' => 0xff0d,
+        '\t' => 0xff09,
+        '\u{8}' => 0xff08,
+        '\u{1b}' => 0xff1b,
+        ' '..='~' | '\u{a0}'..='\u{ff}' => character as u32,
+        other => 0x0100_0000 | other as u32,
+    }
+}
+
+/// A key on the keyboard: its code, and whether Shift must be held to get the symbol asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Key {
+    pub code: u8,
+    pub shifted: bool,
+}
+
+/// The server's keyboard mapping.
+#[derive(Clone, Debug, Default)]
+pub struct Keymap {
+    first: u8,
+    per_key: usize,
+    symbols: Vec<u32>,
+    /// Keycodes of each of the eight modifiers.
+    modifiers: Vec<Vec<u8>>,
+}
+
+impl Keymap {
+    /// Asks the server for it.
+    pub fn load(connection: &Connection) -> Result<Keymap, Error> {
+        let wire = connection.wire();
+        let (first, last) = (wire.setup().min_keycode, wire.setup().max_keycode);
+        let keys = wire.get_keyboard_mapping(first, last - first + 1).map_err(|error| connection.failed(error))?;
+        let modifiers = wire.get_modifier_mapping().map_err(|error| connection.failed(error))?;
+        let keys = keys.reply().map_err(|error| connection.failed(error))?;
+        let modifiers = modifiers.reply().map_err(|error| connection.failed(error))?.keycodes;
+        let per_modifier = (modifiers.len() / 8).max(1);
+        Ok(Keymap {
+            first,
+            per_key: usize::from(keys.keysyms_per_keycode).max(1),
+            symbols: keys.keysyms,
+            modifiers: modifiers.chunks(per_modifier).map(<[u8]>::to_vec).collect(),
+        })
+    }
+
+    /// All keys of the first layout that give a symbol, plain ones first.
+    pub fn keys(&self, symbol: u32) -> Vec<Key> {
+        let column = |shifted: bool| {
+            let at = usize::from(shifted);
+            let rows = self.symbols.chunks(self.per_key.max(1)).enumerate();
+            rows.filter(move |(_, row)| row.get(at) == Some(&symbol))
+                .map(move |(row, _)| Key { code: self.first.saturating_add(row as u8), shifted })
+        };
+        let mut keys: Vec<Key> = column(false).collect();
+        let shifted: Vec<Key> = column(true).filter(|key| !keys.iter().any(|plain| plain.code == key.code)).collect();
+        keys.extend(shifted);
+        keys
+    }
+
+    /// The modifier bit of the Num Lock key; no bit where the keyboard has none.
+    pub fn num_lock(&self) -> ModMask {
+        let codes: Vec<u8> = self.keys(NUM_LOCK).iter().map(|key| key.code).collect();
+        let holds = |codes_of: &Vec<u8>| codes_of.iter().any(|code| codes.contains(code));
+        let bit = self.modifiers.iter().position(holds);
+        bit.map_or(ModMask::from(0u16), |bit| ModMask::from(1u16 << bit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Keymap {
+        Keymap {
+            first: 8,
+            per_key: 2,
+            symbols: vec![0x31, 0x21, 0x3d, 0x2b, 0x61, 0x41, 0xff7f, 0, 0xffab, 0xffab],
+            modifiers: vec![vec![], vec![], vec![], vec![], vec![11]],
+        }
+    }
+
+    #[test]
+    fn shift_is_needed_for_the_second_column_only() {
+        let map = sample();
+        assert_eq!(map.keys(0x31), vec![Key { code: 8, shifted: false }]);
+        assert_eq!(map.keys(0x2b), vec![Key { code: 9, shifted: true }]);
+        assert_eq!(map.keys(0xffab), vec![Key { code: 12, shifted: false }]);
+        assert_eq!(map.keys(0x99), vec![]);
+    }
+
+    #[test]
+    fn num_lock_is_the_modifier_of_its_key() {
+        assert_eq!(sample().num_lock(), ModMask::M2);
+        assert_eq!(Keymap::default().num_lock(), ModMask::from(0u16));
+    }
+
+    #[test]
+    fn names_give_symbols() {
+        assert_eq!(symbols("minus"), Some(vec![0x2d, 0xffad]));
+        assert_eq!(symbols("0"), Some(vec![0x30, 0xffb0]));
+        assert_eq!(symbols("f12"), Some(vec![0xffc9]));
+        assert_eq!(symbols("x"), Some(vec![0x78]));
+        assert_eq!(symbols("nonsense"), None);
+        assert_eq!(symbols("f99"), None);
+        assert_eq!(symbol('€'), 0x0100_20ac);
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The desktop's side: X11 displays, hot keys, input injection, focus, dialogs and evdev devices.
+//!
+//! Nothing here may hold up its caller: every exchange with a display server has a time limit, since
+//! a hung server is just what the recorder is there to explain. A display that cannot be used is an
+//! [`Error`] with its reason, and the caller goes on without it.
+
+mod auth;
+pub mod clock;
+mod connect;
+pub mod dialog;
+pub mod echo;
+mod error;
+mod focus;
+pub mod hotkeys;
+pub mod inject;
+pub mod input;
+pub mod keymap;
+pub mod notify;
+pub mod server;
+pub mod window;
+
+pub use auth::authority_file;
+pub use connect::{Connection, Target};
+pub use error::Error;
+pub use focus::{Focus, How, focus};

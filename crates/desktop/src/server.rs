@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The X servers of this machine and what each of them offers.
+
+use crate::connect::{Connection, Target};
+use crate::error::Error;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tipme_record::incident::{Display, Extension};
+use x11rb::protocol::xproto::ConnectionExt as _;
+
+/// Displays looked at, at most.
+const DISPLAYS_MAX: usize = 64;
+
+/// The numbers of the displays that have a socket, whether or not anybody answers there.
+pub fn find() -> Vec<u32> {
+    let names = std::fs::read_dir("/tmp/.X11-unix").into_iter().flatten().flatten();
+    let mut found: BTreeSet<u32> =
+        names.filter_map(|entry| entry.file_name().to_str()?.strip_prefix('X')?.parse().ok()).collect();
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    found.extend(abstract_displays(&sockets));
+    found.into_iter().take(DISPLAYS_MAX).collect()
+}
+
+/// Display numbers in the text of /proc/net/unix.
+fn abstract_displays(text: &str) -> impl Iterator<Item = u32> + '_ {
+    text.lines().filter_map(|line| line.rsplit(' ').next()?.strip_prefix("@/tmp/.X11-unix/X")?.parse().ok())
+}
+
+/// Asks a display for its server's process and its extensions.
+///
+/// Takes at most a few times the target's patience; see [`Connection::open`].
+pub fn describe(target: &Target) -> Result<Display, Error> {
+    let connection = Connection::open(target)?;
+    let extensions = extensions(&connection)?;
+    Ok(Display { display: target.display, server_pid: connection.server_pid, extensions })
+}
+
+/// Describes every display of the machine; one that cannot be asked comes with the reason.
+pub fn list(patience: Duration) -> Vec<(u32, Result<Display, Error>)> {
+    let ask = |display| (display, describe(&Target { patience, ..Target::new(display) }));
+    find().into_iter().map(ask).collect()
+}
+
+fn extensions(connection: &Connection) -> Result<Vec<Extension>, Error> {
+    let wire = connection.wire();
+    let listed = wire.list_extensions().map_err(|error| connection.failed(error))?;
+    let names = listed.reply().map_err(|error| connection.failed(error))?.names;
+    let asked: Result<Vec<_>, _> = names.iter().map(|name| wire.query_extension(&name.name)).collect();
+    let mut found = Vec::new();
+    for (name, cookie) in names.iter().zip(asked.map_err(|error| connection.failed(error))?) {
+        let reply = cookie.reply().map_err(|error| connection.failed(error))?;
+        if reply.present {
+            let name = String::from_utf8_lossy(&name.name).into_owned();
+            found.push(Extension { name, major: reply.major_opcode });
+        }
+    }
+    found.sort_by_key(|extension| extension.major);
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abstract_sockets_are_found() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    0000000000000000: 00000002 00000000 00010000 0001 01 20482 @/tmp/.X11-unix/X1\n\
+                    0000000000000000: 00000002 00000000 00010000 0001 01 20483 /tmp/.X11-unix/X2\n\
+                    0000000000000000: 00000003 00000000 00000000 0001 03 20484\n\
+                    0000000000000000: 00000002 00000000 00010000 0001 01 20485 @/tmp/.X11-unix/Xbad\n";
+        assert_eq!(abstract_displays(text).collect::<Vec<_>>(), vec![1]);
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting for windows: until a window manager runs, a program's window has the focus, something is drawn.
+
+use crate::clock;
+use crate::connect::{Connection, Target};
+use crate::error::Error;
+use crate::focus::{client_pid, focus};
+use std::time::Duration;
+use tipme_record::Nanos;
+use x11rb::COPY_DEPTH_FROM_PARENT;
+use x11rb::connection::Connection as _;
+use x11rb::protocol::Event;
+use x11rb::protocol::damage::{ConnectionExt as _, Damage, ReportLevel};
+use x11rb::protocol::xproto::{
+    AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, MapState, Window, WindowClass,
+};
+
+/// The longest that a waiter relies on events alone.
+const GLANCE: Nanos = Nanos::from_millis(200);
+
+/// Waits for things to happen on a display, told by its events.
+pub struct Watcher {
+    connection: Connection,
+}
+
+impl Watcher {
+    /// Connects and asks for the root window's events.
+    pub fn open(target: &Target) -> Result<Watcher, Error> {
+        let connection = Connection::open(target)?;
+        let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE;
+        let wanted = ChangeWindowAttributesAux::new().event_mask(events);
+        let sent = connection.wire().change_window_attributes(connection.root(), &wanted);
+        let cookie = sent.map_err(|error| connection.failed(error))?;
+        cookie.check().map_err(|error| connection.failed(error))?;
+        Ok(Watcher { connection })
+    }
+
+    /// Waits until a window manager takes care of windows.
+    ///
+    /// A manager announces itself before it is ready, and may overlook a window that is mapped then:
+    /// so a small window is mapped again and again until it is managed, and goes away.
+    pub fn wait_for_manager(&self, patience: Duration) -> Result<(), Error> {
+        let probe = self.make_probe()?;
+        let mut mapped_at = Nanos(0);
+        let managed = self.wait("the start of a window manager", patience, || {
+            if self.has_property(probe, b"WM_STATE")? {
+                return Ok(Some(()));
+            }
+            if clock::now().since(mapped_at) >= GLANCE
+                && self.has_property(self.connection.root(), b"_NET_CLIENT_LIST")?
+            {
+                mapped_at = clock::now();
+                self.map_again(probe)?;
+            }
+            Ok(None)
+        });
+        let sent = self.connection.wire().destroy_window(probe);
+        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+        self.connection.flush()?;
+        managed
+    }
+
+    /// Waits until the visible window with the focus belongs to `pid`; returns that window.
+    pub fn wait_for_focus(&self, pid: u32, patience: Duration) -> Result<Window, Error> {
+        self.wait("a visible window with the keyboard focus", patience, || self.focused(pid))
+    }
+
+    /// Tries `ready` now, after each event of the display, and some times a second for what no event tells.
+    fn wait<T>(
+        &self,
+        what: &str,
+        patience: Duration,
+        mut ready: impl FnMut() -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+        loop {
+            if let Some(found) = ready()? {
+                return Ok(found);
+            }
+            let now = clock::now();
+            if now >= deadline {
+                let limit_ms = patience.as_millis();
+                return Err(Error::Late { display: self.connection.display(), what: what.to_string(), limit_ms });
+            }
+            self.connection.event(deadline.min(now.after(GLANCE)))?;
+        }
+    }
+
+    fn make_probe(&self) -> Result<Window, Error> {
+        let (connection, wire) = (&self.connection, self.connection.wire());
+        let window = wire.generate_id().map_err(|error| connection.failed(error))?;
+        let (class, look) = (WindowClass::INPUT_OUTPUT, CreateWindowAux::new());
+        let made =
+            wire.create_window(COPY_DEPTH_FROM_PARENT, window, connection.root(), 0, 0, 1, 1, 0, class, 0, &look);
+        made.map_err(|error| connection.failed(error))?.check().map_err(|error| connection.failed(error))?;
+        Ok(window)
+    }
+
+    fn map_again(&self, window: Window) -> Result<(), Error> {
+        let wire = self.connection.wire();
+        let sent = wire.unmap_window(window).map_err(|error| self.connection.failed(error))?;
+        sent.ignore_error();
+        let sent = wire.map_window(window).map_err(|error| self.connection.failed(error))?;
+        sent.ignore_error();
+        self.connection.flush()
+    }
+
+    fn has_property(&self, window: Window, name: &[u8]) -> Result<bool, Error> {
+        let (connection, wire) = (&self.connection, self.connection.wire());
+        let atom = wire.intern_atom(false, name).map_err(|error| connection.failed(error))?;
+        let atom = atom.reply().map_err(|error| connection.failed(error))?.atom;
+        let property = wire.get_property(false, window, atom, AtomEnum::ANY, 0, 1);
+        let reply = property.map_err(|error| connection.failed(error))?.reply();
+        Ok(reply.map_err(|error| connection.failed(error))?.type_ != x11rb::NONE)
+    }
+
+    /// The focused window of `pid`, once it can be seen. Its focus events are asked for on the way.
+    fn focused(&self, pid: u32) -> Result<Option<Window>, Error> {
+        self.listen_to_children()?;
+        let now = focus(&self.connection)?;
+        let owner = if now.window == 0 { None } else { client_pid(&self.connection, now.window)? };
+        let wire = self.connection.wire();
+        if owner != Some(pid) {
+            return Ok(None);
+        }
+        let Ok(cookie) = wire.get_window_attributes(now.window) else { return Ok(None) };
+        let seen = cookie.reply().is_ok_and(|attributes| attributes.map_state == MapState::VIEWABLE);
+        Ok(seen.then_some(now.window))
+    }
+
+    /// Asks for focus events of all windows: there are few on a private display.
+    fn listen_to_children(&self) -> Result<(), Error> {
+        let connection = &self.connection;
+        let mut windows = vec![connection.root()];
+        let events = EventMask::FOCUS_CHANGE | EventMask::STRUCTURE_NOTIFY;
+        for depth in 0..4 {
+            let mut below = Vec::new();
+            for window in &windows {
+                let wire = connection.wire();
+                let Ok(cookie) = wire.query_tree(*window) else { continue };
+                below.extend(cookie.reply().map(|tree| tree.children).unwrap_or_default());
+                if depth > 0 {
+                    let wanted = ChangeWindowAttributesAux::new().event_mask(events);
+                    let sent = wire.change_window_attributes(*window, &wanted);
+                    sent.map_err(|error| connection.failed(error))?.ignore_error();
+                }
+            }
+            windows = below;
+        }
+        connection.flush()
+    }
+}
+
+/// Sees when a window is drawn into.
+pub struct DamageWatch {
+    connection: Connection,
+    damage: Damage,
+}
+
+impl DamageWatch {
+    /// Begins to watch a window; the display must have the DAMAGE extension.
+    pub fn open(target: &Target, window: Window) -> Result<DamageWatch, Error> {
+        let connection = Connection::open(target)?;
+        let missing = || Error::NoExtension { display: target.display, extension: "DAMAGE" };
+        let version = connection.wire().damage_query_version(1, 1).map_err(|_| missing())?;
+        version.reply().map_err(|error| connection.failed(error))?;
+        let damage = connection.wire().generate_id().map_err(|error| connection.failed(error))?;
+        let sent = connection.wire().damage_create(damage, window, ReportLevel::NON_EMPTY);
+        let cookie = sent.map_err(|error| connection.failed(error))?;
+        cookie.check().map_err(|error| connection.failed(error))?;
+        Ok(DamageWatch { connection, damage })
+    }
+
+    /// Waits for the next drawing; returns when it was told, `None` when `patience` ran out.
+    pub fn next(&self, patience: Duration) -> Result<Option<Nanos>, Error> {
+        let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+        while let Some(event) = self.connection.event(deadline)? {
+            if let Event::DamageNotify(_) = event {
+                let at = clock::now();
+                let sent = self.connection.wire().damage_subtract(self.damage, x11rb::NONE, x11rb::NONE);
+                sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+                self.connection.flush()?;
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Forgets drawings until none has come for `quiet`; returns the last one.
+    pub fn settle(&self, quiet: Duration) -> Result<Option<Nanos>, Error> {
+        let mut last = None;
+        while let Some(at) = self.next(quiet)? {
+            last = Some(at);
+        }
+        Ok(last)
+    }
+}
