@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is copied at the moment of a mark, in the recorder's own thread.
+
+use crate::daemon::Options;
+use crate::identity::{monotonic_now, realtime_now};
+use crate::inputs::Inputs;
+use crate::losses::Watch;
+use crate::sampler::Sampler;
+use anyhow::Result;
+use tipme_kernel::{CommandLine, Kernel};
+use tipme_record::incident::{ClassHeld, Cost, Losses, Meta};
+use tipme_record::{Class, Nanos};
+
+/// Records that precede this time after arming may be incomplete.
+const TAINT: Nanos = Nanos::from_millis(100);
+
+/// The words and the circumstances of one mark.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub(crate) text: String,
+    pub(crate) trigger: String,
+    pub(crate) uid: u32,
+}
+
+/// Raw bytes of an incident, not yet sealed.
+pub(crate) struct Capture {
+    pub(crate) meta: Meta,
+    pub(crate) rings: [Vec<u8>; 3],
+    pub(crate) tasks: Vec<u8>,
+    pub(crate) stacks: Vec<u8>,
+    pub(crate) command_lines: Vec<CommandLine>,
+    pub(crate) samples: Vec<u8>,
+    pub(crate) inputs: Vec<u8>,
+    pub(crate) losses: Losses,
+    pub(crate) cost: Cost,
+}
+
+/// The recorder's state that a capture draws on.
+pub(crate) struct Sources<'a, 'k> {
+    pub(crate) kernel: &'a Kernel<'k>,
+    pub(crate) sampler: &'a Sampler,
+    pub(crate) watch: &'a mut Watch,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) armed: Nanos,
+    pub(crate) options: &'a Options,
+}
+
+impl Capture {
+    /// Copies everything. Recording goes on meanwhile; what is overwritten during the copy was the oldest.
+    pub(crate) fn take(sources: Sources<'_, '_>, mark: &Mark) -> Result<Capture> {
+        let kernel = sources.kernel;
+        let at = monotonic_now();
+        let from = at.before(sources.options.window);
+        let mut tasks = kernel.walk()?;
+        tasks.extend(kernel.requests(at));
+        let rings = [
+            kernel.chunks(Class::Sched, from),
+            kernel.chunks(Class::Rare, from),
+            kernel.chunks(Class::Exits, Nanos(0)),
+        ];
+        let held = held_classes(kernel, sources.armed, &rings);
+        let meta = meta(&sources, mark, at, held);
+        Ok(Capture {
+            meta,
+            rings,
+            tasks,
+            stacks: kernel.stacks()?,
+            command_lines: kernel.command_lines()?,
+            samples: sources.sampler.bytes(from),
+            losses: sources.watch.losses(kernel, sources.inputs.overruns(), from)?,
+            cost: sources.watch.cost(kernel)?,
+            inputs: sources.inputs.bytes(),
+        })
+    }
+}
+
+/// Asked after the copy, so that it holds for what was copied.
+fn held_classes(kernel: &Kernel<'_>, armed: Nanos, rings: &[Vec<u8>; 3]) -> Vec<ClassHeld> {
+    let held = Class::ALL.iter().zip(rings).map(|(class, bytes)| ClassHeld {
+        name: class.name().to_owned(),
+        held_from_ns: kernel.overwritten_until(*class).max(armed).0,
+        bytes: bytes.len() as u64,
+    });
+    held.collect()
+}
+
+fn meta(sources: &Sources<'_, '_>, mark: &Mark, at: Nanos, classes: Vec<ClassHeld>) -> Meta {
+    let asked = at.before(sources.options.window).0;
+    let kept = classes.iter().filter(|class| class.name != Class::Exits.name()).map(|class| class.held_from_ns);
+    let realtime = realtime_now();
+    Meta {
+        id: tipme_store::id_at(realtime),
+        mark_ns: at.0,
+        mark_realtime_ns: realtime,
+        window_requested_ns: sources.options.window.0,
+        held_from_ns: kept.fold(asked, u64::max),
+        classes,
+        armed_ns: sources.armed.0,
+        tainted_until_ns: sources.armed.after(TAINT).0,
+        classes_on: sources.kernel.classes_on().iter().map(|class| (*class).to_owned()).collect(),
+        missing: sources.kernel.missing().to_vec(),
+        recorder_pid: std::process::id(),
+        marked_by_uid: mark.uid,
+        trigger: mark.trigger.clone(),
+        user_text: mark.text.clone(),
+        page_size: rustix::param::page_size() as u64,
+        ..Meta::default()
+    }
+}

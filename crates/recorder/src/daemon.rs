@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The recorder's one loop: requests, signals, and a tick ten times a second.
+
+use crate::capture::{Capture, Mark, Sources};
+use crate::displays::Displays;
+use crate::identity::{command_lines, monotonic_now};
+use crate::inputs::Inputs;
+use crate::losses::Watch;
+use crate::sampler::{PERIOD, Sampler};
+use crate::seal::seal;
+use crate::state::StateDirs;
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tipme_control::{Call, Request, Response, Server, Status};
+use tipme_kernel::{Kernel, Storage};
+use tipme_record::incident::Words;
+use tipme_record::{Class, Nanos};
+use tipme_store::Folder;
+
+/// Incidents that are being sealed at once, at most; each takes as much memory as the rings.
+const SEALING_MAX: usize = 3;
+
+/// Whether display traffic is recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tap {
+    /// All X servers, whenever they start.
+    All,
+    /// Only the display with this number.
+    Only(u32),
+    /// None, and no input devices either.
+    Off,
+}
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub dirs: StateDirs,
+    /// How far back an incident reaches, if memory allows.
+    pub window: Nanos,
+    /// Locked memory, in bytes.
+    pub memory: u64,
+    pub tap: Tap,
+    /// Classes that are not wanted.
+    pub without: Vec<String>,
+    /// Users that may mark, besides root.
+    pub allowed: Vec<u32>,
+}
+
+/// Records until SIGINT or SIGTERM. Prints a line that starts with `recording` once it is armed.
+///
+/// # Errors
+/// Where the kernel, the user's rights or another recorder forbid it; the message names the remedy.
+pub fn run(options: &Options) -> Result<()> {
+    let lock = options.dirs.lock()?;
+    let folder = Folder::open(options.dirs.incidents())?;
+    let server = Server::bind(&options.dirs.socket(), &options.allowed)?;
+    let signals = Signals::catch()?;
+    let mut storage = Storage::default();
+    let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
+    let mut recorder = Recorder::new(options, kernel, folder);
+    recorder.announce()?;
+    recorder.serve(server, &signals)?;
+    drop(lock);
+    Ok(())
+}
+
+fn kernel_options(options: &Options) -> tipme_kernel::Options {
+    let mut without = options.without.clone();
+    if options.tap == Tap::Off {
+        without.push("display".to_owned());
+    }
+    let display = if let Tap::Only(display) = options.tap { Some(display) } else { None };
+    tipme_kernel::Options { memory: options.memory, without, display, hertz: 99 }
+}
+
+/// Signals as bytes in a stream that `poll` can watch: the signal's number.
+struct Signals(UnixStream);
+
+impl Signals {
+    fn catch() -> Result<Signals> {
+        let (read, write) = UnixStream::pair().context("cannot make a pipe for signals")?;
+        read.set_nonblocking(true).context("cannot make a pipe for signals")?;
+        for signal in [SIGUSR1, SIGINT, SIGTERM] {
+            let write = write.try_clone().context("cannot make a pipe for signals")?;
+            catch_one(signal, write).with_context(|| format!("cannot catch signal {signal}"))?;
+        }
+        Ok(Signals(read))
+    }
+
+    /// Signals that arrived since the last call.
+    fn arrived(&self) -> Vec<i32> {
+        let mut bytes = [0u8; 64];
+        let count = (&self.0).read(&mut bytes).unwrap_or(0);
+        bytes[..count].iter().map(|byte| i32::from(*byte)).collect()
+    }
+}
+
+fn catch_one(signal: i32, write: UnixStream) -> std::io::Result<()> {
+    // SAFETY: the handler only writes one byte to a socket, which is async-signal-safe.
+    let handler = move || {
+        rustix::io::write(&write, &[signal as u8]).ok();
+    };
+    unsafe { signal_hook::low_level::register(signal, handler) }.map(|_| ())
+}
+
+struct Recorder<'a> {
+    options: &'a Options,
+    kernel: Kernel<'a>,
+    folder: Folder,
+    displays: Displays,
+    inputs: Inputs,
+    sampler: Sampler,
+    watch: Watch,
+    armed: Nanos,
+    keys: bool,
+    sealing: Arc<AtomicUsize>,
+}
+
+impl<'a> Recorder<'a> {
+    fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder) -> Recorder<'a> {
+        let armed = monotonic_now();
+        let inputs = if options.tap == Tap::Off { Inputs::default() } else { Inputs::open() };
+        Recorder {
+            options,
+            kernel,
+            folder,
+            displays: Displays::default(),
+            inputs,
+            sampler: Sampler::open(options.window),
+            watch: Watch::new(armed),
+            armed,
+            keys: true,
+            sealing: Arc::default(),
+        }
+    }
+
+    /// Learns what was there before, and says that recording has begun.
+    fn announce(&mut self) -> Result<()> {
+        for line in command_lines() {
+            self.kernel.remember_command_line(&line)?;
+        }
+        // A mark is urgent on a machine that is too busy; where this is refused, it takes its turn.
+        rustix::process::setpriority_process(None, -10).ok();
+        let displays = if self.options.tap == Tap::Off { Vec::new() } else { self.displays.refresh() };
+        let names: Vec<String> = displays.iter().map(|display| format!(":{}", display.display)).collect();
+        let mut lines = vec![format!(
+            "recording the last {} s in {} MiB, displays: {}, marks in {}",
+            self.options.window.0 / 1_000_000_000,
+            self.options.memory >> 20,
+            if names.is_empty() { "none yet".to_owned() } else { names.join(" ") },
+            self.folder.path().display()
+        )];
+        let missing = self.kernel.missing().iter();
+        lines.extend(missing.map(|missing| format!("not recorded: {} ({})", missing.what, missing.why)));
+        say(&lines.join("\n"));
+        Ok(())
+    }
+
+    fn serve(&mut self, mut server: Server, signals: &Signals) -> Result<()> {
+        let mut next_tick = monotonic_now();
+        loop {
+            let now = monotonic_now();
+            if now >= next_tick {
+                self.tick(now)?;
+                next_tick = now.after(PERIOD);
+            }
+            wait(&server, signals, next_tick.since(monotonic_now()))?;
+            for signal in signals.arrived() {
+                if signal != SIGUSR1 {
+                    return Ok(());
+                }
+                self.mark_by_signal();
+            }
+            for call in server.calls(Instant::now()) {
+                self.answer(call);
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Nanos) -> Result<()> {
+        self.sampler.sample(now);
+        self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
+        if self.keys {
+            self.inputs.drain(now.before(self.options.window));
+        } else {
+            self.inputs.discard();
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, call: Call) {
+        let uid = call.caller.uid;
+        let response = match call.request.clone() {
+            Request::Mark { text, trigger } => {
+                let mark = Mark { text, trigger: trigger.name().to_owned(), uid };
+                return self.mark(mark, move |response| call.answer(&response));
+            }
+            Request::Describe { incident, text } => {
+                let words = Words { text, at_ns: monotonic_now().0 };
+                self.folder.append_words(&incident, &words, uid).map_or_else(refuse, |()| Response::Done)
+            }
+            Request::Keys { record } => self.record_keys(record),
+            Request::Status => Response::Status(self.status()),
+            Request::Start => Response::Done,
+        };
+        call.answer(&response);
+    }
+
+    fn record_keys(&mut self, record: bool) -> Response {
+        self.keys = record;
+        self.kernel.hide_input(!record);
+        self.inputs.discard();
+        Response::Done
+    }
+
+    fn status(&self) -> Status {
+        let kept = Class::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
+        let from = kept.fold(self.armed, Nanos::max);
+        Status {
+            pid: std::process::id(),
+            armed_ns: self.armed.0,
+            held_s: monotonic_now().since(from).0 as f64 / 1e9,
+            keys: self.keys,
+            displays: self.displays.known().iter().map(|display| format!(":{}", display.display)).collect(),
+            missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
+        }
+    }
+
+    fn mark_by_signal(&mut self) {
+        let uid = self.options.allowed.first().copied().unwrap_or(0);
+        let mark = Mark { text: String::new(), trigger: "signal".to_owned(), uid };
+        self.mark(mark, |response| match response {
+            Response::Marked { incident, .. } => say(&format!("incident {}", incident.display())),
+            Response::Error(why) => eprintln!("tipme: {why}"),
+            _ => {}
+        });
+    }
+
+    /// Copies at once, seals in a thread, and answers when the file is whole.
+    fn mark(&mut self, mark: Mark, answer: impl FnOnce(Response) + Send + 'static) {
+        let begun = Instant::now();
+        if self.sealing.fetch_add(1, Ordering::AcqRel) >= SEALING_MAX {
+            self.sealing.fetch_sub(1, Ordering::AcqRel);
+            return answer(Response::Error(format!(
+                "{SEALING_MAX} incidents are being written already; wait a second"
+            )));
+        }
+        self.tick(monotonic_now()).ok();
+        let sources = Sources {
+            kernel: &self.kernel,
+            sampler: &self.sampler,
+            watch: &mut self.watch,
+            inputs: &self.inputs,
+            armed: self.armed,
+            options: self.options,
+        };
+        let capture = Capture::take(sources, &mark);
+        let (displays, folder, sealing) = (self.displays.clone(), self.folder.clone(), self.sealing.clone());
+        std::thread::spawn(move || {
+            let sealed = capture.and_then(|capture| seal(capture, &displays, &folder));
+            sealing.fetch_sub(1, Ordering::AcqRel);
+            answer(sealed.map_or_else(|error| refuse(format!("{error:#}")), |path| marked(path, begun)));
+        });
+    }
+}
+
+/// Prints for whoever listens; recording goes on where nobody does any more.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).ok();
+}
+
+fn refuse(error: impl std::fmt::Display) -> Response {
+    Response::Error(error.to_string())
+}
+
+fn marked(incident: std::path::PathBuf, begun: Instant) -> Response {
+    let id = incident.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Response::Marked { incident, id, seconds: begun.elapsed().as_secs_f64() }
+}
+
+/// Waits for a request, a signal, or the next tick.
+fn wait(server: &Server, signals: &Signals, until_tick: Nanos) -> Result<()> {
+    let mut fds: Vec<PollFd<'_>> =
+        server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    fds.push(PollFd::from_borrowed_fd(signals.0.as_fd(), PollFlags::IN));
+    let timeout = Timespec { tv_sec: 0, tv_nsec: until_tick.0.min(999_999_999) as i64 };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error).context("cannot wait for requests"),
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which X servers there are, and the opcodes that they gave to their extensions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tipme_desktop::{Target, server};
+use tipme_record::incident::Display;
+
+/// How long one server may take to answer; a hung server must not hold up an incident.
+const PATIENCE: Duration = Duration::from_millis(150);
+
+/// The displays known so far. Servers are asked at the start and, where a new one appeared, when an
+/// incident is sealed; never while records are made.
+#[derive(Clone, Default)]
+pub(crate) struct Displays(Arc<Mutex<Vec<Display>>>);
+
+impl Displays {
+    /// Asks the servers that are not known yet, or that a new process has taken the place of.
+    pub(crate) fn refresh(&self) -> Vec<Display> {
+        let known = self.known();
+        let found: Vec<Display> = server::find().into_iter().filter_map(|display| look(&known, display)).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
+        found
+    }
+
+    /// What the last look found.
+    pub(crate) fn known(&self) -> Vec<Display> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A server that does not answer in time keeps what was known of it.
+fn look(known: &[Display], display: u32) -> Option<Display> {
+    let before = known.iter().find(|old| old.display == display);
+    match server::describe(&Target { patience: PATIENCE, ..Target::new(display) }) {
+        Ok(described) => Some(described),
+        Err(_) => before.cloned(),
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Input events of the window, read from evdev devices ten times a second.
+
+use std::collections::VecDeque;
+use tipme_desktop::input::Devices;
+use tipme_record::Nanos;
+use tipme_record::records::Input;
+use zerocopy::IntoBytes;
+
+/// Events kept at most: a pointer that reports 1000 times a second for a minute.
+const EVENTS_MAX: usize = 65536;
+
+/// The devices and what they reported.
+#[derive(Default)]
+pub(crate) struct Inputs {
+    devices: Option<Devices>,
+    kept: VecDeque<Input>,
+    /// Times that a device lost events because it was read too late.
+    overruns: u64,
+}
+
+impl Inputs {
+    /// Opens all devices; a machine without any has no input events of its own.
+    pub(crate) fn open() -> Inputs {
+        Inputs { devices: Devices::open().ok(), ..Inputs::default() }
+    }
+
+    /// Takes in what came since the last call, and forgets what is older than `from`.
+    pub(crate) fn drain(&mut self, from: Nanos) {
+        let mut new = Vec::new();
+        if let Some(devices) = &mut self.devices {
+            self.overruns = devices.drain(&mut new);
+        }
+        self.kept.extend(new);
+        while self.kept.len() > EVENTS_MAX || self.kept.front().is_some_and(|input| input.head.ts < from) {
+            self.kept.pop_front();
+        }
+    }
+
+    /// Reads and forgets: while the user does not want input to be recorded.
+    pub(crate) fn discard(&mut self) {
+        if let Some(devices) = &mut self.devices {
+            self.overruns = devices.drain(&mut Vec::new());
+        }
+    }
+
+    /// Overruns since the start.
+    pub(crate) fn overruns(&self) -> u64 {
+        self.overruns
+    }
+
+    /// The records, as the incident has them.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.kept.iter().flat_map(|input| input.as_bytes().to_vec()).collect()
+    }
+}

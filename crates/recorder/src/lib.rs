@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The flight recorder: always on, in memory only, silent until marked.
+//!
+//! [`run`] arms the kernel side and then sits in one `poll` loop. Ten times a second it copies five
+//! small files of /proc; once a second it looks at the loss counters. At a mark it copies the rings,
+//! which goes on while they are written, and leaves the sealing to a thread, so that the next mark
+//! can follow at once.
+
+mod capture;
+mod daemon;
+mod displays;
+mod identity;
+mod inputs;
+mod losses;
+mod owners;
+mod sampler;
+mod seal;
+mod state;
+mod symbols;
+
+pub use daemon::{Options, Tap, run};
+pub use state::StateDirs;
+pub use tipme_kernel::{Finding, check};
+
+/// A window of whole seconds, for [`Options`].
+pub fn seconds(seconds: u64) -> tipme_record::Nanos {
+    tipme_record::Nanos::from_secs(seconds)
+}

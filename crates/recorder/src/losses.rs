@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Losses by second, and the sampled cost of the kernel programs.
+
+use crate::identity::monotonic_now;
+use anyhow::Result;
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use tipme_kernel::{Kernel, ProgramRuns};
+use tipme_record::incident::{Cost, Loss, Losses, ProgramCost};
+use tipme_record::{Class, Nanos};
+
+/// Seconds with losses that are remembered; older ones are beyond any window.
+const SECONDS: usize = 600;
+
+/// The cost is sampled for a tenth of a second, this often.
+const COST_PERIOD: Nanos = Nanos::from_secs(30);
+
+/// Watches the loss counters and samples the cost.
+pub(crate) struct Watch {
+    seen: Vec<(String, u64)>,
+    per_second: VecDeque<Loss>,
+    next_second: Nanos,
+    armed: Nanos,
+    cpu_at_start: u64,
+    next_cost: Nanos,
+    measuring: Option<(OwnedFd, Nanos)>,
+    /// Time during which statistics were on.
+    measured: Nanos,
+}
+
+impl Watch {
+    /// Begins at the arming; the first cost sample is due at once, while records are tainted anyway.
+    pub(crate) fn new(armed: Nanos) -> Watch {
+        Watch {
+            seen: Vec::new(),
+            per_second: VecDeque::new(),
+            next_second: armed,
+            armed,
+            cpu_at_start: cpu_time(),
+            next_cost: armed,
+            measuring: None,
+            measured: Nanos(0),
+        }
+    }
+
+    /// To be called at every tick; does its work once a second.
+    pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
+        self.sample_cost(kernel, now)?;
+        if now < self.next_second {
+            return Ok(());
+        }
+        self.next_second = now.after(Nanos::from_secs(1));
+        self.count_losses(kernel, overruns, now)
+    }
+
+    fn sample_cost(&mut self, kernel: &Kernel<'_>, now: Nanos) -> Result<()> {
+        if let Some((_, since)) = self.measuring.take() {
+            self.measured = self.measured.after(now.since(since));
+        } else if now >= self.next_cost {
+            self.next_cost = now.after(COST_PERIOD);
+            self.measuring = Some((kernel.measure_cost()?, now));
+        }
+        Ok(())
+    }
+
+    fn count_losses(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
+        let dropped = Class::ALL.iter().map(|class| (class.name().to_owned(), kernel.dropped(*class)));
+        let runs = kernel.program_runs()?;
+        let missed = runs.into_iter().map(|program| (program.name, program.missed));
+        let input = std::iter::once(("input".to_owned(), overruns));
+        let counts: Vec<(String, u64)> = dropped.chain(missed).chain(input).collect();
+        for (class, count) in &counts {
+            let before = self.seen.iter().find(|(name, _)| name == class).map_or(0, |(_, count)| *count);
+            if *count > before {
+                self.remember(Loss { until_ns: now.0, class: class.clone(), count: count - before });
+            }
+        }
+        self.seen = counts;
+        Ok(())
+    }
+
+    fn remember(&mut self, loss: Loss) {
+        if self.per_second.len() >= SECONDS {
+            self.per_second.pop_front();
+        }
+        self.per_second.push_back(loss);
+    }
+
+    /// Losses since `from`, counted up to this moment.
+    pub(crate) fn losses(&mut self, kernel: &Kernel<'_>, overruns: u64, from: Nanos) -> Result<Losses> {
+        self.count_losses(kernel, overruns, monotonic_now())?;
+        Ok(Losses { per_second: self.per_second.iter().filter(|loss| loss.until_ns >= from.0).cloned().collect() })
+    }
+
+    /// Mean cost of every program that ran while it was sampled.
+    pub(crate) fn cost(&self, kernel: &Kernel<'_>) -> Result<Cost> {
+        let seconds = self.measured.0.max(1) as f64 / 1e9;
+        let programs = kernel.program_runs()?.into_iter().filter(|program| program.runs > 0);
+        Ok(Cost {
+            programs: programs.map(|program| program_cost(program, seconds)).collect(),
+            user_cpu_ns: cpu_time() - self.cpu_at_start,
+            wall_ns: monotonic_now().since(self.armed).0,
+        })
+    }
+}
+
+fn program_cost(program: ProgramRuns, seconds: f64) -> ProgramCost {
+    ProgramCost {
+        runs_per_second: program.runs as f64 / seconds,
+        ns_per_run: program.nanos as f64 / program.runs as f64,
+        name: program.name,
+    }
+}
+
+fn cpu_time() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+}

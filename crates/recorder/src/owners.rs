@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who holds the locks that threads wait for at the mark.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use tipme_record::incident::{FutexOwner, Locks};
+use tipme_record::records::Wait;
+use tipme_record::{Head, Kind};
+use zerocopy::FromBytes;
+
+const SYS_FUTEX: i32 = 202;
+/// Waiters looked at; what lies beyond has no owner in the file.
+const WAITERS: usize = 4096;
+/// Bytes of /proc/locks kept.
+const LOCKS_BYTES: usize = 256 * 1024;
+
+/// Reads /proc/locks, and the lock words of the mutexes that `tasks` (bytes of the task walk) name.
+pub(crate) fn locks(tasks: &[u8]) -> Locks {
+    let all = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let proc_locks = crate::symbols::cut(&all, LOCKS_BYTES).to_owned();
+    let futexes =
+        waits(tasks).filter(|wait| wait.syscall == SYS_FUTEX).take(WAITERS).filter_map(|wait| futex_owner(&wait));
+    Locks { proc_locks, futexes: futexes.collect() }
+}
+
+/// The wait records among the bytes of a task walk.
+fn waits(mut bytes: &[u8]) -> impl Iterator<Item = Wait> {
+    std::iter::from_fn(move || {
+        loop {
+            let (head, _) = Head::read_from_prefix(bytes).ok()?;
+            let (record, rest) = bytes.split_at_checked(usize::from(head.size).max(1))?;
+            bytes = rest;
+            if head.kind == Kind::Wait as u8 {
+                return Wait::read(record);
+            }
+        }
+    })
+}
+
+/// The owner in the lock word: glibc keeps the owner's tid eight bytes behind the word of a contended
+/// mutex (value 2), and a priority-inheriting one keeps it in the word itself.
+fn futex_owner(wait: &Wait) -> Option<FutexOwner> {
+    let mut words = [0u8; 12];
+    let memory = File::open(format!("/proc/{}/mem", wait.pid)).ok()?;
+    memory.read_exact_at(&mut words, wait.args[0]).ok()?;
+    let word = |at: usize| u32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]]);
+    let inherits = matches!(wait.args[1] & 0x7f, 6 | 13);
+    let owner = match word(0) {
+        value if inherits => value & 0x3fff_ffff,
+        2 => word(8),
+        _ => return None,
+    };
+    let lives = owner != 0 && std::path::Path::new(&format!("/proc/{owner}")).exists();
+    lives.then_some(FutexOwner { tid: wait.head.tid.0, address: wait.args[0], owner })
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From captured bytes to a sealed file, in a thread of its own.
+
+use crate::capture::Capture;
+use crate::displays::Displays;
+use crate::{identity, owners, symbols};
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use tipme_kernel::CommandLine;
+use tipme_record::incident::{Incident, Section};
+use tipme_store::{Bounds, Folder};
+
+/// Looks up names, writes the incident, and keeps the folder within its bounds.
+pub(crate) fn seal(capture: Capture, displays: &Displays, folder: &Folder) -> Result<PathBuf> {
+    let owner = capture.meta.marked_by_uid;
+    let incident = assemble(capture, displays)?;
+    let path = folder.write(&incident, owner)?;
+    folder.prune(Bounds::default()).with_context(|| format!("cannot tidy {}", folder.path().display()))?;
+    Ok(path)
+}
+
+fn assemble(mut capture: Capture, displays: &Displays) -> Result<Incident> {
+    capture.meta.machine = identity::machine();
+    capture.meta.irq_names = identity::interrupt_names();
+    capture.meta.devices = identity::block_devices();
+    let [sched, rare, exits] = capture.rings;
+    let mut incident = Incident::default();
+    incident.push_json(Section::Meta, &capture.meta)?;
+    incident.push_json(Section::Locks, &owners::locks(&capture.tasks))?;
+    incident.push(Section::Symbols, symbols::symbols(&capture.stacks, &rare));
+    incident.push_json(Section::Displays, &displays.refresh())?;
+    incident.push(Section::Sched, sched);
+    incident.push(Section::Rare, rare);
+    incident.push(Section::Exits, exits);
+    incident.push(Section::Tasks, capture.tasks);
+    incident.push(Section::Cmdlines, command_lines(&capture.command_lines));
+    incident.push(Section::Stacks, capture.stacks);
+    incident.push(Section::Samples, capture.samples);
+    incident.push(Section::Inputs, capture.inputs);
+    incident.push_json(Section::Losses, &capture.losses)?;
+    incident.push_json(Section::Cost, &capture.cost)?;
+    Ok(incident)
+}
+
+fn command_lines(lines: &[CommandLine]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for line in lines {
+        out.extend_from_slice(&line.pid.0.to_le_bytes());
+        out.extend_from_slice(&(line.text.len() as u32).to_le_bytes());
+        out.extend_from_slice(&line.text);
+        out.resize(out.len().next_multiple_of(8), 0);
+    }
+    out
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a recorder keeps its socket, its lock and its incidents.
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The folders of one recorder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StateDirs {
+    run: PathBuf,
+    incidents: PathBuf,
+}
+
+impl Default for StateDirs {
+    /// `/run/tipme` and `/var/lib/tipme/incidents`.
+    fn default() -> StateDirs {
+        StateDirs { run: "/run/tipme".into(), incidents: "/var/lib/tipme/incidents".into() }
+    }
+}
+
+impl StateDirs {
+    /// Everything below one folder.
+    pub fn below(dir: &Path) -> StateDirs {
+        StateDirs { run: dir.to_owned(), incidents: dir.join("incidents") }
+    }
+
+    /// Below `dir` where one is given, else the defaults.
+    pub fn choose(dir: Option<&Path>) -> StateDirs {
+        dir.map_or_else(StateDirs::default, StateDirs::below)
+    }
+
+    /// The folder of the socket and the lock.
+    pub fn run_dir(&self) -> &Path {
+        &self.run
+    }
+
+    /// The control socket.
+    pub fn socket(&self) -> PathBuf {
+        self.run.join("control.sock")
+    }
+
+    /// The folder of incidents.
+    pub fn incidents(&self) -> &Path {
+        &self.incidents
+    }
+
+    /// Makes the folder and takes the lock; it is held as long as the file lives.
+    pub(crate) fn lock(&self) -> Result<File> {
+        std::fs::create_dir_all(&self.run).with_context(|| {
+            format!("cannot make {}; run as root (sudo tipme record) or give --state-dir", self.run.display())
+        })?;
+        let path = self.run.join("lock");
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .with_context(|| format!("cannot open {}; run as root: sudo tipme record", path.display()))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut holder = String::new();
+            file.read_to_string(&mut holder).ok();
+            bail!(
+                "another recorder (pid {}) is running in {}; stop it, or give this one its own --state-dir",
+                holder.trim(),
+                self.run.display()
+            );
+        }
+        file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).context("cannot write the lock file")?;
+        Ok(file)
+    }
+}
