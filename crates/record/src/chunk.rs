@@ -71,23 +71,78 @@ pub struct Entry<'a> {
 
 /// Walks the valid records of a chunk's bytes, in the order of writing.
 ///
-/// Stops at the first record that is not of this chunk's generation or not well formed: what
-/// follows was never written in this life of the chunk.
+/// A record is valid where its generation is the chunk's, its size fits its kind and it is no older than
+/// the chunk's taking. One that is not was being written when the chunk was copied, or is of a kind that
+/// this version does not know: the walk goes on at the next valid one within [`GAP_BYTES`], and ends
+/// where there is none, since what follows was never written in this life of the chunk.
 pub fn entries(chunk: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let head = ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head);
     let mut rest = chunk.get(size_of::<ChunkHead>()..).unwrap_or_default();
     std::iter::from_fn(move || {
-        let generation = head?.taken as u8;
-        let entry = first_entry(rest, generation)?;
-        rest = &rest[entry.bytes.len()..];
+        let head = head?;
+        let gaps = (0..=GAP_BYTES).step_by(ALIGNMENT);
+        let (gap, entry) = gaps
+            .map_while(|gap| Some((gap, rest.get(gap..)?)))
+            .find_map(|(gap, bytes)| first_entry(bytes, &head).map(|entry| (gap, entry)))?;
+        rest = &rest[gap + entry.bytes.len()..];
         Some(entry)
     })
 }
 
-fn first_entry(bytes: &[u8], generation: u8) -> Option<Entry<'_>> {
+/// The largest record, and so the largest hole that one unfinished record leaves.
+const GAP_BYTES: usize = 512;
+
+/// Records begin at multiples of this.
+const ALIGNMENT: usize = 8;
+
+fn first_entry<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<Entry<'a>> {
     let (head, _) = Head::read_from_prefix(bytes).ok()?;
     let kind = Kind::from_number(head.kind)?;
     let size = usize::from(head.size);
-    let whole = head.generation == generation && size >= kind.size() && size.is_multiple_of(8);
-    if whole { bytes.get(..size).map(|bytes| Entry { head, kind, bytes }) } else { None }
+    let fits = size >= kind.size() && size <= GAP_BYTES && size.is_multiple_of(ALIGNMENT);
+    let valid = fits && head.generation == chunk.taken as u8 && head.ts >= chunk.opened.before(SLACK);
+    if valid { bytes.get(..size).map(|bytes| Entry { head, kind, bytes }) } else { None }
+}
+
+/// A program reads the clock before it takes a chunk, and another one may take it in between.
+const SLACK: Nanos = Nanos::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::Rename;
+    use crate::units::Tid;
+
+    fn record(ts: u64, kind: u8, generation: u8) -> Vec<u8> {
+        let head = Head { ts: Nanos(ts), tid: Tid(7), size: Rename::SIZE as u16, kind, generation };
+        Rename { head, comm: [0xff; 16] }.as_bytes().to_vec()
+    }
+
+    fn times(records: &[Vec<u8>]) -> Vec<u64> {
+        let head = ChunkHead { taken: 0x105, opened: Nanos(2_000_000), cpu: 0, class: 1, closed: Nanos(0) };
+        let mut chunk = head.as_bytes().to_vec();
+        chunk.extend(records.concat());
+        chunk.resize(CHUNK_BYTES, 0);
+        entries(&chunk).map(|entry| entry.head.ts.0).collect()
+    }
+
+    const RENAME: u8 = Rename::KIND as u8;
+
+    #[test]
+    fn an_earlier_life_ends_the_walk() {
+        let old = vec![record(1, RENAME, 4); 1000];
+        assert_eq!(times(&[vec![record(3_000_000, RENAME, 5)], old].concat()), [3_000_000]);
+    }
+
+    #[test]
+    fn a_record_in_the_making_and_an_unknown_kind_are_passed_over() {
+        let records =
+            [record(3_000_000, RENAME, 5), record(0, 0, 4), record(3_000_001, 250, 5), record(3_000_002, RENAME, 5)];
+        assert_eq!(times(&records), [3_000_000, 3_000_002]);
+    }
+
+    #[test]
+    fn a_record_from_before_the_chunk_was_taken_is_none() {
+        assert_eq!(times(&[record(900_000, RENAME, 5)]), [] as [u64; 0]);
+    }
 }

@@ -227,8 +227,9 @@ static __always_inline void write_message(struct side *side, struct reading *rea
 	record->operations = count;
 	record->flags = reading ? reading->flags : 0;
 	record->display = side->display;
+	/* Not a byte more than was reserved: what follows may belong to an interrupt's record. */
 	if (reading)
-		bpf_probe_read_kernel(record + 1, sizeof(reading->words), reading->words);
+		bpf_probe_read_kernel(record + 1, (count * 4) & 127, reading->words);
 	commit(record, now, (__u32)who, size, REC_MESSAGE, generation);
 }
 

@@ -54,7 +54,7 @@ static __always_inline void write_identity(enum ring_class class, __u8 kind, str
 		return;
 	identify(record, task);
 	if (cmdline && tail)
-		bpf_probe_read_kernel(record + 1, CMDLINE, cmdline->text);
+		bpf_probe_read_kernel(record + 1, tail & 255, cmdline->text);
 	commit(record, now, task->pid, sizeof(*record) + tail, kind, generation);
 }
 
