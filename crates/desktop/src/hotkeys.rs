@@ -7,7 +7,7 @@
 
 use crate::clock;
 use crate::connect::{Connection, Target};
-use crate::error::{Error, Failure as _};
+use crate::error::Error;
 use crate::keymap::{Keymap, symbols};
 use std::str::FromStr;
 use std::time::Duration;
@@ -157,6 +157,7 @@ impl HotKeys {
 }
 
 /// One grabbed key.
+#[derive(Clone, PartialEq, Eq)]
 struct Grabbed {
     code: Keycode,
     modifiers: ModMask,
@@ -180,42 +181,56 @@ impl Held {
         Ok(held)
     }
 
+    /// Grabs what the bindings are on the keyboard of now; nothing happens where that is held already.
+    ///
+    /// A server tells of a new mapping whenever another keyboard is used, and a press in between two
+    /// grabs would be lost.
     fn grab_all(&mut self, bindings: &Bindings) -> Result<(), Error> {
         let keymap = Keymap::load(&self.connection)?;
-        self.num_lock = keymap.num_lock();
-        self.grabbed.clear();
+        let (num_lock, places) = (keymap.num_lock(), self.places(&keymap, bindings)?);
+        if (num_lock, &places) == (self.num_lock, &self.grabbed) {
+            return Ok(());
+        }
+        self.release()?;
+        self.num_lock = num_lock;
+        for place in places {
+            self.grab_one(&place, bindings)?;
+            self.grabbed.push(place);
+        }
+        Ok(())
+    }
+
+    /// Where the keys of the bindings are; an error names the first that the keyboard lacks.
+    fn places(&self, keymap: &Keymap, bindings: &Bindings) -> Result<Vec<Grabbed>, Error> {
+        let mut places = Vec::new();
         for (action, chord) in &bindings.0 {
-            let found = wanted(&keymap, chord);
+            let found = wanted(keymap, chord);
             if found.is_empty() {
                 return Err(Error::NoKey { display: self.connection.display(), key: chord.to_string() });
             }
-            for (code, modifiers) in found {
-                self.grab_one(code, modifiers, chord)?;
-                self.grabbed.push(Grabbed { code, modifiers, action: *action });
-            }
+            places.extend(found.into_iter().map(|(code, modifiers)| Grabbed { code, modifiers, action: *action }));
         }
-        Ok(())
+        Ok(places)
     }
 
-    fn grab_one(&self, code: Keycode, modifiers: ModMask, chord: &Chord) -> Result<(), Error> {
+    fn grab_one(&self, place: &Grabbed, bindings: &Bindings) -> Result<(), Error> {
         let (wire, root) = (self.connection.wire(), self.connection.root());
-        let none = ModMask::from(0u16);
         let mut cookies = Vec::new();
-        for lock in [none, ModMask::LOCK, self.num_lock, ModMask::LOCK | self.num_lock] {
-            let sent = wire.grab_key(false, root, modifiers | lock, code, GrabMode::ASYNC, GrabMode::ASYNC);
+        for lock in [ModMask::from(0u16), ModMask::LOCK, self.num_lock, ModMask::LOCK | self.num_lock] {
+            let (mask, mode) = (place.modifiers | lock, GrabMode::ASYNC);
+            let sent = wire.grab_key(false, root, mask, place.code, mode, mode);
             cookies.push(sent.map_err(|error| self.connection.failed(error))?);
         }
         for cookie in cookies {
-            cookie.check().map_err(|error| self.refused(error, chord))?;
+            cookie.check().map_err(|error| self.refused(error, place.action, bindings))?;
         }
         Ok(())
     }
 
-    fn refused(&self, error: ReplyError, chord: &Chord) -> Error {
-        match &error {
-            ReplyError::X11Error(refusal) if refusal.error_kind == ErrorKind::Access && !error.timed_out() => {
-                Error::Taken { display: self.connection.display(), key: chord.to_string() }
-            }
+    fn refused(&self, error: ReplyError, action: Action, bindings: &Bindings) -> Error {
+        let taken = matches!(&error, ReplyError::X11Error(refusal) if refusal.error_kind == ErrorKind::Access);
+        match bindings.0.iter().find(|(known, _)| *known == action) {
+            Some((_, chord)) if taken => Error::Taken { display: self.connection.display(), key: chord.to_string() },
             _ => self.connection.failed(error),
         }
     }
@@ -229,18 +244,18 @@ impl Held {
                     }
                 }
                 Message::KeyRelease(release) => self.released = Some((release.detail, release.time)),
-                Message::MappingNotify(change) if change.request != Mapping::POINTER => self.remap(bindings)?,
+                Message::MappingNotify(change) if change.request != Mapping::POINTER => self.grab_all(bindings)?,
                 _ => {}
             }
         }
         Ok(None)
     }
 
-    fn remap(&mut self, bindings: &Bindings) -> Result<(), Error> {
-        let root = self.connection.root();
-        let sent = self.connection.wire().ungrab_key(Grab::ANY, root, ModMask::ANY);
+    fn release(&mut self) -> Result<(), Error> {
+        self.grabbed.clear();
+        let sent = self.connection.wire().ungrab_key(Grab::ANY, self.connection.root(), ModMask::ANY);
         sent.map_err(|error| self.connection.failed(error))?.ignore_error();
-        self.grab_all(bindings)
+        Ok(())
     }
 
     fn action(&self, press: &KeyPressEvent) -> Option<Action> {
