@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people accept: classes of interactions and their limits.
+
+use crate::percentile::Share;
+use crate::summary::Summary;
+
+const MILLI: u64 = 1_000_000;
+
+/// What kind of answer the person waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Class {
+    /// Pointer motion and dragging.
+    Motion,
+    /// The view follows a scroll.
+    Scroll,
+    /// A key and its echo.
+    Key,
+    /// A click and its visible feedback.
+    Click,
+    /// A menu, tab or small dialog opens.
+    Menu,
+    /// A window opens, or a page is drawn anew.
+    Window,
+    /// An application starts or a document opens.
+    Start,
+    /// Saving, printing and other heavy commands.
+    Command,
+}
+
+/// Which set of thresholds applies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Profile {
+    #[default]
+    Default,
+    Strict,
+}
+
+/// The limits of a class, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Longer is noticed.
+    pub threshold: u64,
+    /// Longer frustrates.
+    pub frustrated: u64,
+}
+
+/// Class, threshold, strict threshold and limit of frustration, in milliseconds.
+const TABLE: [(Class, u64, u64, u64); 8] = [
+    (Class::Motion, 50, 25, 200),
+    (Class::Scroll, 50, 25, 200),
+    (Class::Key, 100, 50, 400),
+    (Class::Click, 100, 85, 500),
+    (Class::Menu, 200, 150, 1_000),
+    (Class::Window, 1_000, 500, 2_000),
+    (Class::Start, 2_000, 1_000, 5_000),
+    (Class::Command, 4_000, 2_000, 10_000),
+];
+
+impl Class {
+    /// The limits of this class in a profile.
+    pub fn limits(self, profile: Profile) -> Limits {
+        let (_, threshold, strict, frustrated) = TABLE[self as usize];
+        let threshold = if profile == Profile::Strict { strict } else { threshold };
+        Limits { threshold: threshold * MILLI, frustrated: frustrated * MILLI }
+    }
+}
+
+/// The rule of the automatic mark: whether a latency is unacceptable after what was seen `so_far` of the
+/// same class and application.
+///
+/// With fifty earlier observations it must exceed the threshold and three times their 98th percentile;
+/// with fewer it must frustrate.
+pub fn is_unacceptable(latency: u64, limits: Limits, so_far: &Summary) -> bool {
+    match so_far.value(Share::P98) {
+        Some(p98) if so_far.n() >= 50 => latency > limits.threshold && latency > p98.saturating_mul(3),
+        _ => latency > limits.frustrated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_classes() {
+        for (index, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.0 as usize, index);
+        }
+    }
+
+    #[test]
+    fn profiles_differ_in_the_threshold_only() {
+        let (default, strict) = (Class::Key.limits(Profile::Default), Class::Key.limits(Profile::Strict));
+        assert_eq!((default.threshold, strict.threshold), (100 * MILLI, 50 * MILLI));
+        assert_eq!(default.frustrated, strict.frustrated);
+    }
+
+    #[test]
+    fn habit_decides_after_fifty_observations() {
+        let limits = Class::Key.limits(Profile::Default);
+        let few = Summary::new(vec![20 * MILLI; 49]);
+        let many = Summary::new(vec![50 * MILLI; 50]);
+        assert!(!is_unacceptable(400 * MILLI, limits, &few));
+        assert!(is_unacceptable(401 * MILLI, limits, &few));
+        assert!(!is_unacceptable(150 * MILLI, limits, &many));
+        assert!(is_unacceptable(151 * MILLI, limits, &many));
+    }
+}
