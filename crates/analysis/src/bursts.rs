@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bursts: what a thread does from the end of one idle wait to the begin of the next.
+
+use crate::recording::Recording;
+use crate::timeline::{CONTEXT_UNKNOWN, Span, State};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use tipme_record::{Nanos, Tid};
+
+/// Waits inside a burst whose ends are looked at, the latest ones.
+const HELPERS_MAX: usize = 16;
+
+/// Segments of a burst that are searched for such waits.
+const SEGMENTS_MAX: usize = 1_024;
+
+/// Why a burst began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wake {
+    /// A task woke or created the thread on its own time.
+    Task(Tid),
+    /// An interrupt or timer did.
+    Interrupt,
+    /// The burst is older than the records, or its wake-up was lost.
+    Unknown,
+}
+
+/// The part of a burst up to some time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Burst {
+    pub start: Nanos,
+    pub wake: Wake,
+}
+
+/// Per thread the numbers of the segments in which it is idle, found when first asked for.
+pub type IdleIndex = RefCell<HashMap<Tid, Rc<[u32]>>>;
+
+impl Recording {
+    fn idle_segments(&self, tid: Tid) -> Rc<[u32]> {
+        let find = || {
+            let spans = self.timeline.spans(tid).filter(|span| self.separates(span));
+            spans.map(|span| span.index as u32).collect::<Vec<u32>>().into()
+        };
+        self.idle.borrow_mut().entry(tid).or_insert_with(find).clone()
+    }
+
+    /// Whether a segment lies between two bursts.
+    fn separates(&self, span: &Span) -> bool {
+        match span.segment.state {
+            State::Absent => true,
+            State::Blocked => self.waits.is_idle(span),
+            State::Running | State::Runnable => false,
+        }
+    }
+
+    /// The burst of a thread that the instant before `at` lies in.
+    pub fn burst(&self, tid: Tid, at: Nanos) -> Burst {
+        let Some(last) = self.timeline.before(tid, at) else { return Burst { start: at, wake: Wake::Unknown } };
+        let idle = self.idle_segments(tid);
+        let before = idle.partition_point(|index| *index as usize <= last.index).checked_sub(1);
+        let before = before.and_then(|index| self.timeline.span(tid, idle[index] as usize));
+        match before {
+            Some(span) => Burst { start: span.end.min(at), wake: wake(&span) },
+            None => Burst { start: self.timeline.span(tid, 0).map_or(at, |span| span.start), wake: Wake::Unknown },
+        }
+    }
+
+    /// Tasks that ended waits of a thread inside a burst, and when; the latest first.
+    pub fn helpers(&self, tid: Tid, burst: &Burst, at: Nanos) -> Vec<(Tid, Nanos)> {
+        let Some(last) = self.timeline.before(tid, at) else { return Vec::new() };
+        let indices = (0..=last.index).rev().take(SEGMENTS_MAX);
+        let spans = indices.filter_map(|index| self.timeline.span(tid, index));
+        let waits = spans.take_while(|span| span.end > burst.start).filter(|span| span.end <= at);
+        let blocked = waits.filter(|span| span.segment.state == State::Blocked);
+        blocked.filter_map(|span| Some((span.task_waker()?, span.end))).take(HELPERS_MAX).collect()
+    }
+
+    /// When a thread is idle again at or after a time; the mark where it is not.
+    pub fn idle_after(&self, tid: Tid, at: Nanos) -> Nanos {
+        let Some(first) = self.timeline.at(tid, at) else { return self.mark };
+        let idle = self.idle_segments(tid);
+        let next = idle.get(idle.partition_point(|index| (*index as usize) < first.index));
+        let next = next.and_then(|index| self.timeline.span(tid, *index as usize));
+        next.map_or(self.mark, |span| span.start.max(at))
+    }
+
+    /// Whether a thread is idle or gone at a time.
+    pub fn is_idle_at(&self, tid: Tid, at: Nanos) -> bool {
+        self.timeline.before(tid, at).is_none_or(|span| self.separates(&span))
+    }
+}
+
+fn wake(span: &Span) -> Wake {
+    match (span.task_waker(), span.segment.context) {
+        (Some(waker), _) => Wake::Task(waker),
+        (None, 0 | CONTEXT_UNKNOWN) => Wake::Unknown,
+        (None, _) => Wake::Interrupt,
+    }
+}

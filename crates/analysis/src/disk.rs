@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block requests: who had how much outstanding on which device.
+
+use tipme_record::records::Block;
+use tipme_record::{Device, Nanos, Tid};
+
+/// A request from its begin to its completion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Put into the queue, or issued where it went past the queue.
+    pub start: Nanos,
+    /// The largest time where it is not complete at the mark.
+    pub end: Nanos,
+    pub tid: Tid,
+    pub device: Device,
+    pub bytes: u32,
+    pub op: u8,
+}
+
+/// All requests by begin, and the order in which they ended.
+#[derive(Debug, Default)]
+pub struct Disk {
+    requests: Vec<Request>,
+    by_end: Vec<u32>,
+}
+
+/// A wait for I/O ends this soon after the request is complete.
+const COMPLETION_SLACK: Nanos = Nanos::from_millis(1);
+
+/// No request takes longer than this.
+const REQUEST_MAX: Nanos = Nanos::from_secs(120);
+
+impl Disk {
+    /// Orders requests by their begin and by their end.
+    pub fn new(records: &[Block]) -> Disk {
+        let mut requests: Vec<Request> = records.iter().map(request).collect();
+        requests.sort_by_key(|request| request.start);
+        let mut by_end: Vec<u32> = (0..requests.len() as u32).collect();
+        by_end.sort_by_key(|index| requests[*index as usize].end);
+        Disk { requests, by_end }
+    }
+
+    /// Requests that were outstanding at some time of `lo..hi`.
+    pub fn outstanding(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Request> {
+        let first = self.requests.partition_point(|request| request.start < lo.before(REQUEST_MAX));
+        let last = self.requests.partition_point(|request| request.start < hi);
+        self.requests.get(first..last).unwrap_or_default().iter().filter(move |request| request.end > lo)
+    }
+
+    /// The device whose request by one of `tids`, or by anyone, was complete when a wait ended.
+    pub fn completed(&self, at: Nanos, is_own: impl Fn(Tid) -> bool) -> Option<Device> {
+        let ended = || self.ended(at.before(COMPLETION_SLACK), at);
+        let own = ended().find(|request| is_own(request.tid));
+        own.or_else(|| ended().next()).map(|request| request.device)
+    }
+
+    /// Requests that ended in `lo..=hi`, the last one first.
+    fn ended(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Request> {
+        let request = |index: &u32| &self.requests[*index as usize];
+        let first = self.by_end.partition_point(|index| request(index).end < lo);
+        let last = self.by_end.partition_point(|index| request(index).end <= hi);
+        self.by_end.get(first..last).unwrap_or_default().iter().rev().map(request)
+    }
+}
+
+fn request(record: &Block) -> Request {
+    Request {
+        start: if record.inserted == Nanos(0) { record.issued } else { record.inserted },
+        end: if record.done == 0 { Nanos(u64::MAX) } else { record.head.ts },
+        tid: record.head.tid,
+        device: record.device,
+        bytes: record.bytes,
+        op: record.op as u8,
+    }
+}
+
+impl Request {
+    pub fn is_write(&self) -> bool {
+        self.op & 1 == 1
+    }
+
+    /// The name of a device, or its number.
+    pub fn device_name(device: Device, names: &[(u32, String)]) -> String {
+        let (major, minor) = device.parts();
+        let known = names.iter().find(|(number, _)| *number == device.0);
+        known.map_or_else(|| format!("device {major}:{minor}"), |(_, name)| name.clone())
+    }
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interactions: an input, the drawing that answers it, and the times between them.
+
+use crate::cause::{Hop, Receipts, Taken, Trace, Walk};
+use crate::inputs::{self, Told};
+use crate::late::{Family, page};
+use crate::messages::{Part, Place, Side, Stream};
+use crate::recording::Recording;
+use crate::timeline::State;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap};
+use tipme_measure::Class;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// How input and drawing were joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Join {
+    /// Over wake-ups and messages.
+    Exact,
+    /// By time only.
+    Speculative,
+    /// There was no drawing to join.
+    Open,
+}
+
+/// A drawing and what became of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drawing {
+    pub sent: Nanos,
+    pub tid: Tid,
+    pub place: Place,
+    /// When the server took it, and the thread that did.
+    pub taken: Option<(Nanos, Tid)>,
+    /// When the server was done with it; the mark where it was not.
+    pub end: Nanos,
+}
+
+/// One input and its answer.
+#[derive(Clone, Debug)]
+pub struct Interaction {
+    pub told: Told,
+    pub join: Join,
+    pub drawing: Option<Drawing>,
+    /// The way from the drawing back to the input, latest stay first; empty without an exact join.
+    pub hops: Vec<Hop>,
+    pub end: Nanos,
+    /// End of the last drawing that the input caused, where there is more than one.
+    pub settled: Option<Nanos>,
+    /// Unfinished at the mark.
+    pub censored: bool,
+}
+
+impl Interaction {
+    pub fn latency(&self) -> Nanos {
+        self.end.since(self.told.input)
+    }
+
+    pub fn overlaps(&self, lo: Nanos, hi: Nanos) -> bool {
+        self.told.input < hi && self.end > lo
+    }
+}
+
+/// Events to processes of this name are the mark itself.
+const OWN_NAME: &str = "tipme";
+
+/// An input that was taken but not answered counts as open after this time only: many are never answered.
+const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
+
+/// A thread may go idle this long after something was sent to it without having seen it.
+const IDLE_SLACK: Nanos = Nanos(50_000);
+
+/// The window of a hot key's own presses, which nobody answers.
+const HOT_KEY: Nanos = Nanos::from_secs(1);
+
+/// How many of a client's inputs must be answered before a missing answer means anything.
+const ANSWERED_MIN: usize = 3;
+
+/// Receives of a server that are looked at to see whether it went on to another client.
+const TAKEN_MAX: usize = 4_096;
+
+/// What is known of one input's answer while drawings are looked at.
+#[derive(Clone, Default)]
+struct Answer {
+    first: Option<(Place, Vec<Hop>)>,
+    /// The last drawing that may answer it, where others before it were answered first.
+    maybe: Option<(Place, Vec<Hop>)>,
+    /// The burst that took the input, where an exact join was found.
+    burst: Option<(Tid, Nanos)>,
+}
+
+/// Finds all interactions, by the time of the input's event.
+pub fn interactions(recording: &Recording) -> Vec<Interaction> {
+    let told = inputs::told(recording).into_iter();
+    let mut by_stream: BTreeMap<usize, Vec<Told>> = BTreeMap::new();
+    for told in told.filter(|told| !is_own(recording, told) && !contradicts(recording, told)) {
+        by_stream.entry(told.stream).or_default().push(told);
+    }
+    let mut found: Vec<Interaction> =
+        by_stream.into_iter().flat_map(|(stream, told)| Joiner::new(recording, stream, told).join()).collect();
+    found.sort_by_key(|interaction| interaction.told.input);
+    let unreached = unreached(recording, &found);
+    found.extend(unreached);
+    found
+}
+
+fn is_own(recording: &Recording, told: &Told) -> bool {
+    recording.tasks.process(told.client, told.sent).is_some_and(|life| life.comm == OWN_NAME)
+}
+
+/// Joins the inputs and drawings of one connection.
+struct Joiner<'a> {
+    recording: &'a Recording,
+    stream: usize,
+    told: Vec<Told>,
+    /// Receipts by thread and time, with the number of the input.
+    taken: Vec<(Tid, Nanos, usize)>,
+    answers: Vec<Answer>,
+    /// The last drawing of each burst that took input, and the way back from it.
+    last: HashMap<(Tid, Nanos), (Place, Vec<Hop>)>,
+    /// Drawings whose cause could not be told.
+    doubtful: Vec<(Nanos, Place)>,
+    /// By class, when inputs that were answered had been sent.
+    answered: HashMap<Class, Vec<Nanos>>,
+    /// All drawings, in the order of time.
+    drawn: Vec<(Nanos, Place)>,
+    family: OnceCell<Family>,
+    /// Whether something below the client was busy at the mark.
+    busy: OnceCell<bool>,
+}
+
+impl<'a> Joiner<'a> {
+    fn new(recording: &'a Recording, stream: usize, told: Vec<Told>) -> Joiner<'a> {
+        let receipt = |(index, told): (usize, &Told)| told.taken.map(|(at, tid)| (tid, at, index));
+        let mut taken: Vec<_> = told.iter().enumerate().filter_map(receipt).collect();
+        taken.sort_unstable();
+        let answers = vec![Answer::default(); told.len()];
+        Joiner {
+            recording,
+            stream,
+            told,
+            taken,
+            answers,
+            last: HashMap::new(),
+            doubtful: Vec::new(),
+            answered: HashMap::new(),
+            drawn: Vec::new(),
+            family: OnceCell::new(),
+            busy: OnceCell::new(),
+        }
+    }
+
+    fn join(mut self) -> Vec<Interaction> {
+        let mut receipts = Receipts::default();
+        self.taken.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
+        let Some(stream) = self.recording.messages.stream(self.stream) else { return Vec::new() };
+        for (part, sent) in stream.side(Side::RequestSent).iter().enumerate() {
+            if self.recording.messages.draws(stream, sent) {
+                let trace = Walk::new(self.recording, &receipts, self.stream).back(sent.tid, sent.ts);
+                let place = Place { stream: self.stream, part };
+                self.drawn.push((sent.ts, place));
+                self.assign(place, sent, trace);
+            }
+        }
+        for answer in &mut self.answers {
+            answer.first = answer.first.take().or(answer.maybe.take());
+        }
+        for (told, _) in self.told.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
+            self.answered.entry(told.class).or_default().push(told.sent);
+        }
+        (0..self.told.len()).flat_map(|index| self.finish(index)).collect()
+    }
+
+    /// Gives a drawing to the inputs that caused it.
+    fn assign(&mut self, place: Place, sent: &Part, trace: Trace) {
+        match trace {
+            Trace::Taken(bursts) => self.assign_bursts(place, &bursts),
+            Trace::Lost => self.doubtful.push((sent.ts, place)),
+            Trace::Elsewhere => {}
+        }
+    }
+
+    /// The earliest burst with inputs that have no answer yet gets the drawing; later ones may have to
+    /// share it, where no drawing follows.
+    fn assign_bursts(&mut self, place: Place, bursts: &[Taken]) {
+        let mut given = false;
+        for burst in bursts {
+            let open = self.open_inputs(burst);
+            if open.is_empty() || !given {
+                self.last.insert((burst.tid, burst.from), (place, burst.hops.clone()));
+            }
+            for (at, input) in &open {
+                let answer = &mut self.answers[*input];
+                let drawing = Some((place, since(&burst.hops, *at)));
+                if given {
+                    answer.maybe = drawing;
+                } else {
+                    *answer = Answer { first: drawing, maybe: None, burst: Some((burst.tid, burst.from)) };
+                }
+            }
+            given |= !open.is_empty();
+        }
+    }
+
+    /// Inputs that a burst took and that have no answer, with the time of their receipt.
+    fn open_inputs(&self, burst: &Taken) -> Vec<(Nanos, usize)> {
+        let after = self.taken.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
+        let receipts = self.taken[..after].iter().rev();
+        let own = receipts.take_while(|(by, at, _)| *by == burst.tid && *at >= burst.from);
+        let open = own.take_while(|(_, _, input)| self.answers[*input].first.is_none());
+        open.map(|(_, at, input)| (*at, *input)).collect()
+    }
+
+    /// The interaction of an input, and that of the page which it had drawn anew.
+    fn finish(&mut self, index: usize) -> Vec<Interaction> {
+        let told = self.told[index];
+        let answer = std::mem::take(&mut self.answers[index]);
+        let Some((place, hops)) = answer.first else { return self.inexact(index).into_iter().collect() };
+        let Some(drawing) = drawing(self.recording, place) else { return Vec::new() };
+        let first = self.answer(told, Join::Exact, drawing, hops, answer.burst);
+        let last = answer.burst.and_then(|burst| self.last.get(&burst));
+        let next =
+            self.told.get(index + 1).map_or(self.recording.mark, |next| next.taken.map_or(next.sent, |(at, _)| at));
+        let page = last.and_then(|(last, hops)| page(self.recording, &first, *last, hops));
+        let page = page.filter(|page| page.drawing.is_some_and(|last| last.sent < next));
+        std::iter::once(first).chain(page).collect()
+    }
+
+    fn inexact(&self, index: usize) -> Option<Interaction> {
+        let Some(place) = self.by_time(index).or_else(|| self.piled(index)) else { return self.unanswered(index) };
+        let drawing = drawing(self.recording, place)?;
+        Some(self.answer(self.told[index], Join::Speculative, drawing, Vec::new(), None))
+    }
+
+    /// The next drawing, where those who answer were busy from the input on until then: inputs that
+    /// pile up are answered in their order, and the drawing shows the effect of all of them.
+    fn piled(&self, index: usize) -> Option<Place> {
+        let told = self.told[index];
+        let (at, _) = told.taken?;
+        let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
+        let family = self.family.get_or_init(|| Family::of(self.recording, told.client, told.server));
+        family.busy_throughout(self.recording, at, sent).then_some(place)
+    }
+
+    fn answer(
+        &self,
+        told: Told,
+        join: Join,
+        first: Drawing,
+        hops: Vec<Hop>,
+        burst: Option<(Tid, Nanos)>,
+    ) -> Interaction {
+        let last = burst.and_then(|burst| self.last.get(&burst)).filter(|(last, _)| *last != first.place);
+        let settled = last.and_then(|(last, _)| drawing(self.recording, *last)).map(|last| last.end);
+        let censored = first.end >= self.recording.mark;
+        Interaction { told, join, drawing: Some(first), hops, end: first.end, settled, censored }
+    }
+
+    /// The first doubtful drawing before the client took its next input of this class.
+    fn by_time(&self, index: usize) -> Option<Place> {
+        let told = self.told[index];
+        let (at, _) = told.taken?;
+        let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
+        let (sent, place) = *self.doubtful.get(first)?;
+        let later = self.told[index + 1..].iter().filter(|other| other.class == told.class);
+        let next = later.filter_map(|other| other.taken).map(|(taken, _)| taken).find(|taken| *taken > at);
+        next.is_none_or(|next| sent < next).then_some(place)
+    }
+
+    /// An input without an answer is open where the client did not take it, or is still at it.
+    fn unanswered(&self, index: usize) -> Option<Interaction> {
+        let told = self.told[index];
+        let mark = self.recording.mark;
+        let alive = self.recording.tasks.process(told.client, mark).is_none_or(|life| life.until >= mark);
+        let open = match told.taken {
+            _ if !alive => false,
+            None => !self.recording.is_idle_at(self.reader(), mark),
+            Some((at, tid)) => self.recording.idle_after(tid, at) >= mark || self.stuck(index, at),
+        };
+        open.then(|| Interaction::open(told, mark))
+    }
+
+    /// The thread that reads this connection. Where it is idle nothing lies before it: a record was lost.
+    fn reader(&self) -> Tid {
+        let stream = self.recording.messages.stream(self.stream);
+        stream.map_or(Tid(0), |stream| stream.reader(Side::EventTaken))
+    }
+
+    /// Whether the answer must still come: the client answers as a rule, nothing was answered since,
+    /// and something below it is busy or stopped.
+    fn stuck(&self, index: usize, at: Nanos) -> bool {
+        let told = self.told[index];
+        let own_keys = if self.recording.meta.trigger == "hotkey" { HOT_KEY } else { Nanos(0) };
+        let long = self.recording.mark.since(at) >= UNANSWERED_MIN.after(own_keys);
+        let answered = self.answered.get(&told.class).map_or(&[][..], Vec::as_slice);
+        let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < told.sent);
+        long && usual && *self.busy.get_or_init(|| busy_below(self.recording, told.client).is_some())
+    }
+}
+
+impl Interaction {
+    fn open(told: Told, mark: Nanos) -> Interaction {
+        let (join, drawing) = (Join::Open, None);
+        Interaction { told, join, drawing, hops: Vec::new(), end: mark, settled: None, censored: true }
+    }
+}
+
+/// The hops from a receipt on: the earliest stay begins there.
+pub fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
+    let mut hops = hops.to_vec();
+    if let Some(last) = hops.last_mut() {
+        last.lo = at.min(last.hi);
+    }
+    hops
+}
+
+/// A thread of a process or of its descendants that was not idle at the mark, and not a new one.
+pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
+    let mark = recording.mark;
+    let lives = recording.tasks.lives().iter().filter(|life| life.until > mark && !life.is_kernel());
+    let mut busy = lives
+        .filter(|life| !recording.timeline.segments(life.tid).is_empty())
+        .filter(|life| !recording.is_idle_at(life.tid, mark) && recording.tasks.descends(life.pid, pid, mark));
+    busy.next().map(|life| life.tid)
+}
+
+/// What became of a drawing.
+pub fn drawing(recording: &Recording, place: Place) -> Option<Drawing> {
+    let stream = recording.messages.stream(place.stream)?;
+    let part = stream.side(Side::RequestSent).get(place.part)?;
+    let taken = stream.taken(Side::RequestSent, place.part).map(|(_, taken)| (taken.ts, taken.tid));
+    let taken =
+        taken.filter(|taken| !missed(recording, part.ts, *taken)).or_else(|| unrecorded(recording, stream, part.ts));
+    let end = taken.map_or(recording.mark, |(at, server)| handled(recording, place.stream, at, server));
+    let sent = taken.map_or(part.ts, |(at, _)| part.ts.min(at));
+    Some(Drawing { sent, tid: part.tid, place, taken, end })
+}
+
+/// Whether a server went idle before it took something, which cannot be unless for a client's grab: the
+/// receive belongs to something else, and the right one was not recorded.
+fn missed(recording: &Recording, sent: Nanos, (at, server): (Nanos, Tid)) -> bool {
+    let idle = recording.idle_after(server, sent.after(IDLE_SLACK));
+    idle < at && recording.messages.grab(idle).is_none()
+}
+
+/// When something was taken that no receive is known for: at once, where the server went idle after it.
+fn unrecorded(recording: &Recording, stream: &Stream, sent: Nanos) -> Option<(Nanos, Tid)> {
+    let server = stream.reader(Side::RequestTaken);
+    let idle = recording.idle_after(server, sent.after(IDLE_SLACK));
+    (idle < recording.mark && recording.messages.grab(idle).is_none()).then_some((sent, server))
+}
+
+/// Whether a client waited for its server again before it took an event, which cannot be: a record was lost.
+fn contradicts(recording: &Recording, told: &Told) -> bool {
+    let Some((at, tid)) = told.taken else { return false };
+    let first = recording.timeline.at(tid, told.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
+    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.end < at);
+    let mut waits = spans.filter(|span| span.segment.state == State::Blocked && recording.waits.is_idle(span));
+    waits.any(|span| span.task_waker() == Some(told.server))
+}
+
+/// When a server is done with what it took: it waits again, or takes what another client sent.
+fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nanos {
+    let idle = recording.idle_after(server, at);
+    let taken = recording.messages.taken_within(server, at.after(Nanos(1)), idle);
+    let other = taken.iter().take(TAKEN_MAX).find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
+    other.unwrap_or(idle)
+}
+
+/// Presses that the server had not told anyone of at the mark, because it did not get to it.
+///
+/// Nobody knows whom they were for: the client of the last key counts.
+fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
+    let Some(last) =
+        found.iter().max_by_key(|interaction| (interaction.told.class == Class::Key, interaction.told.sent))
+    else {
+        return Vec::new();
+    };
+    let server = recording.messages.stream(last.told.stream).map(|stream| stream.server);
+    let presses = inputs::injected(recording).filter(|(of, press)| Some(*of) == server && press.reached.is_none());
+    presses
+        .map(|(_, press)| {
+            Interaction::open(
+                Told { input: press.at, sent: recording.mark, taken: None, class: press.class(), ..last.told },
+                recording.mark,
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The verdict: a document whose field names are a contract with everything that reads it.
+//!
+//! Fields are only ever added. Times ending in `_ns` are CLOCK_MONOTONIC nanoseconds, durations
+//! ending in `_ms` are milliseconds, `null` means not available.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The version of the document.
+pub const SCHEMA: u32 = 1;
+
+/// Why one interaction took long, or that none did.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Verdict {
+    pub schema: u32,
+    pub incident: About,
+    /// The interval that is explained: the worst interaction. `null` where there was none.
+    pub interval: Option<Interval>,
+    /// What the same gesture in the same application took at other times of the window.
+    pub baseline: Option<Baseline>,
+    /// Where the interval went; sums to its latency.
+    pub partition: Vec<Piece>,
+    pub unattributed_ms: f64,
+    /// Causes by weight; empty where nothing is wrong.
+    pub findings: Vec<Finding>,
+    /// The way back from the end of the interval to its start, in the order of time.
+    pub chain: Vec<Step>,
+    /// What recording itself added to the interval.
+    pub overhead_ms: f64,
+    /// What to know before trusting the verdict, in full sentences.
+    pub notes: Vec<String>,
+}
+
+/// The incident that was read.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct About {
+    pub id: String,
+    /// The mark, UTC, as in `2026-01-31T12:00:00Z`.
+    pub time: String,
+    pub machine: tipme_record::incident::Machine,
+    pub user_text: String,
+    /// Seconds before the mark that are held completely.
+    pub window_s: f64,
+    pub losses: Vec<tipme_record::incident::Loss>,
+}
+
+/// What is explained.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Interval {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub latency_ms: f64,
+    /// `key`, `click`, `scroll`, `motion`, `page` (drawn anew, long after the first echo), or `activity` where no input is known.
+    pub class: String,
+    /// `exact`, `speculative`, or `none` where no input and drawing were joined.
+    pub join: String,
+    pub client: Client,
+    /// The interval was still unfinished at the mark: its latency is a lower bound.
+    pub censored: bool,
+    /// Up to the last drawing that the input caused; `null` where there was only one or none.
+    pub settled_ms: Option<f64>,
+    /// From the input until the application took it; `null` where it was not taken.
+    pub queue_ms: Option<f64>,
+    /// The latency that people accept in this class.
+    pub threshold_ms: f64,
+    /// Whether the latency exceeds what is usual by more than the threshold.
+    pub exceeded: bool,
+}
+
+/// The application that the person waited for.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Client {
+    pub pid: u32,
+    pub comm: String,
+    pub cmdline: String,
+}
+
+/// The same class in the same application, the interval itself left out.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Baseline {
+    pub n: usize,
+    /// `null` with fewer than 10 observations.
+    pub p50_ms: Option<f64>,
+    /// `null` with fewer than 250 observations.
+    pub p98_ms: Option<f64>,
+    pub max_ms: f64,
+}
+
+/// A share of the interval: what a thread on the chain did or waited for.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Piece {
+    /// `running`, `runnable`, `blocked` or `unknown`.
+    pub state: String,
+    pub kind: Kind,
+    pub ms: f64,
+    pub pid: u32,
+    pub comm: String,
+    pub detail: String,
+}
+
+/// A cause.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Finding {
+    pub kind: Kind,
+    pub culprit: Culprit,
+    pub ms: f64,
+    /// Of the latency beyond what is usual, 0 to 1.
+    pub share: f64,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// The first line names the culprit and what it did; the others give figures.
+    pub evidence: Vec<String>,
+    pub remedy: String,
+}
+
+/// Who or what is to blame.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Culprit {
+    Process {
+        pid: u32,
+        comm: String,
+        cmdline: String,
+        /// The job that the process belongs to, as in `make (pid 3988)`; `null` where it is its own job.
+        job: Option<String>,
+    },
+    Device {
+        device: String,
+    },
+    Address {
+        address: String,
+    },
+}
+
+impl Default for Culprit {
+    fn default() -> Culprit {
+        Culprit::Device { device: String::new() }
+    }
+}
+
+/// One stay of the chain in one thread.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Step {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub pid: u32,
+    pub comm: String,
+    pub state: String,
+    pub detail: String,
+    /// Who ended a wait; `null` where the step is no wait or nobody is known.
+    pub woken_by: Option<String>,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident = $name:literal,)*) => {
+        /// What a share of the interval is due to.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+        pub enum Kind {
+            $($(#[doc = $doc])* #[serde(rename = $name)] $kind,)*
+            /// Nothing recorded explains it.
+            #[default]
+            #[serde(rename = "unattributed")]
+            Unattributed,
+        }
+
+        impl Kind {
+            /// Every kind that can be a finding.
+            pub const CAUSES: &[Kind] = &[$(Kind::$kind,)*];
+
+            /// The name in text and JSON.
+            pub fn name(self) -> &'static str {
+                match self { $(Kind::$kind => $name,)* Kind::Unattributed => "unattributed" }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Runnable while others ran.
+    CpuCompetition = "cpu-competition",
+    /// Runnable but held back by the quota of its control group.
+    CpuThrottled = "cpu-throttled",
+    /// Ran longer than usual.
+    OwnComputation = "own-computation",
+    /// A page of a file had to be read.
+    PageIn = "page-in",
+    /// A page had to be read from swap.
+    SwapIn = "swap-in",
+    /// Memory had to be freed first.
+    Reclaim = "reclaim",
+    /// Waited for block I/O.
+    DiskQueue = "disk-queue",
+    /// Waited until data was on the disk.
+    Fsync = "fsync",
+    /// Waited for a lock that another thread held.
+    LockWait = "lock-wait",
+    /// Waited for a lock inside the kernel.
+    KernelLock = "kernel-lock",
+    /// The display server served another client.
+    ServerBusy = "server-busy",
+    /// Another client held a grab of the display server.
+    ServerGrab = "server-grab",
+    /// Waited for another process to answer.
+    PeerWait = "peer-wait",
+    /// Waited for a remote host.
+    NetworkWait = "network-wait",
+    /// Waited for a child to end.
+    ChildWait = "child-wait",
+    /// Slept by itself.
+    TimerSleep = "timer-sleep",
+    /// Was stopped by a signal, a debugger or the freezer.
+    Stopped = "stopped",
+    /// Interrupt handlers took the CPU.
+    Interrupt = "interrupt",
+    /// Time passed on a CPU that no record explains.
+    Stall = "stall",
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A machine in miniature: writes the records that a real one would leave, for tests.
+//!
+//! Times are microseconds since the begin of the recording.
+
+#![allow(dead_code)]
+
+use tipme_record::incident::{Cost, Display, Extension, Incident, Locks, Losses, Machine, Meta, Section};
+use tipme_record::records::{
+    Block, Exit, Fork, Input, Irq, Message, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking,
+};
+use tipme_record::{CHUNK_BYTES, ChunkHead, Class, Cpu, Device, Head, Kind, Nanos, Pid, StackId, Tid};
+use zerocopy::{FromZeros, IntoBytes};
+
+pub const DISPLAY: u32 = 99;
+pub const XTEST: u8 = 132;
+pub const VDA: Device = Device(0xfe0_0000);
+
+/// The begin of every recording in tests.
+pub const BEGIN: u64 = 1_000_000_000;
+
+#[derive(Default)]
+pub struct Machinery {
+    records: Vec<(u64, u32, Class, Vec<u8>)>,
+    tasks: Vec<u8>,
+    cmdlines: Vec<u8>,
+    stacks: Vec<u8>,
+    symbols: Vec<u8>,
+    functions: u64,
+    inputs: Vec<u8>,
+    /// What each CPU runs.
+    running: [u32; 4],
+    pub meta: Meta,
+    pub displays: Vec<Display>,
+    pub locks: Locks,
+    pub losses: Losses,
+    pub cost: Cost,
+}
+
+fn ns(us: u64) -> Nanos {
+    Nanos(BEGIN + us * 1_000)
+}
+
+fn comm(name: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..name.len().min(15)].copy_from_slice(&name.as_bytes()[..name.len().min(15)]);
+    bytes
+}
+
+fn head(us: u64, tid: u32, size: usize, kind: Kind) -> Head {
+    Head { ts: ns(us), tid: Tid(tid), size: size as u16, kind: kind as u8, generation: 1 }
+}
+
+/// A record of this type at a time, all other fields zero.
+macro_rules! record {
+    ($type:ident { $us:expr, $tid:expr $(, $field:ident: $value:expr)* $(,)? }) => {{
+        let mut record = $type::new_zeroed();
+        record.head = head($us, $tid, $type::SIZE, Kind::$type);
+        $(record.$field = $value;)*
+        record
+    }};
+}
+
+impl Machinery {
+    /// A machine with an X server (pid 100) and an injector of input (pid 90), both idle.
+    pub fn new() -> Machinery {
+        let mut machine = Machinery::default();
+        let extension = |name: &str, major| Extension { name: name.to_owned(), major };
+        let extensions = vec![extension("XTEST", XTEST), extension("RENDER", 139)];
+        machine.displays.push(Display { display: DISPLAY, server_pid: 100, extensions });
+        machine.meta.machine = Machine { cpus: 2, hostname: "test".to_owned(), ..Machine::default() };
+        machine.meta.id = "20260131T120000.000Z".to_owned();
+        machine.meta.mark_realtime_ns = 1_769_860_800_000_000_000;
+        machine.meta.held_from_ns = BEGIN;
+        machine.meta.devices = vec![(VDA.0, "vda".to_owned())];
+        machine.task(100, 100, 1, "Xvfb", 1).task(90, 90, 1, "xdotool", 1);
+        machine
+    }
+
+    fn push<R: IntoBytes + zerocopy::Immutable>(
+        &mut self,
+        us: u64,
+        cpu: u32,
+        class: Class,
+        record: &R,
+        tail: &[u8],
+    ) -> &mut Self {
+        let mut bytes = record.as_bytes().to_vec();
+        bytes.extend(tail);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        let size = (bytes.len() as u16).to_le_bytes();
+        bytes[12..14].copy_from_slice(&size);
+        self.records.push((us, cpu, class, bytes));
+        self
+    }
+
+    /// A task that lives at the mark.
+    pub fn task(&mut self, tid: u32, pid: u32, parent: u32, name: &str, state: u32) -> &mut Self {
+        self.task_in(tid, pid, parent, pid, name, state)
+    }
+
+    pub fn task_in(&mut self, tid: u32, pid: u32, parent: u32, group: u32, name: &str, state: u32) -> &mut Self {
+        let record = record!(Task { 0, tid, pid: Pid(pid), parent: Pid(parent), group: Pid(group), session: Pid(1),
+            cgroup: 1, comm: comm(name), state: state, cpu: Cpu(1), affinity: 3 });
+        let mut record = record;
+        record.head.generation = 0;
+        self.tasks.extend(record.as_bytes());
+        self
+    }
+
+    pub fn cmdline(&mut self, pid: u32, text: &[u8]) -> &mut Self {
+        self.cmdlines.extend(pid.to_le_bytes());
+        self.cmdlines.extend((text.len() as u32).to_le_bytes());
+        self.cmdlines.extend(text);
+        self.cmdlines.resize(self.cmdlines.len().next_multiple_of(8), 0);
+        self
+    }
+
+    /// A kernel stack of named functions, leaf first.
+    pub fn stack(&mut self, names: &[&str]) -> StackId {
+        let id = StackId(1 + self.stacks.len() as u32);
+        self.stacks.extend(id.0.to_le_bytes());
+        self.stacks.extend((names.len() as u32).to_le_bytes());
+        for name in names {
+            let ip = self.function(0, name);
+            self.stacks.extend(ip.to_le_bytes());
+        }
+        id
+    }
+
+    /// A function of a process (0: of the kernel), and its address.
+    pub fn function(&mut self, pid: u32, name: &str) -> u64 {
+        self.functions += 1;
+        self.symbols.extend(pid.to_le_bytes());
+        self.symbols.extend((name.len() as u16).to_le_bytes());
+        self.symbols.extend(0_u16.to_le_bytes());
+        self.symbols.extend(self.functions.to_le_bytes());
+        self.symbols.extend(name.as_bytes());
+        self.symbols.resize(self.symbols.len().next_multiple_of(8), 0);
+        self.functions
+    }
+
+    /// The CPU passes to `next`; the thread that leaves has this state.
+    pub fn switch(&mut self, us: u64, cpu: u32, next: u32, state: u16) -> &mut Self {
+        let previous = std::mem::replace(&mut self.running[cpu as usize], next);
+        let record = record!(Switch { us, previous, next: Tid(next), prev_state: state });
+        self.push(us, cpu, Class::Sched, &record, &[])
+    }
+
+    /// A task wakes a thread.
+    pub fn wake(&mut self, us: u64, tid: u32, waker: u32) -> &mut Self {
+        self.wake_from(us, tid, waker, 0, 0)
+    }
+
+    pub fn wake_from(&mut self, us: u64, tid: u32, waker: u32, context: u8, target: u16) -> &mut Self {
+        let record = record!(Waking { us, tid, waker: Tid(waker), context: context, target_cpu: target });
+        self.push(us, 0, Class::Sched, &record, &[])
+    }
+
+    /// What a thread waited for.
+    pub fn wait(&mut self, us: u64, tid: u32, start: u64, fill: impl FnOnce(&mut Wait)) -> &mut Self {
+        let mut record = record!(Wait { us, tid, start: ns(start), state: 1 });
+        fill(&mut record);
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    /// A wait that lasts at the mark.
+    pub fn still_waiting(&mut self, us: u64, tid: u32, start: u64, fill: impl FnOnce(&mut Wait)) -> &mut Self {
+        let mut record = record!(Wait { us, tid, start: ns(start), state: 1 });
+        fill(&mut record);
+        record.head.generation = 0;
+        self.tasks.extend(record.as_bytes());
+        self
+    }
+
+    /// Bytes on a connection of a client; words are four bytes each.
+    pub fn message(
+        &mut self,
+        us: u64,
+        tid: u32,
+        (connection, client): (u32, u32),
+        direction: u8,
+        bytes: u32,
+        words: &[[u8; 4]],
+    ) -> &mut Self {
+        let record = record!(Message {
+            us,
+            tid,
+            pid: Pid(tid),
+            connection: connection,
+            client: Pid(client),
+            bytes: bytes,
+            direction: direction,
+            operations: words.len() as u8,
+            display: DISPLAY
+        });
+        self.push(us, 0, Class::Rare, &record, words.as_flattened())
+    }
+
+    pub fn fork(&mut self, us: u64, tid: u32, child: u32) -> &mut Self {
+        let record = record!(Fork { us, tid, parent: Pid(tid), child_tid: Tid(child), child_pid: Pid(child) });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    pub fn exit(&mut self, us: u64, pid: u32, parent: u32, group: u32, name: &str) -> &mut Self {
+        let record = record!(Exit {
+            us,
+            pid,
+            pid: Pid(pid),
+            parent: Pid(parent),
+            group: Pid(group),
+            session: Pid(1),
+            comm: comm(name)
+        });
+        self.push(us, 0, Class::Exits, &record, &[])
+    }
+
+    /// A block request of `tid` that was inserted at `from` and complete at `us`.
+    pub fn block(&mut self, us: u64, tid: u32, from: u64, bytes: u32, op: u32) -> &mut Self {
+        let inserted = ns(from);
+        let record = record!(Block {
+            us,
+            tid,
+            inserted: inserted,
+            issued: inserted,
+            bytes: bytes,
+            device: VDA,
+            op: op,
+            done: 1
+        });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    pub fn tty(&mut self, us: u64, tid: u32, port: u64, stage: u32) -> &mut Self {
+        let record = record!(Tty { us, tid, port: port, stage: stage });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    pub fn signal(&mut self, us: u64, sender: u32, target: u32, number: u32) -> &mut Self {
+        let record = record!(Signal { us, sender, sender: Pid(sender), target: Pid(target), number: number });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    pub fn sample(&mut self, us: u64, tid: u32, ip: u64) -> &mut Self {
+        let record = record!(Sample { us, tid, pid: Pid(tid), ip: ip });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    pub fn reclaim(&mut self, us: u64, tid: u32, what: u32, phase: u32, amount: u64) -> &mut Self {
+        let record = record!(Reclaim { us, tid, what: what, phase: phase, amount: amount });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    /// An interrupt on a CPU that ends at `us`.
+    pub fn interrupt(&mut self, us: u64, cpu: u32, length: u64, number: u32, soft: u32) -> &mut Self {
+        let record = record!(Irq { us, 0, nanos: Nanos(length * 1_000), number: number, soft: soft });
+        self.push(us, cpu, Class::Rare, &record, &[])
+    }
+
+    /// A key of an input device.
+    pub fn device_key(&mut self, us: u64) -> &mut Self {
+        let mut record = record!(Input { us, 0, press: 1 });
+        record.head.generation = 0;
+        self.inputs.extend(record.as_bytes());
+        self
+    }
+
+    /// The incident with its mark at a time.
+    pub fn incident(&mut self, mark: u64) -> Incident {
+        self.meta.mark_ns = ns(mark).0;
+        let mut incident = Incident::default();
+        incident.push_json(Section::Meta, &self.meta).expect("meta is JSON");
+        incident.push_json(Section::Displays, &self.displays).expect("displays are JSON");
+        incident.push_json(Section::Locks, &self.locks).expect("locks are JSON");
+        incident.push_json(Section::Losses, &self.losses).expect("losses are JSON");
+        incident.push_json(Section::Cost, &self.cost).expect("costs are JSON");
+        incident.push(Section::Inputs, self.inputs.clone());
+        for (class, section) in
+            [(Class::Sched, Section::Sched), (Class::Rare, Section::Rare), (Class::Exits, Section::Exits)]
+        {
+            incident.push(section, self.chunks(class));
+        }
+        incident.push(Section::Tasks, self.tasks.clone());
+        incident.push(Section::Cmdlines, self.cmdlines.clone());
+        incident.push(Section::Stacks, self.stacks.clone());
+        incident.push(Section::Symbols, self.symbols.clone());
+        incident
+    }
+
+    fn chunks(&mut self, class: Class) -> Vec<u8> {
+        self.records.sort_by_key(|(us, ..)| *us);
+        let mut section = Vec::new();
+        for cpu in 0..4 {
+            let mut chunk = Vec::new();
+            for (us, of, kind, bytes) in &self.records {
+                if *of != cpu || *kind != class {
+                    continue;
+                }
+                if chunk.len() + bytes.len() > CHUNK_BYTES {
+                    close(&mut section, &mut chunk);
+                }
+                if chunk.is_empty() {
+                    let head = ChunkHead { taken: 1, opened: ns(*us), cpu, class: class as u32, closed: Nanos(0) };
+                    chunk.extend(head.as_bytes());
+                }
+                chunk.extend(bytes);
+            }
+            close(&mut section, &mut chunk);
+        }
+        section
+    }
+}
+
+fn close(section: &mut Vec<u8>, chunk: &mut Vec<u8>) {
+    if !chunk.is_empty() {
+        chunk.resize(CHUNK_BYTES, 0);
+        section.append(chunk);
+    }
+}
+
+/// Connections of the scenes: the injector's and the application's.
+const INJECTION: (u32, u32) = (1, INJECTOR);
+const WINDOW: (u32, u32) = (2, APP);
+
+pub const SERVER: u32 = 100;
+pub const INJECTOR: u32 = 90;
+pub const APP: u32 = 200;
+
+const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
+const FAKE_KEY: [u8; 4] = [XTEST, 2, 9, 2];
+const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];
+
+impl Machinery {
+    /// A machine with an application (pid 200) as well.
+    pub fn with_app(name: &str) -> Machinery {
+        let mut machine = Machinery::new();
+        machine.task(APP, APP, 1, name, 1).cmdline(APP, format!("/usr/bin/{name}").as_bytes());
+        machine
+    }
+
+    /// A key is injected, the server tells the application, the application wakes up on CPU 1.
+    /// It runs from 300 microseconds after the press on.
+    pub fn press(&mut self, us: u64) -> &mut Self {
+        self.switch(us, 0, INJECTOR, 1).wake(us + 10, SERVER, INJECTOR);
+        self.message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
+        self.switch(us + 20, 0, SERVER, 1).message(us + 50, SERVER, INJECTION, 1, 36, &[]);
+        self.wake_from(us + 100, APP, SERVER, 0, 1);
+        self.message(us + 102, SERVER, WINDOW, 2, 32, &[KEY_PRESS]);
+        self.switch(us + 150, 0, 0, 1).switch(us + 200, 1, APP, 0);
+        self.message(us + 250, APP, WINDOW, 3, 32, &[])
+    }
+
+    /// The application draws, goes idle, and the server is done 200 microseconds later.
+    pub fn draw(&mut self, us: u64) -> &mut Self {
+        self.wake(us, SERVER, APP).message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]);
+        self.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
+        self.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1)
+    }
+
+    /// `count` keys that are answered within a millisecond, a fifth of a second apart, from a time on.
+    pub fn typing(&mut self, from: u64, count: u64) -> &mut Self {
+        for key in 0..count {
+            let us = from + key * 200_000;
+            self.press(us).draw(us + 600);
+        }
+        self
+    }
+}
+
+/// A thread id, for the fields of records.
+pub fn tid(number: u32) -> Tid {
+    Tid(number)
+}
+
+impl Machinery {
+    /// A key is injected while the server is busy on CPU 0 until `free`, then passed on.
+    pub fn press_while_busy(&mut self, us: u64, free: u64) -> &mut Self {
+        self.switch(us, 1, INJECTOR, 1).message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
+        self.switch(us + 20, 1, 0, 1).message(free, SERVER, INJECTION, 1, 36, &[]);
+        self.wake_from(free + 100, APP, SERVER, 0, 1).message(free + 102, SERVER, WINDOW, 2, 32, &[KEY_PRESS]);
+        self.switch(free + 150, 0, 0, 1).switch(free + 200, 1, APP, 0);
+        self.message(free + 250, APP, WINDOW, 3, 32, &[])
+    }
+
+    /// The application draws and goes idle; the server takes it only at `taken`.
+    pub fn draw_taken_late(&mut self, us: u64, taken: u64) -> &mut Self {
+        self.message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]).switch(us + 10, 1, 0, 1);
+        self.wake(taken - 100, SERVER, 950).switch(taken - 50, 0, SERVER, 0);
+        self.message(taken, SERVER, WINDOW, 1, 20, &[]).switch(taken + 200, 0, 0, 1)
+    }
+}
+
+/// The terminal's shell, the worker that carries its data, and the two directions of the terminal.
+pub const SHELL: u32 = 210;
+pub const WORKER: u32 = 40;
+const TO_SHELL: u64 = 71;
+const TO_TERMINAL: u64 = 72;
+
+impl Machinery {
+    /// A terminal (pid 200) with a shell in it, and a kernel worker.
+    pub fn with_terminal() -> Machinery {
+        let mut machine = Machinery::with_app("xterm");
+        machine.task(SHELL, SHELL, APP, "bash", 1).task(WORKER, WORKER, 2, "kworker/u8:1", 0x402);
+        machine
+    }
+
+    /// After a press the terminal writes to its shell and goes idle; the shell runs on CPU 1
+    /// from 700 microseconds after the press on.
+    pub fn reach_shell(&mut self, us: u64) -> &mut Self {
+        self.tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1).switch(us + 400, 1, WORKER, 1);
+        self.tty(us + 450, WORKER, TO_SHELL, 1).wake_from(us + 460, SHELL, WORKER, 0, 1).switch(
+            us + 700,
+            1,
+            SHELL,
+            0x402,
+        )
+    }
+
+    /// The shell writes its echo, and the terminal draws it.
+    pub fn echo(&mut self, us: u64) -> &mut Self {
+        self.tty(us, SHELL, TO_TERMINAL, 0).wake_from(us + 1, WORKER, SHELL, 0, 1).switch(us + 50, 1, WORKER, 1);
+        self.tty(us + 60, WORKER, TO_TERMINAL, 1).wake_from(us + 70, APP, WORKER, 0, 1).switch(us + 100, 1, APP, 0x402);
+        self.draw(us + 200)
+    }
+}
+
+impl Machinery {
+    /// Another key while the application is busy; it takes the event at `taken`.
+    pub fn press_more(&mut self, us: u64, taken: u64) -> &mut Self {
+        self.switch(us, 0, INJECTOR, 1).wake(us + 10, SERVER, INJECTOR);
+        self.message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
+        self.switch(us + 20, 0, SERVER, 1).message(us + 30, SERVER, INJECTION, 1, 36, &[]);
+        self.message(us + 40, SERVER, WINDOW, 2, 32, &[KEY_PRESS]).switch(us + 45, 0, 0, 1);
+        self.message(taken, APP, WINDOW, 3, 32, &[])
+    }
+}
