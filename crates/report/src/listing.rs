@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All interactions of an incident, one line each.
+
+use tipme_analysis::Timed;
+use tipme_record::Nanos;
+
+/// A table: how long before the mark the input was, class, application, latency, and its parts.
+pub fn interactions(timed: &[Timed], mark: Nanos) -> String {
+    let head = "before mark  class   application        latency    taken    drawn  settled  join\n";
+    let rows = timed.iter().map(|one| row(one, mark));
+    std::iter::once(head.to_owned()).chain(rows).collect()
+}
+
+fn row(timed: &Timed, mark: Nanos) -> String {
+    let after = |at: u64| Nanos(at).since(Nanos(timed.input_ns)).millis();
+    let part = |at: Option<u64>| at.map_or_else(|| "-".to_owned(), |at| format!("{:.2}", after(at)));
+    let sign = if timed.censored { ">=" } else { "" };
+    let name: String = timed.client_comm.chars().take(16).collect();
+    format!(
+        "{:>9.3} s  {:6}  {:16}  {:>6} ms  {:>7}  {:>7}  {:>7}  {}\n",
+        mark.since(Nanos(timed.input_ns)).millis() / 1e3,
+        timed.class,
+        name,
+        format!("{sign}{:.2}", after(timed.end_ns)),
+        part(timed.taken_ns),
+        part(timed.drawn_ns),
+        part(timed.settled_ns),
+        timed.join
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_a_dash() {
+        let timed = Timed {
+            class: "key".to_owned(),
+            client_comm: "xterm".to_owned(),
+            input_ns: 1_000_000,
+            taken_ns: Some(2_000_000),
+            end_ns: 3_500_000,
+            join: "exact".to_owned(),
+            ..Timed::default()
+        };
+        let row = row(&timed, Nanos(1_501_000_000));
+        assert_eq!(row, "    1.500 s  key     xterm               2.50 ms     1.00        -        -  exact\n");
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The verdict for people: the first line says it all, the lines below are a budget that sums to the whole.
+
+use tipme_analysis::model::{Baseline, Finding, Interval, Kind, Verdict};
+
+/// Shares of the latency below this are not worth a line.
+const LINE_MIN_MS: f64 = 0.5;
+
+/// The verdict as lines of text, at most as wide as the evidence needs.
+pub fn text(verdict: &Verdict) -> String {
+    let mut lines = match &verdict.interval {
+        Some(interval) if interval.exceeded => stalled(verdict, interval),
+        Some(interval) => vec![nothing_unusual(verdict, interval)],
+        None => vec!["No finding: nothing to explain was recorded.".to_owned()],
+    };
+    lines.extend(verdict.notes.iter().map(|note| format!("Note: {note}")));
+    lines.join("\n") + "\n"
+}
+
+fn stalled(verdict: &Verdict, interval: &Interval) -> Vec<String> {
+    let mut lines = vec![headline(interval, verdict.baseline.as_ref())];
+    for finding in &verdict.findings {
+        lines.extend(finding_lines(finding, interval));
+    }
+    lines.extend(rest_lines(verdict, interval));
+    lines.push(last_line(verdict, interval));
+    lines
+}
+
+/// `Typing in xterm stalled 2.31 s (usually 14 ms, p98 of 212).`
+fn headline(interval: &Interval, baseline: Option<&Baseline>) -> String {
+    let least = if interval.censored { "at least " } else { "" };
+    let open = if interval.censored { ", unfinished at the mark" } else { "" };
+    let latency = span(interval.latency_ms);
+    format!("{} stalled {least}{latency}{open} ({}).", subject(interval), usual(baseline))
+}
+
+/// What the person did, or what was active.
+fn subject(interval: &Interval) -> String {
+    let comm = &interval.client.comm;
+    match interval.class.as_str() {
+        "key" => format!("Typing in {comm}"),
+        "click" => format!("Clicking in {comm}"),
+        "scroll" => format!("Scrolling in {comm}"),
+        "motion" => format!("Moving the pointer in {comm}"),
+        "page" => format!("Drawing a page in {comm}"),
+        _ => format!("{comm} (pid {})", interval.client.pid),
+    }
+}
+
+/// The highest percentile that there are enough observations for, else the largest of them.
+fn usual(baseline: Option<&Baseline>) -> String {
+    match baseline {
+        None => "nothing to compare with".to_owned(),
+        Some(Baseline { n, p98_ms: Some(p98), .. }) => format!("usually {}, p98 of {n}", span(*p98)),
+        Some(Baseline { n, p50_ms: Some(p50), .. }) => format!("usually {}, p50 of {n}", span(*p50)),
+        Some(Baseline { n, max_ms, .. }) => format!("else at most {}, maximum of {n}", span(*max_ms)),
+    }
+}
+
+fn finding_lines(finding: &Finding, interval: &Interval) -> Vec<String> {
+    let mut evidence = finding.evidence.iter();
+    let first = evidence.next().map_or("", String::as_str);
+    let mut lines = vec![budget_line(finding.ms, interval, finding.kind.name(), first)];
+    lines.extend(evidence.map(|line| format!("{:19}{line}", "")));
+    lines
+}
+
+/// `  2.02 s  87 %  disk-queue  what was found`
+fn budget_line(ms: f64, interval: &Interval, kind: &str, what: &str) -> String {
+    let percent = 100.0 * ms / interval.latency_ms.max(f64::MIN_POSITIVE);
+    format!("  {:>7} {percent:>3.0} %  {kind}  {what}", span(ms)).trim_end().to_owned()
+}
+
+/// What no finding explains: the usual work and small shares, and what nothing recorded explains.
+fn rest_lines(verdict: &Verdict, interval: &Interval) -> Vec<String> {
+    let found: f64 = verdict.findings.iter().map(|finding| finding.ms).sum();
+    let other = interval.latency_ms - found - verdict.unattributed_ms;
+    let line = |ms: f64, what: &str| (ms >= LINE_MIN_MS).then(|| budget_line(ms, interval, what, ""));
+    let other = line(other, "usual work and small shares");
+    other.into_iter().chain(line(verdict.unattributed_ms, Kind::Unattributed.name())).collect()
+}
+
+fn last_line(verdict: &Verdict, interval: &Interval) -> String {
+    let share = 100.0 * verdict.overhead_ms / interval.latency_ms.max(f64::MIN_POSITIVE);
+    let own = format!("recorder's own share: {share:.3} %");
+    match verdict.findings.first() {
+        Some(finding) => format!("Try: {}      {own}", finding.remedy),
+        None => format!("No finding: nothing that was recorded explains it.      {own}"),
+    }
+}
+
+fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
+    let window = span(verdict.incident.window_s * 1e3);
+    let (latency, threshold) = (span(interval.latency_ms), span(interval.threshold_ms));
+    let what = subject(interval);
+    let what = if interval.class == "activity" { format!("activity of {what}") } else { lower_first(&what) };
+    format!(
+        "No finding: the longest interaction in the last {window} was {what}, {latency} (noticed from {threshold} on)."
+    )
+}
+
+fn lower_first(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_lowercase().collect::<String>() + rest.as_str())
+}
+
+/// A duration for people: `2.31 s`, `14 ms`, `0.32 ms`.
+fn span(ms: f64) -> String {
+    match ms {
+        999.5.. => format!("{:.2} s", ms / 1_000.0),
+        9.95.. => format!("{ms:.0} ms"),
+        1.0.. => format!("{ms:.1} ms"),
+        _ => format!("{ms:.2} ms"),
+    }
+}

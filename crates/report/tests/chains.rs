@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From recorded bytes to printed text: chains over terminals, the mark, and what is known of trust.
+
+#[path = "../../analysis/tests/support/mod.rs"]
+mod support;
+
+use support::{APP, Machinery, SERVER, SHELL};
+use tipme_analysis::{Options, diagnose};
+use tipme_record::incident::{Damage, FutexOwner, Incident, Loss, ProgramCost, Section};
+use tipme_record::{Nanos, Pid};
+
+fn told_with(incident: &Incident, options: &Options) -> String {
+    let verdict = diagnose(incident, options).expect("the scene is well formed");
+    tipme_report::text(&verdict)
+}
+
+fn told(incident: &Incident) -> String {
+    told_with(incident, &Options::default())
+}
+
+#[test]
+fn an_echo_is_followed_through_the_terminal_to_the_shell() {
+    let mut machine = Machinery::with_terminal();
+    for key in 0..12 {
+        let us = 100_000 + key * 200_000;
+        machine.press(us).reach_shell(us).echo(us + 1_000);
+    }
+    machine.press(3_000_000).reach_shell(3_000_000).switch(3_001_000, 1, 0, 0x8002);
+    machine.block(3_900_000, SHELL, 3_000_900, 4_096, 1).wake_from(3_900_010, SHELL, 0, 2, 1);
+    machine.wait(3_900_012, SHELL, 3_001_000, |wait| (wait.syscall, wait.state, wait.context) = (74, 0x8002, 2));
+    machine.switch(3_900_100, 1, SHELL, 0).echo(3_901_000);
+    let incident = machine.incident(6_000_000);
+    insta::assert_snapshot!(told(&incident), @r"
+    Typing in xterm stalled 901 ms (usually 1.4 ms, p50 of 12).
+       899 ms 100 %  fsync  bash waited for vda with 1 write (4.0 KiB) of its own
+                       bash (pid 210) waited for data to reach the disk in fsync, at most 899 ms
+       2.1 ms   0 %  usual work and small shares
+    Try: the device itself is slow: check its health (smartctl) and its scheduler (/sys/block/*/queue/scheduler)      recorder's own share: 0.000 %
+    ");
+    let verdict = diagnose(&incident, &Options::default()).expect("the scene is well formed");
+    let steps: Vec<String> = verdict
+        .chain
+        .iter()
+        .map(|step| {
+            format!(
+                "{:8.3} ms  {} {}: {}",
+                (step.end_ns - step.start_ns) as f64 / 1e6,
+                step.comm,
+                step.state,
+                step.detail
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(steps.join("\n"), @r"
+      0.008 ms  Xvfb runnable: was ready while xdotool (pid 90) ran
+      0.082 ms  Xvfb running: served requests of xdotool (pid 90)
+      0.098 ms  xterm runnable: was ready while its CPU was idle
+      0.101 ms  xterm running: ran
+      0.099 ms  kworker/u8:1 runnable: was ready while xterm (pid 200) ran
+      0.060 ms  kworker/u8:1 running: ran
+      0.240 ms  bash runnable: was ready while kworker/u8:1 (pid 40) ran
+      0.300 ms  bash running: ran
+    899.010 ms  bash blocked: waited for data to reach the disk in fsync
+      0.090 ms  bash runnable: was ready while its CPU was idle
+      0.901 ms  bash running: ran
+      0.049 ms  kworker/u8:1 runnable: was ready while bash (pid 210) ran
+      0.020 ms  kworker/u8:1 running: ran
+      0.030 ms  xterm runnable: was ready while kworker/u8:1 (pid 40) ran
+      0.102 ms  xterm running: ran
+      0.048 ms  Xvfb runnable: was ready while its CPU was idle
+      0.150 ms  Xvfb running: served requests of xterm (pid 200)
+    ");
+}
+
+#[test]
+fn drawing_for_a_timer_answers_nothing() {
+    let mut machine = Machinery::with_app("editor");
+    machine.typing(100_000, 12).press(3_000_000).switch(3_000_500, 1, 0, 1);
+    machine.wait(3_900_000, APP, 3_000_500, |wait| (wait.syscall, wait.args, wait.context) = (7, [1, 2, 400], 1));
+    machine.wake_from(3_900_000, APP, 0, 1, 1).switch(3_900_050, 1, APP, 0).draw(3_900_100);
+    insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
+    No finding: the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on).
+    ");
+}
+
+#[test]
+fn keys_that_pile_up_in_one_drawing_keep_their_own_times() {
+    let mut machine = Machinery::with_app("editor");
+    machine.typing(100_000, 12).press(3_000_000);
+    machine.press_more(3_200_000, 3_400_050).press_more(3_400_000, 3_400_060).draw(3_401_000);
+    let verdict = diagnose(&machine.incident(6_000_000), &Options::default()).expect("the scene is well formed");
+    let interval = verdict.interval.expect("there are keys");
+    assert_eq!((interval.latency_ms.round(), verdict.baseline.map(|baseline| baseline.n)), (401.0, Some(12)));
+}
+
+#[test]
+fn a_key_of_a_device_begins_with_the_device() {
+    let mut machine = Machinery::with_app("editor");
+    machine.device_key(2_999_900).switch(2_990_000, 0, 500, 0).wake_from(3_000_000, SERVER, 0, 2, 0);
+    machine.task(500, 500, 1, "backup", 0).switch(3_250_000, 0, SERVER, 0).wake_from(3_250_100, APP, SERVER, 0, 1);
+    machine.message(3_250_102, SERVER, (2, APP), 2, 32, &[[2, 0, 0, 0]]).switch(3_250_150, 0, 0, 1);
+    machine.switch(3_250_200, 1, APP, 0).message(3_250_250, APP, (2, APP), 3, 32, &[]).draw(3_250_900);
+    insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
+    Typing in editor stalled 251 ms (nothing to compare with).
+       250 ms 100 %  cpu-competition  backup (pid 500)
+                       ran 250 ms while Xvfb was ready, on CPU 0
+      0.95 ms   0 %  usual work and small shares
+    Try: renice -n 19 -p 500 (what it starts from then on inherits it)      recorder's own share: 0.000 %
+    Note: Few other interactions of this kind were seen, so what is usual is hardly known.
+    ");
+}
+
+#[test]
+fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(500, 500, 1, "indexer", 1).typing(100_000, 12).press(3_000_000).switch(3_005_000, 1, 0, 1);
+    machine.still_waiting(4_000_000, APP, 3_005_000, |wait| (wait.syscall, wait.args) = (202, [0x7000, 128, 2]));
+    machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
+    machine.locks.futexes = vec![FutexOwner { tid: APP, address: 0x7000, owner: 500 }];
+    insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
+    Typing in editor stalled at least 1.00 s, unfinished at the mark (usually 0.79 ms, p50 of 12).
+       995 ms 100 %  lock-wait  indexer (pid 500) held a lock that editor needed
+                       editor (pid 200) waited for a lock in futex
+                       meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
+       4.9 ms   0 %  usual work and small shares
+    Try: indexer (pid 500) must not hold the lock while it waits or computes: report it      recorder's own share: 0.000 %
+    ");
+}
+
+#[test]
+fn a_file_lock_held_at_the_mark_names_its_holder() {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(500, 500, 1, "indexer", 1).typing(100_000, 12).press(3_000_000).switch(3_005_000, 1, 0, 1);
+    machine.still_waiting(4_000_000, APP, 3_005_000, |wait| (wait.syscall, wait.inode) = (73, 77));
+    machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
+    machine.locks.proc_locks =
+        "1: FLOCK  ADVISORY  WRITE 500 fe:00:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 200 fe:00:77 0 EOF\n".to_owned();
+    insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
+    Typing in editor stalled at least 1.00 s, unfinished at the mark (usually 0.79 ms, p50 of 12).
+       995 ms 100 %  lock-wait  indexer (pid 500) held a lock that editor needed
+                       editor (pid 200) waited for a file lock in flock
+                       meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
+       4.9 ms   0 %  usual work and small shares
+    Try: indexer (pid 500) must not hold the lock while it waits or computes: report it      recorder's own share: 0.000 %
+    ");
+}
+
+#[test]
+fn interrupts_take_their_time_out_of_what_ran() {
+    let mut machine = Machinery::with_app("editor");
+    machine.meta.irq_names = vec![(36, "virtio1-req.0".to_owned())];
+    machine.typing(100_000, 12).press(3_000_000);
+    for storm in 0..20 {
+        machine.interrupt(3_020_000 + storm * 15_000, 1, 14_000, 36, 0);
+    }
+    insta::assert_snapshot!(told(&machine.draw(3_320_000).incident(6_000_000)), @r"
+    Typing in editor stalled 320 ms (usually 0.79 ms, p50 of 12).
+       280 ms  87 %  interrupt  interrupt 36 (virtio1-req.0) took the CPU from editor
+        39 ms  12 %  own-computation  editor (pid 200) computed
+       1.0 ms   0 %  usual work and small shares
+    Try: move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver      recorder's own share: 0.000 %
+    ");
+}
+
+#[test]
+fn memory_pressure_names_who_took_the_memory() {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(550, 550, 1, "chrome", 1).typing(100_000, 12).press(3_000_000);
+    let stack = machine.stack(&["schedule_timeout", "reclaim_throttle", "shrink_node", "try_to_free_pages"]);
+    machine.reclaim(3_004_000, APP, 0, 0, 0).switch(3_005_000, 1, 0, 2).wake_from(3_590_000, APP, 0, 2, 1);
+    machine.wait(3_590_000, APP, 3_005_000, |wait| {
+        (wait.stack, wait.syscall, wait.state, wait.context) = (stack, -1, 2, 2)
+    });
+    machine.reclaim(3_591_000, APP, 0, 1, 32).switch(3_590_050, 1, APP, 0);
+    machine.reclaim(2_900_000, 550, 0, 0, 0).reclaim(2_950_000, 550, 0, 1, 4_000);
+    insta::assert_snapshot!(told(&machine.draw(3_600_000).incident(6_000_000)), @r"
+    Typing in editor stalled 600 ms (usually 0.79 ms, p50 of 12).
+       585 ms  97 %  reclaim  chrome (pid 550) took the memory that editor needed
+                       editor (pid 200) waited for memory to be freed, at most 585 ms: reclaim_throttle <- shrink_node <- try_to_free_pages
+        15 ms   2 %  usual work and small shares
+    Try: a limit for 550: memory.high of its control group      recorder's own share: 0.000 %
+    ");
+}
+
+#[test]
+fn a_process_without_a_window_is_explained_by_its_longest_activity() {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(560, 560, 1, "syncd", 1).typing(100_000, 3);
+    for beat in 0..12 {
+        let us = 100_000 + beat * 100_000;
+        machine.wait(us, 560, us - 99_000, |wait| wait.syscall = 232).wake_from(us, 560, 0, 2, 1);
+        machine.switch(us + 10, 1, 560, 0).switch(us + 500, 1, 0, 1);
+    }
+    machine.wait(2_000_000, 560, 1_200_500, |wait| wait.syscall = 232).wake_from(2_000_000, 560, 0, 2, 1);
+    machine.switch(2_000_010, 1, 560, 0).switch(2_400_000, 1, 0, 1);
+    machine.still_waiting(6_000_000, 560, 2_400_000, |wait| wait.syscall = 232);
+    let options = Options { pid: Some(Pid(560)), ..Options::default() };
+    insta::assert_snapshot!(told_with(&machine.incident(6_000_000), &options), @r"
+    syncd (pid 560) stalled 400 ms (usually 0.50 ms, p50 of 11).
+       399 ms 100 %  own-computation  syncd (pid 560) computed
+    Try: tell the authors of syncd what it computes      recorder's own share: 0.000 %
+    ");
+}
+
+#[test]
+fn losses_and_damage_are_said() {
+    let mut machine = Machinery::with_app("editor");
+    machine.typing(100_000, 12).press(3_000_000).draw(3_500_000);
+    machine.losses.per_second =
+        vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 17 }];
+    let cost = |name: &str, ns_per_run| ProgramCost { name: name.to_owned(), runs_per_second: 1_000.0, ns_per_run };
+    machine.cost.programs = vec![cost("sched_switch", 300.0), cost("softirq_entry", 200.0)];
+    let mut incident = machine.incident(6_000_000);
+    incident.damage.push(Damage { place: "section Samples".to_owned(), why: "checksum differs".to_owned() });
+    insta::assert_snapshot!(told(&incident), @r"
+    Typing in editor stalled 500 ms (usually 0.79 ms, p50 of 12).
+       499 ms 100 %  own-computation  editor (pid 200) computed
+       1.0 ms   0 %  usual work and small shares
+    Try: tell the authors of editor what it computes      recorder's own share: 0.010 %
+    Note: The file is damaged at section Samples: checksum differs.
+    Note: 17 records were lost during the interval.
+    ");
+}
+
+/// All names of the document, which others rely on.
+const DOCUMENT: &str = r#"{
+  "schema": 1,
+  "incident": {
+    "id": "20260131T120000.000Z",
+    "time": "2026-01-31T12:00:00Z",
+    "machine": {
+      "hostname": "test",
+      "kernel": "",
+      "cpus": 2,
+      "virtualized": false
+    },
+    "user_text": "editor froze",
+    "window_s": 6.0,
+    "losses": []
+  },
+  "interval": {
+    "start_ns": 4000012000,
+    "end_ns": 4600200000,
+    "latency_ms": 600.188,
+    "class": "key",
+    "join": "exact",
+    "client": {
+      "pid": 200,
+      "comm": "editor",
+      "cmdline": "/usr/bin/editor"
+    },
+    "censored": false,
+    "settled_ms": null,
+    "queue_ms": 0.238,
+    "threshold_ms": 100.0,
+    "exceeded": true
+  },
+  "baseline": {
+    "n": 12,
+    "p50_ms": 0.788,
+    "p98_ms": null,
+    "max_ms": 0.788
+  },
+  "partition": [
+    {
+      "state": "blocked",
+      "kind": "timer-sleep",
+      "ms": 585.0,
+      "pid": 200,
+      "comm": "editor",
+      "detail": "slept in clock_nanosleep"
+    },
+    {
+      "state": "running",
+      "kind": "own-computation",
+      "ms": 14.752,
+      "pid": 200,
+      "comm": "editor",
+      "detail": "ran"
+    },
+    {
+      "state": "running",
+      "kind": "own-computation",
+      "ms": 0.232,
+      "pid": 100,
+      "comm": "Xvfb",
+      "detail": "served requests of editor (pid 200)"
+    },
+    {
+      "state": "runnable",
+      "kind": "unattributed",
+      "ms": 0.148,
+      "pid": 200,
+      "comm": "editor",
+      "detail": "was ready while its CPU was idle"
+    },
+    {
+      "state": "runnable",
+      "kind": "unattributed",
+      "ms": 0.048,
+      "pid": 100,
+      "comm": "Xvfb",
+      "detail": "was ready while its CPU was idle"
+    },
+    {
+      "state": "runnable",
+      "kind": "cpu-competition",
+      "ms": 0.008,
+      "pid": 100,
+      "comm": "Xvfb",
+      "detail": "was ready while xdotool (pid 90) ran"
+    }
+  ],
+  "unattributed_ms": 0.196,
+  "findings": [
+    {
+      "kind": "timer-sleep",
+      "culprit": {
+        "pid": 200,
+        "comm": "editor",
+        "cmdline": "/usr/bin/editor",
+        "job": null
+      },
+      "ms": 585.0,
+      "share": 0.975975975975976,
+      "confidence": 0.9496897638739861,
+      "evidence": [
+        "editor (pid 200) slept by itself",
+        "editor (pid 200) slept in clock_nanosleep, at most 585 ms"
+      ],
+      "remedy": "editor sleeps where it should wait for an event: report it to its authors"
+    }
+  ],
+  "chain": [
+    {
+      "start_ns": 4000012000,
+      "end_ns": 4000020000,
+      "pid": 100,
+      "comm": "Xvfb",
+      "state": "runnable",
+      "detail": "was ready while xdotool (pid 90) ran",
+      "woken_by": null
+    },
+    {
+      "start_ns": 4000020000,
+      "end_ns": 4000102000,
+      "pid": 100,
+      "comm": "Xvfb",
+      "state": "running",
+      "detail": "served requests of xdotool (pid 90)",
+      "woken_by": null
+    },
+    {
+      "start_ns": 4000102000,
+      "end_ns": 4000200000,
+      "pid": 200,
+      "comm": "editor",
+      "state": "runnable",
+      "detail": "was ready while its CPU was idle",
+      "woken_by": null
+    },
+    {
+      "start_ns": 4000200000,
+      "end_ns": 4005000000,
+      "pid": 200,
+      "comm": "editor",
+      "state": "running",
+      "detail": "ran",
+      "woken_by": null
+    },
+    {
+      "start_ns": 4005000000,
+      "end_ns": 4590000000,
+      "pid": 200,
+      "comm": "editor",
+      "state": "blocked",
+      "detail": "slept in clock_nanosleep",
+      "woken_by": null
+    },
+    {
+      "start_ns": 4590000000,
+      "end_ns": 4590050000,
+      "pid": 200,
+      "comm": "editor",
+      "state": "runnable",
+      "detail": "was ready while its CPU was idle",
+      "woken_by": null
+    },
+    {
+      "start_ns": 4590050000,
+      "end_ns": 4600002000,
+      "pid": 200,
+      "comm": "editor",
+      "state": "running",
+      "detail": "ran",
+      "woken_by": null
+    },
+    {
+      "start_ns": 4600002000,
+      "end_ns": 4600050000,
+      "pid": 100,
+      "comm": "Xvfb",
+      "state": "runnable",
+      "detail": "was ready while its CPU was idle",
+      "woken_by": null
+    },
+    {
+      "start_ns": 4600050000,
+      "end_ns": 4600200000,
+      "pid": 100,
+      "comm": "Xvfb",
+      "state": "running",
+      "detail": "served requests of editor (pid 200)",
+      "woken_by": null
+    }
+  ],
+  "overhead_ms": 0.0,
+  "notes": []
+}
+"#;
+
+#[test]
+fn the_document_keeps_its_names() {
+    let mut machine = Machinery::with_app("editor");
+    machine.typing(100_000, 12).press(3_000_000).switch(3_005_000, 1, 0, 1);
+    machine
+        .wake_from(3_590_000, APP, 0, 2, 1)
+        .wait(3_590_000, APP, 3_005_000, |wait| (wait.syscall, wait.context) = (230, 2));
+    let mut incident = machine.switch(3_590_050, 1, APP, 0).draw(3_600_000).incident(6_000_000);
+    incident.push(Section::Words, br#"{"text":"editor froze","at_ns":1}"#.to_vec());
+    let verdict = diagnose(&incident, &Options::default()).expect("the scene is well formed");
+    assert_eq!(tipme_report::json(&verdict), DOCUMENT);
+}
+
+/// Latencies of the keys from 3 s on, in milliseconds, and how they were joined.
+fn late_keys(incident: &Incident) -> Vec<(u64, String)> {
+    let timed = tipme_analysis::timed(incident).expect("the scene is well formed");
+    let late = timed.into_iter().filter(|one| one.class == "key" && one.input_ns >= support::BEGIN + 3_000_000_000);
+    late.map(|one| ((one.end_ns - one.input_ns) / 1_000_000, one.join)).collect()
+}
+
+#[test]
+fn keys_that_wait_in_the_terminal_of_a_busy_shell_are_answered_too() {
+    let mut machine = Machinery::with_terminal();
+    machine.press(3_000_000).reach_shell(3_000_000).press(3_300_000).reach_shell(3_300_000).echo(3_900_000);
+    let keys = late_keys(&machine.incident(6_000_000));
+    assert_eq!(keys, [(900, "exact".to_owned()), (600, "exact".to_owned())]);
+}
+
+#[test]
+fn a_receive_that_was_not_recorded_delays_nothing() {
+    let mut machine = Machinery::with_app("editor");
+    machine.press(3_000_000).switch(3_000_500, 1, 0, 1).message(3_000_402, APP, (2, APP), 0, 20, &[[76, 1, 5, 0]]);
+    machine.press(3_500_000).draw(3_500_600).press(4_000_000).draw(4_000_600);
+    let keys: Vec<u64> = late_keys(&machine.incident(6_000_000)).into_iter().map(|(ms, _)| ms).collect();
+    assert_eq!(keys, [0, 0, 0]);
+}
+
+#[test]
+fn many_jobs_together_are_a_cause() {
+    let mut machine = Machinery::with_app("editor");
+    machine.typing(100_000, 12).press(3_000_000);
+    for turn in 0..40 {
+        let us = 3_010_000 + u64::from(turn) * 10_000;
+        machine.task(300 + turn, 300 + turn, 1, "sh", 0);
+        machine.switch(us, 1, 300 + turn, 0).switch(us + 9_500, 1, APP, 0);
+    }
+    insta::assert_snapshot!(told(&machine.draw(3_420_000).incident(6_000_000)), @r"
+    Typing in editor stalled 420 ms (usually 0.79 ms, p50 of 12).
+       380 ms  90 %  cpu-competition  sh (pid 300), and 40 other jobs with less each
+        39 ms   9 %  own-computation  editor (pid 200) computed
+       1.0 ms   0 %  usual work and small shares
+    Try: renice -n 19 -p 300 (what it starts from then on inherits it)      recorder's own share: 0.000 %
+    ");
+}
+
+#[test]
+fn nothing_recorded_is_said_so() {
+    insta::assert_snapshot!(told(&Machinery::new().incident(1_000)), @r"
+    No finding: nothing to explain was recorded.
+    Note: No display was recorded; name a process with --pid or --app.
+    ");
+}
