@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The whole loop on a private display: type, suffer, press the key, read the cause.
+//!
+//! Recorder, agent and diagnosis are the product's own programs, started as a user starts them.
+//! Whether the demonstration succeeds is read from the diagnosis and from nothing else.
+
+mod judge;
+mod programs;
+mod script;
+
+use crate::alone::Alone;
+use crate::faults::Fault;
+use crate::interrupt::Interrupt;
+use crate::job::Helper;
+use anyhow::{Context, Result, bail};
+use programs::{Diagnosis, Follower};
+use script::Stage;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long the recorder may take to arm.
+const ARM_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the agent may take to hold its keys, or to tell where the incident lies.
+const AGENT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is demonstrated, and with what.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub fault: Fault,
+    /// The `tipme` executable.
+    pub tipme: PathBuf,
+    /// How hidden programs are started.
+    pub helper: Helper,
+    /// Folder for socket, lock and incidents; the incident stays there. Chosen where it is `None`.
+    pub state_dir: Option<PathBuf>,
+}
+
+/// Told what happens meanwhile.
+pub trait Progress {
+    /// One line for people.
+    fn line(&mut self, text: &str);
+}
+
+/// The result, as `--json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub schema: u32,
+    pub fault: String,
+    /// The diagnosis names the injected job.
+    pub ok: bool,
+    /// Why it does not; empty where it does.
+    pub why: String,
+    /// Path of the incident file, which is kept.
+    pub incident: PathBuf,
+    /// The document of `tipme diagnose --json`.
+    pub verdict: Value,
+    pub injected: Injected,
+    /// The text of `tipme diagnose`.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// What was done, known without any recorder.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Injected {
+    /// Processes of the job that were seen, its root first.
+    pub pids: Vec<u32>,
+    /// The job's command; `null` where nothing was injected.
+    pub job: Option<String>,
+    /// Keys typed in all.
+    pub keys: usize,
+    /// Longest time from a key to the next drawing before the fault, by the DAMAGE extension.
+    pub calm_ms_max: f64,
+    /// The same from the beginning of the fault on.
+    pub fault_ms_max: f64,
+}
+
+/// Runs the demonstration; takes about half a minute, and less than one.
+///
+/// Everything that was started has ended when it returns, also by an error or an interrupt.
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
+    require_root(options)?;
+    let _alone = Alone::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
+    let state = state_dir(options)?;
+    progress.line("starting a private display and a terminal");
+    let mut stage = Stage::set(options.fault, &options.helper)?;
+    progress.line("arming the recorder");
+    let _recorder = start_recorder(options, &stage, &state, interrupt)?;
+    let agent = start_agent(options, &stage, &state, interrupt)?;
+    stage.type_calmly(interrupt, progress)?;
+    stage.suffer(interrupt, progress)?;
+    progress.line("pressing Ctrl-Alt-Minus");
+    stage.press_mark()?;
+    let incident = PathBuf::from(agent.wait_for("marked ", AGENT_PATIENCE, interrupt)?);
+    drop(agent);
+    let injected = stage.finish()?;
+    progress.line("reading the cause");
+    let diagnosis = Diagnosis::of(&options.tipme, &incident, interrupt)?;
+    Ok(outcome(options.fault, incident, diagnosis, injected))
+}
+
+fn outcome(fault: Fault, incident: PathBuf, diagnosis: Diagnosis, injected: Injected) -> Outcome {
+    let judged = judge::judge(fault, &diagnosis.json, &injected.pids);
+    Outcome {
+        schema: 1,
+        fault: fault.name().to_string(),
+        ok: judged.is_ok(),
+        why: judged.err().unwrap_or_default(),
+        incident,
+        verdict: diagnosis.json,
+        injected,
+        text: diagnosis.text,
+    }
+}
+
+fn require_root(options: &Options) -> Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    bail!("recording takes root; run: sudo {} demo --fault {}", options.tipme.display(), options.fault.name())
+}
+
+/// The folder asked for, or a new one that is kept: below /var/lib/tipme, else among temporary files.
+fn state_dir(options: &Options) -> Result<PathBuf> {
+    if let Some(folder) = &options.state_dir {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
+    }
+    let prefix = format!("demo-{}-", options.fault.name());
+    let usual = Path::new("/var/lib/tipme");
+    let made = std::fs::create_dir_all(usual).and_then(|()| tempfile::Builder::new().prefix(&prefix).tempdir_in(usual));
+    let made = made.or_else(|_| tempfile::Builder::new().prefix(&format!("tipme-{prefix}")).tempdir());
+    made.map(tempfile::TempDir::keep).context("cannot make a folder for the incident; name one with --state-dir")
+}
+
+fn start_recorder(options: &Options, stage: &Stage, state: &Path, interrupt: &Interrupt) -> Result<Follower> {
+    let mut command = Command::new(&options.tipme);
+    command.arg("record").arg("--state-dir").arg(state).args(["--display", &stage.session().display_name()]);
+    stage.session().show(&mut command);
+    let recorder = Follower::start("tipme record", command)?;
+    recorder.wait_for("recording", ARM_PATIENCE, interrupt)?;
+    Ok(recorder)
+}
+
+fn start_agent(options: &Options, stage: &Stage, state: &Path, interrupt: &Interrupt) -> Result<Follower> {
+    let mut command = Command::new(&options.tipme);
+    command.arg("agent").arg("--state-dir").arg(state).args(["--display", &stage.session().display_name()]);
+    command.args(["--no-dialog", "--no-notification"]);
+    stage.session().show(&mut command);
+    let agent = Follower::start("tipme agent", command)?;
+    agent.wait_for("ready", AGENT_PATIENCE, interrupt)?;
+    Ok(agent)
+}

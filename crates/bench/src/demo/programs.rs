@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The product's own programs, run as children.
+
+use crate::interrupt::Interrupt;
+use crate::process::Process;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+/// Lines of a program that wait to be read, at most; then the program waits.
+const LINES_MAX: usize = 1000;
+/// How often a waiting reader looks for an interrupt.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long a diagnosis may take.
+const DIAGNOSIS_PATIENCE: Duration = Duration::from_secs(30);
+/// Exit codes of `tipme diagnose` that come with a document: a verdict, no finding.
+const DIAGNOSED: [i32; 2] = [0, 3];
+
+/// A program whose output is read line by line.
+pub(super) struct Follower {
+    name: String,
+    lines: Receiver<String>,
+    /// What it said so far, for an error message.
+    said: RefCell<Vec<String>>,
+    _process: Process,
+}
+
+impl Follower {
+    pub(super) fn start(name: &str, mut command: Command) -> Result<Follower> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process::start(name, command, None)?;
+        let (sender, lines) = mpsc::sync_channel(LINES_MAX);
+        let child = process.child();
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        follow(output.context("no output")?, sender.clone());
+        follow(errors.context("no error output")?, sender);
+        Ok(Follower { name: name.to_string(), lines, said: RefCell::default(), _process: process })
+    }
+
+    /// Waits for a line that starts with `prefix`; returns the rest of it.
+    pub(super) fn wait_for(&self, prefix: &str, patience: Duration, interrupt: &Interrupt) -> Result<String> {
+        let deadline = Instant::now() + patience;
+        loop {
+            interrupt.check()?;
+            match self.lines.recv_timeout(GLANCE) {
+                Ok(line) => {
+                    if let Some(rest) = line.strip_prefix(prefix) {
+                        return Ok(rest.trim().to_string());
+                    }
+                    self.said.borrow_mut().push(line);
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("{} did not say \"{}\" within {patience:?}{}", self.name, prefix.trim(), self.complaint())
+                }
+                Err(RecvTimeoutError::Disconnected) => bail!("{} ended early{}", self.name, self.complaint()),
+            }
+        }
+    }
+
+    fn complaint(&self) -> String {
+        let said = self.said.borrow();
+        if said.is_empty() { String::new() } else { format!("; it said: {}", said.join("; ")) }
+    }
+}
+
+fn follow(source: impl Read + Send + 'static, sender: SyncSender<String>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(source).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+}
+
+/// What `tipme diagnose` says of an incident.
+pub(super) struct Diagnosis {
+    pub(super) json: Value,
+    pub(super) text: String,
+}
+
+impl Diagnosis {
+    /// Runs it twice, for the document and for the text.
+    pub(super) fn of(tipme: &Path, incident: &Path, interrupt: &Interrupt) -> Result<Diagnosis> {
+        let mut for_json = Command::new(tipme);
+        for_json.arg("diagnose").arg(incident).arg("--json");
+        let json = serde_json::from_str(&output(for_json, interrupt)?).context("tipme diagnose --json gave no JSON")?;
+        let mut for_text = Command::new(tipme);
+        for_text.arg("diagnose").arg(incident);
+        Ok(Diagnosis { json, text: output(for_text, interrupt)? })
+    }
+}
+
+fn output(mut command: Command, interrupt: &Interrupt) -> Result<String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut process = Process::start("tipme diagnose", command, None)?;
+    let mut pipe = process.child().stdout.take().context("tipme diagnose has no output")?;
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).map(|_| text)
+    });
+    let status = wait(&mut process, interrupt)?;
+    let text = reader.join().ok().context("the output of tipme diagnose was lost")?;
+    let text = text.context("the output of tipme diagnose cannot be read")?;
+    if !status.code().is_some_and(|code| DIAGNOSED.contains(&code)) {
+        bail!("tipme diagnose failed: {status}");
+    }
+    Ok(text)
+}
+
+fn wait(process: &mut Process, interrupt: &Interrupt) -> Result<ExitStatus> {
+    let deadline = Instant::now() + DIAGNOSIS_PATIENCE;
+    while Instant::now() < deadline {
+        interrupt.check()?;
+        if let Some(status) = process.wait(GLANCE)? {
+            return Ok(status);
+        }
+    }
+    bail!("tipme diagnose did not end within {DIAGNOSIS_PATIENCE:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Follower {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Follower::start("helper", command).expect("sh starts")
+    }
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn the_line_waited_for_comes_from_either_output() {
+        let helper = shell("echo noise; echo 'marked /a b' >&2; sleep 60");
+        assert_eq!(helper.wait_for("marked ", LONG, &Interrupt::default()).ok().as_deref(), Some("/a b"));
+    }
+
+    #[test]
+    fn an_early_end_is_told_with_what_was_said() {
+        let error =
+            shell("echo 'no such device' >&2").wait_for("ready", LONG, &Interrupt::default()).expect_err("it ends");
+        assert_eq!(error.to_string(), "helper ended early; it said: no such device");
+    }
+
+    #[test]
+    fn silence_and_interrupts_end_the_wait() {
+        let helper = shell("sleep 60");
+        let late =
+            helper.wait_for("ready", Duration::from_millis(10), &Interrupt::default()).expect_err("it is silent");
+        assert_eq!(late.to_string(), "helper did not say \"ready\" within 10ms");
+        let interrupt = Interrupt::default();
+        interrupt.set();
+        assert!(helper.wait_for("ready", LONG, &interrupt).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is typed when.
+
+use super::{Injected, Progress};
+use crate::faults::{Fault, Job, Scenario};
+use crate::interrupt::Interrupt;
+use crate::job::Helper;
+use crate::seen::{Seen, latencies};
+use crate::session::Session;
+use anyhow::{Context, Result};
+use rustix::process::{getpriority_process, setpriority_process};
+use std::time::Duration;
+use tipme_desktop::clock;
+use tipme_desktop::hotkeys::{Action, Bindings};
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_record::Nanos;
+
+/// Typing before the fault: at five keys a second, forty keys.
+const CALM: Nanos = Nanos::from_secs(8);
+/// Typing under the fault.
+const FAULT: Nanos = Nanos::from_secs(5);
+/// A terminal that has drawn nothing for so long has worked everything off.
+const QUIET: Duration = Duration::from_millis(400);
+/// How long it may take to work off what was typed under the fault.
+const SETTLE: Nanos = Nanos::from_secs(10);
+
+/// The display with everything on it, ready to be typed at.
+pub(super) struct Stage {
+    seen: Seen,
+    typist: Typist,
+    job: Option<Job>,
+    calm: Vec<Nanos>,
+    fault: Vec<Nanos>,
+    scenario: Box<dyn Scenario>,
+    session: Session,
+}
+
+impl Stage {
+    pub(super) fn set(fault: Fault, helper: &Helper) -> Result<Stage> {
+        let mut session = Session::start(fault.options())?;
+        let scenario = fault.prepare(&session, helper)?;
+        session.open_terminal(&scenario.prefix(), &scenario.program())?;
+        let typist = Typist::open(&session.target(), Pace::default())?;
+        let seen = Seen::start(&session, QUIET)?;
+        Ok(Stage { seen, typist, job: None, calm: Vec::new(), fault: Vec::new(), scenario, session })
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Types at a human pace while nothing is wrong: what is usual is learnt from this.
+    pub(super) fn type_calmly(&mut self, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<()> {
+        let keys = self.scenario.keys();
+        self.calm = self.type_for(CALM, keys, "calm typing", interrupt, progress)?;
+        Ok(())
+    }
+
+    /// Begins the fault and types on, until the terminal has answered.
+    pub(super) fn suffer(&mut self, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<()> {
+        self.job = self.scenario.inject()?;
+        let job = self.job.as_ref().map(|job| format!("the fault begins: {} (pid {})", job.what, job.root()));
+        progress.line(&job.unwrap_or_else(|| "no fault is injected".to_string()));
+        let keys = self.scenario.keys();
+        self.fault = self.type_for(FAULT, keys, "typing on", interrupt, progress)?;
+        self.settle(interrupt)
+    }
+
+    fn type_for(
+        &mut self,
+        time: Nanos,
+        keys: &str,
+        what: &str,
+        interrupt: &Interrupt,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<Nanos>> {
+        let _urgent = Urgent::new();
+        let begin = clock::now();
+        let mut told = u64::MAX;
+        let mut presses = Vec::new();
+        for key in keys.chars().cycle() {
+            interrupt.check()?;
+            let passed = clock::now().since(begin);
+            if passed >= time {
+                break;
+            }
+            let second = passed.0 / 1_000_000_000;
+            if second != std::mem::replace(&mut told, second) {
+                progress.line(&format!("{what} {second}/{} s", time.0 / 1_000_000_000));
+            }
+            presses.push(self.typist.key(key)?);
+            self.job.as_mut().map(Job::observe);
+        }
+        Ok(presses)
+    }
+
+    /// Waits until the last key is answered and the terminal is quiet, or long enough.
+    fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
+        let begin = clock::now();
+        let last = self.fault.last().copied().unwrap_or_default();
+        while clock::now().since(begin) < SETTLE && !(self.seen.answered(last) && self.seen.quiet_for() >= QUIET) {
+            interrupt.sleep(Duration::from_millis(50))?;
+            self.job.as_mut().map(Job::observe);
+        }
+        Ok(())
+    }
+
+    /// Presses the hot key that marks.
+    pub(super) fn press_mark(&mut self) -> Result<()> {
+        let Bindings(bindings) = Bindings::default();
+        let mark = bindings.iter().find(|(action, _)| *action == Action::Mark).context("no key marks")?;
+        self.typist.chord(&mark.1)?;
+        Ok(())
+    }
+
+    /// Ends the job and the session, and tells what was injected and seen.
+    pub(super) fn finish(self) -> Result<Injected> {
+        let drawn = self.seen.finish()?;
+        let slowest = |presses: &[Nanos]| latencies(presses, &drawn).into_iter().flatten().max().unwrap_or_default();
+        let (root, pids) = self.job.as_ref().map_or((None, Vec::new()), |job| {
+            (Some(job.root()), job.pids().iter().copied().filter(|pid| *pid != job.root()).collect())
+        });
+        Ok(Injected {
+            pids: root.into_iter().chain(pids).collect(),
+            job: self.job.as_ref().map(|job| job.what.clone()),
+            keys: self.calm.len() + self.fault.len(),
+            calm_ms_max: slowest(&self.calm).millis(),
+            fault_ms_max: slowest(&self.fault).millis(),
+        })
+    }
+}
+
+/// Keeps the typing thread ahead of the fault: a person's fingers do not wait for a CPU.
+///
+/// Nothing may be started meanwhile, since it would inherit the priority.
+struct Urgent {
+    before: i32,
+}
+
+impl Urgent {
+    /// Does without where it is not allowed.
+    fn new() -> Urgent {
+        let before = getpriority_process(None).unwrap_or_default();
+        let _ = setpriority_process(None, before - 15);
+        Urgent { before }
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        let _ = setpriority_process(None, self.before);
+    }
+}

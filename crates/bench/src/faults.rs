@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Known faults: a program on a terminal, and a job of real programs that delays it.
+//!
+//! Each job limits itself in time and bytes, runs in a process group of its own as a shell would
+//! start it, and is ended with the value that stands for it.
+
+mod calm;
+mod cpu;
+mod io;
+mod lock;
+
+use crate::job::Helper;
+use crate::process::Process;
+use crate::session::{self, Session};
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::str::FromStr;
+
+/// What is done to the terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A storm of short-lived processes on the CPU of the terminal and the display.
+    Cpu,
+    /// A full queue at the disk that the terminal's program reads from.
+    Io,
+    /// A file lock held by a job that sleeps.
+    Lock,
+    /// Nothing: no finding is expected.
+    Calm,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Fault; 4] = [Fault::Cpu, Fault::Io, Fault::Lock, Fault::Calm];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Cpu => "cpu",
+            Fault::Io => "io",
+            Fault::Lock => "lock",
+            Fault::Calm => "calm",
+        }
+    }
+
+    /// Kinds of finding that name this fault; empty where no finding is right.
+    pub fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Fault::Cpu => &["cpu-competition"],
+            Fault::Io => &["disk-queue", "page-in"],
+            Fault::Lock => &["lock-wait"],
+            Fault::Calm => &[],
+        }
+    }
+
+    /// Programs that must be installed.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Fault::Cpu => &["bash", "xargs", "gzip", "taskset"],
+            Fault::Io => &["bash", "grep", "unshare", "nsenter", "mke2fs", "mount", "blockdev", "findmnt"],
+            Fault::Lock => &["bash", "flock"],
+            Fault::Calm => &["bash"],
+        }
+    }
+
+    /// What the session must be like.
+    pub fn options(self) -> session::Options {
+        match self {
+            Fault::Cpu => session::Options { cpu: last_cpu() },
+            _ => session::Options::default(),
+        }
+    }
+
+    /// Prepares the fault on a session: its files, and what the terminal shall run.
+    pub fn prepare(self, session: &Session, helper: &Helper) -> Result<Box<dyn Scenario>> {
+        session::require(self.programs())?;
+        Ok(match self {
+            Fault::Cpu => Box::new(cpu::Storm::prepare(session)?),
+            Fault::Io => Box::new(io::FullQueue::prepare(session, helper)?),
+            Fault::Lock => Box::new(lock::HeldLock::prepare(session)?),
+            Fault::Calm => Box::new(calm::Calm),
+        })
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Fault, String> {
+        let known = Fault::ALL.map(Fault::name).join(", ");
+        Fault::ALL.into_iter().find(|fault| fault.name() == name).ok_or(format!("no fault \"{name}\"; known: {known}"))
+    }
+}
+
+/// One fault, prepared.
+pub trait Scenario {
+    /// Words before the terminal's command.
+    fn prefix(&self) -> Vec<OsString> {
+        Vec::new()
+    }
+
+    /// What the terminal runs.
+    fn program(&self) -> Vec<OsString>;
+
+    /// What is typed before and during the fault, over and over. Needs no Shift.
+    fn keys(&self) -> &'static str;
+
+    /// Begins the fault; `None` where there is none.
+    fn inject(&mut self) -> Result<Option<Job>>;
+}
+
+/// The injected processes.
+pub struct Job {
+    /// The command, for people.
+    pub what: String,
+    process: Process,
+    seen: BTreeSet<u32>,
+}
+
+impl Job {
+    fn new(what: &str, process: Process) -> Job {
+        let seen = BTreeSet::from([process.pid()]);
+        Job { what: what.to_string(), process, seen }
+    }
+
+    /// Process that the job began with.
+    pub fn root(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Looks which processes the job has now. To be called some times a second: who lives shorter is not seen.
+    pub fn observe(&mut self) {
+        self.seen.extend(self.process.members());
+    }
+
+    /// All processes seen so far.
+    pub fn pids(&self) -> &BTreeSet<u32> {
+        &self.seen
+    }
+}
+
+/// The shell that typed text goes to: no settings of the user's, no history.
+fn shell() -> Vec<OsString> {
+    ["bash", "--norc", "--noprofile", "-i"].map(OsString::from).to_vec()
+}
+
+/// The CPU with the highest number that this process may use.
+fn last_cpu() -> Option<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))
+}
+
+/// Lines of plain text, `bytes` in all, always the same.
+fn text(bytes: usize) -> Vec<u8> {
+    const WORDS: [&str; 8] = ["delta", "river", "stone", "amber", "quiet", "lantern", "orbit", "meadow"];
+    let mut out = Vec::with_capacity(bytes + 100);
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    while out.len() < bytes {
+        out.extend_from_slice(format!("{:08}", out.len()).as_bytes());
+        for _ in 0..9 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            out.push(b' ');
+            out.extend_from_slice(WORDS[(state >> 61) as usize].as_bytes());
+        }
+        out.push(b'\n');
+    }
+    out.truncate(bytes);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for fault in Fault::ALL {
+            assert_eq!(fault.name().parse(), Ok(fault));
+        }
+        assert_eq!("disk".parse::<Fault>(), Err("no fault \"disk\"; known: cpu, io, lock, calm".to_string()));
+    }
+
+    #[test]
+    fn the_text_has_the_size_asked_for() {
+        assert_eq!(text(100_000).len(), 100_000);
+        assert!(text(200).starts_with(b"00000000 "));
+    }
+}

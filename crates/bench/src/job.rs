@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that only tests and demonstrations run: the command offers them under a hidden name.
+
+use crate::truth;
+use anyhow::{Context, Result, bail};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How the hidden programs are started: an executable and the words before their own.
+#[derive(Clone, Debug)]
+pub struct Helper(pub Vec<OsString>);
+
+impl Helper {
+    /// The words that start a hidden program with its arguments.
+    ///
+    /// Where `alias` names a path, the executable is started by that link: the process is then
+    /// named after it.
+    pub fn command(&self, alias: Option<&Path>, words: &[OsString]) -> Result<std::process::Command> {
+        let (program, prefix) = self.0.split_first().context("no helper program is given")?;
+        if let Some(alias) = alias {
+            std::os::unix::fs::symlink(program, alias).with_context(|| format!("cannot link {}", alias.display()))?;
+        }
+        let mut command = std::process::Command::new(alias.map_or(program.as_os_str(), Path::as_os_str));
+        command.args(prefix).args(words);
+        Ok(command)
+    }
+}
+
+/// Runs a hidden program: `writers FOLDER SECONDS` or `truth-client DISPLAY AUTHORITY KEYS FILE`.
+pub fn run(words: &[OsString]) -> Result<()> {
+    let text = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
+    let number = |at: usize| text(at).parse::<u32>().with_context(|| format!("\"{}\" is no number", text(at)));
+    match text(0) {
+        "writers" => Writers { folder: PathBuf::from(text(1)), seconds: number(2)?.min(60) }.run(),
+        "truth-client" => truth::client(number(1)?, Path::new(text(2)), number(3)?, Path::new(text(4))),
+        other => bail!("there is no hidden program \"{other}\""),
+    }
+}
+
+/// Threads that each keep one write in the disk's queue: enough to fill the queue of a loop device.
+const WRITERS: usize = 128;
+/// Bytes of one write.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Blocks of each writer's scratch file, written over and over.
+const BLOCKS: u64 = 2;
+/// Bytes written in all, at most.
+const TOTAL_BYTES_MAX: u64 = 256 << 30;
+/// Buffers for direct writes begin at a multiple of this.
+const ALIGNMENT: usize = 4096;
+
+/// A job that keeps a disk's queue full with direct writes, for a time.
+struct Writers {
+    folder: PathBuf,
+    seconds: u32,
+}
+
+impl Writers {
+    /// Says `writing` on the standard output once every thread has written a block.
+    fn run(&self) -> Result<()> {
+        let buffer = vec![0x5a; BLOCK_BYTES + ALIGNMENT];
+        let skip = buffer.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        let block = buffer.get(skip..skip + BLOCK_BYTES).context("the buffer cannot be aligned")?;
+        let files = (0..WRITERS).map(|number| self.scratch(number)).collect::<Result<Vec<OwnedFd>>>()?;
+        let started = Barrier::new(WRITERS + 1);
+        let written = AtomicU64::new(0);
+        let end = Instant::now() + Duration::from_secs(self.seconds.into());
+        std::thread::scope(|scope| {
+            for file in &files {
+                let (started, written) = (&started, &written);
+                scope.spawn(move || {
+                    let first = rustix::io::pwrite(file, block, 0);
+                    started.wait();
+                    first.is_ok() && keep_writing(file, block, end, written)
+                });
+            }
+            started.wait();
+            println!("writing");
+            std::io::stdout().flush()
+        })
+        .context("cannot say that writing began")
+    }
+
+    fn scratch(&self, number: usize) -> Result<OwnedFd> {
+        let path = self.folder.join(format!("scratch.{number}"));
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::DIRECT | OFlags::CLOEXEC;
+        let file =
+            open(&path, flags, Mode::RUSR | Mode::WUSR).with_context(|| format!("cannot open {}", path.display()))?;
+        fallocate(&file, FallocateFlags::empty(), 0, BLOCKS * BLOCK_BYTES as u64)
+            .with_context(|| format!("cannot make room for {}", path.display()))?;
+        std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        Ok(file)
+    }
+}
+
+/// Writes block after block until the time, the bound or the disk ends it.
+fn keep_writing(file: &OwnedFd, block: &[u8], end: Instant, written: &AtomicU64) -> bool {
+    for round in 0u64.. {
+        let before = written.fetch_add(block.len() as u64, Ordering::Relaxed);
+        if Instant::now() >= end || before >= TOTAL_BYTES_MAX {
+            return true;
+        }
+        if rustix::io::pwrite(file, block, round % BLOCKS * block.len() as u64).is_err() {
+            return false;
+        }
+    }
+    true
+}

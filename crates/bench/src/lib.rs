@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Private displays, programs on them, known faults, and the demonstration made of these.
+//!
+//! Everything that is started here lives in process groups of its own, is told by the kernel to die
+//! with its parent, and is ended and waited for by the value that started it. Nothing else is
+//! touched: no process that was here before, no file outside a temporary folder.
+
+pub mod alone;
+pub mod demo;
+pub mod faults;
+pub mod interrupt;
+pub mod job;
+pub mod process;
+pub mod seen;
+pub mod session;
+pub mod truth;
+
+pub use session::{Options, Session};

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Child processes that cannot outlive their owner.
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How long a process has to end after SIGTERM before it is killed.
+const GRACE: Duration = Duration::from_millis(800);
+
+/// A program that runs in a process group of its own.
+///
+/// Dropping it ends the whole group and waits for the program.
+pub struct Process {
+    name: String,
+    child: Child,
+}
+
+impl Process {
+    /// Starts `command`, on one CPU only where `cpu` names one.
+    pub fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<Process> {
+        let parent = rustix::process::getpid();
+        command.process_group(0);
+        let before_exec = move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            if rustix::process::getppid() != Some(parent) {
+                return Err(Errno::CHILD.into());
+            }
+            if let Some(cpu) = cpu {
+                let mut only = CpuSet::new();
+                only.set(cpu);
+                sched_setaffinity(None, &only)?;
+            }
+            Ok(())
+        };
+        // SAFETY: the closure makes system calls and touches no memory of the parent's, no lock, no allocator.
+        unsafe { command.pre_exec(before_exec) };
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn().with_context(|| format!("cannot start {name}: {program}; is it installed?"))?;
+        Ok(Process { name: name.to_string(), child })
+    }
+
+    /// Process id, which is also the number of its group.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The child, for its pipes.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// How it ended, where it has.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().with_context(|| format!("cannot wait for {}", self.name))
+    }
+
+    /// Fails with the name of the program if it has ended.
+    pub fn expect_alive(&mut self) -> Result<()> {
+        match self.ended()? {
+            None => Ok(()),
+            Some(status) => bail!("{} ended early: {status}", self.name),
+        }
+    }
+
+    /// Waits for its end, at most for `patience`.
+    pub fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(Some(status));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.poll(left)?;
+        }
+    }
+
+    fn poll(&self, patience: Duration) -> Result<()> {
+        let fd = pidfd_open(self.group(), PidfdFlags::empty())?;
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timespec(patience))) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error).with_context(|| format!("cannot wait for {}", self.name)),
+        }
+    }
+
+    /// Sends a signal to the whole group; one that is gone already is fine.
+    pub fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.group(), signal);
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// The processes of its group, itself included.
+    pub fn members(&self) -> Vec<u32> {
+        group_members(self.pid())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let members = self.members().into_iter().filter_map(|pid| Pid::from_raw(pid as i32));
+        let open = members.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect::<Vec<_>>();
+        self.signal(Signal::TERM);
+        self.signal(Signal::CONT);
+        wait_for_all(&open, GRACE);
+        self.signal(Signal::KILL);
+        wait_for_all(&open, GRACE);
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until all processes have ended, at most for `patience`.
+fn wait_for_all(processes: &[OwnedFd], patience: Duration) {
+    let deadline = Instant::now() + patience;
+    for process in processes {
+        let left = timespec(deadline.saturating_duration_since(Instant::now()));
+        // A signal cuts the wait short; the processes are killed then without grace.
+        let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+/// Processes whose process group is `group` and that have not ended.
+pub fn group_members(group: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| group_of(*pid) == Some(group)).collect()
+}
+
+fn group_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut words = rest.split_whitespace();
+    let alive = words.next().is_some_and(|state| state != "Z" && state != "X");
+    words.nth(1).filter(|_| alive)?.parse().ok()
+}
+
+/// Those of `programs` that are not installed.
+pub fn missing(programs: &[&str]) -> Vec<String> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let there = |name: &&str| path.split(':').any(|folder| std::path::Path::new(folder).join(name).is_file());
+    programs.iter().filter(|name| !there(name)).map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_process_takes_its_group_along() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 60 & sleep 60 & wait"]);
+        let process = Process::start("sleepers", command, None).expect("sh starts");
+        let group = process.pid();
+        while process.members().len() < 3 {
+            std::thread::yield_now();
+        }
+        drop(process);
+        let running = group_members(group);
+        assert!(running.is_empty(), "{running:?}");
+    }
+
+    #[test]
+    fn one_that_ignores_the_request_is_killed() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' TERM; while :; do sleep 0.05; done"]);
+        let process = Process::start("stubborn", command, None).expect("sh starts");
+        let started = Instant::now();
+        drop(process);
+        assert!(started.elapsed() < Duration::from_secs(3));
+    }
+
+    #[test]
+    fn an_early_end_is_told_with_the_name() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exit 3"]);
+        let mut process = Process::start("helper", command, None).expect("sh starts");
+        let ended = process.wait(Duration::from_secs(5)).expect("a status").expect("it ended");
+        assert_eq!(ended.code(), Some(3));
+        let error = process.expect_alive().expect_err("it ended");
+        assert_eq!(error.to_string(), "helper ended early: exit status: 3");
+    }
+
+    #[test]
+    fn programs_that_are_not_there_are_named() {
+        assert_eq!(missing(&["sh", "no-such-program"]), vec!["no-such-program"]);
+    }
+}

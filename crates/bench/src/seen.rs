@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What somebody in front of the terminal would see: the time from a key to the next drawing.
+//!
+//! Learnt by the DAMAGE extension and so independent of any recorder.
+
+use crate::session::Session;
+use anyhow::{Result, anyhow};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tipme_desktop::clock;
+use tipme_desktop::window::DamageWatch;
+use tipme_record::Nanos;
+
+/// How often the thread looks whether it shall end.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// A thread that notes when the terminal draws.
+pub struct Seen {
+    stop: Arc<AtomicBool>,
+    last: Arc<AtomicU64>,
+    thread: JoinHandle<Result<Vec<Nanos>>>,
+}
+
+impl Seen {
+    /// Begins to note the drawings of the session's terminal, once it has been quiet for `quiet`.
+    pub fn start(session: &Session, quiet: Duration) -> Result<Seen> {
+        let watch = session.watch_terminal()?;
+        watch.settle(quiet)?;
+        let (stop, last) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (told, tell) = (Arc::clone(&stop), Arc::clone(&last));
+        let thread = std::thread::spawn(move || note(&watch, &told, &tell));
+        Ok(Seen { stop, last, thread })
+    }
+
+    /// How long ago the terminal drew last.
+    pub fn quiet_for(&self) -> Duration {
+        Duration::from_nanos(clock::now().since(Nanos(self.last.load(Ordering::Relaxed))).0)
+    }
+
+    /// True when something was drawn after `press`.
+    pub fn answered(&self, press: Nanos) -> bool {
+        self.last.load(Ordering::Relaxed) > press.0
+    }
+
+    /// Ends the thread; the times of all drawings, in order.
+    pub fn finish(self) -> Result<Vec<Nanos>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| anyhow!("the thread that watched the terminal has failed"))?
+    }
+}
+
+fn note(watch: &DamageWatch, stop: &AtomicBool, last: &AtomicU64) -> Result<Vec<Nanos>> {
+    let mut drawn = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        if let Some(at) = watch.next(GLANCE)? {
+            last.store(at.0, Ordering::Relaxed);
+            drawn.push(at);
+        }
+    }
+    Ok(drawn)
+}
+
+/// Time from each press to the first drawing after it; `None` where none came.
+///
+/// Both lists are in order. A drawing that answers an earlier key counts for a later one too, so a
+/// key behind a slow one may look faster than it is, never slower.
+pub fn latencies(presses: &[Nanos], drawn: &[Nanos]) -> Vec<Option<Nanos>> {
+    let first_after = |press: &Nanos| drawn.get(drawn.partition_point(|at| at < press)).map(|at| at.since(*press));
+    presses.iter().map(first_after).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_press_gets_the_first_drawing_after_it() {
+        let at = |times: &[u64]| times.iter().map(|time| Nanos(*time)).collect::<Vec<_>>();
+        let found = latencies(&at(&[10, 20, 30, 40]), &at(&[5, 12, 31, 35]));
+        assert_eq!(found, vec![Some(Nanos(2)), Some(Nanos(11)), Some(Nanos(1)), None]);
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A private display: Xvfb, a window manager and a terminal, for as long as the value lives.
+
+use crate::process::{Process, missing};
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tipme_desktop::window::{DamageWatch, Watcher};
+use tipme_desktop::{Target, authority_file};
+
+/// How long a program of the session may take to be ready; a first font cache takes fifteen seconds.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What may be chosen about a session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The only CPU for the X server, the window manager and the terminal.
+    pub cpu: Option<usize>,
+}
+
+/// A display of one's own. Dropping it ends its programs and removes its files.
+pub struct Session {
+    options: Options,
+    display: u32,
+    terminal: Option<Terminal>,
+    _manager: Process,
+    _server: Process,
+    folder: TempDir,
+}
+
+/// A terminal emulator with the keyboard focus.
+struct Terminal {
+    process: Process,
+    window: u32,
+}
+
+impl Session {
+    /// Starts an X server on a free display number and a window manager on it.
+    ///
+    /// Returns when both answer by protocol; fails with what is missing, or after 30 seconds.
+    pub fn start(options: Options) -> Result<Session> {
+        require(&["Xvfb", "openbox", "xterm"])?;
+        let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
+        write_authority(&folder.path().join("authority"))?;
+        let (server, display) = start_server(folder.path(), options)?;
+        let target = target(folder.path(), display);
+        let watcher = Watcher::open(&target)?;
+        let mut command = Command::new("openbox");
+        command.arg("--sm-disable");
+        clean(&mut command, folder.path(), display);
+        let manager = Process::start("the window manager", command, options.cpu)?;
+        watcher.wait_for_manager(START_PATIENCE)?;
+        Ok(Session { options, display, terminal: None, _manager: manager, _server: server, folder })
+    }
+
+    /// The display, with its authority file.
+    pub fn target(&self) -> Target {
+        target(self.folder.path(), self.display)
+    }
+
+    /// As in `:99`.
+    pub fn display_name(&self) -> String {
+        format!(":{}", self.display)
+    }
+
+    /// A folder that goes with the session.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Sets the variables by which a program finds the display, and its home in the session's folder.
+    pub fn prepare(&self, command: &mut Command) {
+        clean(command, self.folder.path(), self.display);
+    }
+
+    /// Sets only the variables by which a program finds the display.
+    pub fn show(&self, command: &mut Command) {
+        command.env("DISPLAY", self.display_name()).env("XAUTHORITY", self.folder.path().join("authority"));
+    }
+
+    /// Opens a terminal that runs `program`, and waits until it can be seen and has the focus.
+    ///
+    /// `prefix` is put before the terminal's own command, for instance to enter a name space.
+    pub fn open_terminal(&mut self, prefix: &[OsString], program: &[OsString]) -> Result<()> {
+        let watcher = Watcher::open(&self.target())?;
+        let xterm = ["xterm", "-geometry", "100x30+20+20", "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"];
+        let words: Vec<OsString> =
+            prefix.iter().cloned().chain(xterm.map(OsString::from)).chain(program.iter().cloned()).collect();
+        let (first, rest) = words.split_first().context("no terminal to start")?;
+        let mut command = Command::new(first);
+        command.args(rest);
+        self.prepare(&mut command);
+        let mut process = Process::start("the terminal", command, self.options.cpu)?;
+        let window = watcher.wait_for_focus(process.pid(), START_PATIENCE);
+        process.expect_alive()?;
+        self.terminal = Some(Terminal { window: window?, process });
+        Ok(())
+    }
+
+    /// Process of the terminal emulator, where one is open.
+    pub fn terminal_pid(&self) -> Option<u32> {
+        self.terminal.as_ref().map(|terminal| terminal.process.pid())
+    }
+
+    /// Begins to watch what the terminal draws.
+    pub fn watch_terminal(&self) -> Result<DamageWatch> {
+        let terminal = self.terminal.as_ref().context("no terminal is open")?;
+        Ok(DamageWatch::open(&self.target(), terminal.window)?)
+    }
+}
+
+/// Fails with the names of programs that are not installed and the way to get them.
+pub fn require(programs: &[&str]) -> Result<()> {
+    let missing = missing(programs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().map(|name| package(name)).collect();
+    bail!("not installed: {}; on Debian and Ubuntu: apt-get install {}", missing.join(", "), packages.join(" "))
+}
+
+/// The Debian package of a program.
+fn package(program: &str) -> &str {
+    match program {
+        "Xvfb" => "xvfb",
+        "mke2fs" => "e2fsprogs",
+        "mount" => "mount",
+        "flock" | "taskset" | "unshare" | "nsenter" | "blockdev" | "findmnt" => "util-linux",
+        "xargs" => "findutils",
+        other => other,
+    }
+}
+
+fn target(folder: &Path, display: u32) -> Target {
+    Target { authority: Some(folder.join("authority")), patience: Duration::from_secs(10), ..Target::new(display) }
+}
+
+/// A random cookie that only this session's programs know.
+fn write_authority(path: &Path) -> Result<()> {
+    let mut cookie = [0; 16];
+    rustix::rand::getrandom(&mut cookie, rustix::rand::GetRandomFlags::empty()).context("no random numbers")?;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    file.write_all(&authority_file("", &cookie)).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn start_server(folder: &Path, options: Options) -> Result<(Process, u32)> {
+    let log = folder.join("server.log");
+    let errors = std::fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let mut command = Command::new("Xvfb");
+    command.args(["-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", "1024x768x24", "-auth"]);
+    command.arg(folder.join("authority"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
+    let mut server = Process::start("the X server", command, options.cpu)?;
+    let output = server.child().stdout.take().context("the X server has no output")?;
+    let line = first_line(output, START_PATIENCE);
+    let said = || std::fs::read_to_string(&log).unwrap_or_default();
+    let line = line.with_context(|| format!("the X server did not start: {}", said().trim()))?;
+    let display = line.trim().parse().with_context(|| format!("the X server did not start: {}", said().trim()))?;
+    Ok((server, display))
+}
+
+/// The first line that a program writes, read on a thread so that the wait can end.
+pub(crate) fn first_line(output: impl std::io::Read + Send + 'static, patience: Duration) -> Result<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        sender.send(read.map(|_| line))
+    });
+    receiver.recv_timeout(patience).context("nothing was written in time")?.context("its output cannot be read")
+}
+
+/// Gives a program the display and a home of its own, so that no setting of the user's counts.
+fn clean(command: &mut Command, folder: &Path, display: u32) {
+    let authority: PathBuf = folder.join("authority");
+    command.env("DISPLAY", format!(":{display}")).env("XAUTHORITY", authority);
+    command.env("HOME", folder).env("XDG_CONFIG_HOME", folder).env("XDG_CACHE_HOME", folder);
+    command.env("HISTFILE", "/dev/null").env("LESSHISTFILE", "-").env("SHELL", "/bin/sh");
+    for variable in ["LESS", "LESSOPEN", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "ENV"] {
+        command.env_remove(variable);
+    }
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The desktop crate against real X servers: private ones, started for each test.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tipme_bench::Session;
+use tipme_bench::process::Process;
+use tipme_bench::session::Options;
+use tipme_desktop::echo::EchoWindow;
+use tipme_desktop::hotkeys::{Action, Bindings, Event, HotKeys};
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::window::Watcher;
+use tipme_desktop::{Error, How, Target, focus, server};
+use tipme_record::Nanos;
+
+const LONG: Duration = Duration::from_secs(10);
+const SHORT: Duration = Duration::from_millis(300);
+
+fn session() -> Session {
+    Session::start(Options::default()).expect("a session")
+}
+
+fn typist(session: &Session) -> Typist {
+    Typist::open(&session.target(), Pace { words_per_minute: 300.0, ..Pace::default() }).expect("a typist")
+}
+
+fn pressed(keys: &mut HotKeys) -> Option<Action> {
+    match keys.next(LONG).expect("the display answers") {
+        Some(Event::Pressed { action, at }) if at > Nanos(0) => Some(action),
+        _ => None,
+    }
+}
+
+fn chord(typist: &mut Typist, text: &str) {
+    typist.chord(&text.parse().expect("a chord")).expect("a key");
+}
+
+#[test]
+fn each_hot_key_does_its_own() {
+    let session = session();
+    let mut keys = HotKeys::grab(&session.target(), Bindings::default()).expect("free keys");
+    let mut typist = typist(&session);
+    for (chord_text, action) in [
+        ("ctrl+alt+plus", Action::Start),
+        ("ctrl+alt+minus", Action::Mark),
+        ("ctrl+alt+0", Action::StopKeys),
+        ("ctrl+alt+1", Action::StartKeys),
+    ] {
+        chord(&mut typist, chord_text);
+        assert_eq!(pressed(&mut keys), Some(action), "{chord_text}");
+    }
+    chord(&mut typist, "ctrl+minus");
+    typist.text("-+01").expect("plain keys");
+    assert_eq!(keys.next(SHORT).expect("the display answers"), None);
+}
+
+#[test]
+fn a_taken_key_is_named() {
+    let session = session();
+    let _holder = HotKeys::grab(&session.target(), Bindings::default()).expect("free keys");
+    let error = HotKeys::grab(&session.target(), Bindings::default()).err().expect("taken keys");
+    assert!(matches!(&error, Error::Taken { key, .. } if key == "ctrl+alt+plus"), "{error}");
+    let mut others = Bindings::default();
+    for (action, key) in [(Action::Start, "f9"), (Action::StopKeys, "f11"), (Action::StartKeys, "f12")] {
+        others.set(action, key.parse().expect("a key"));
+    }
+    let error = HotKeys::grab(&session.target(), others.clone()).err().expect("a taken key");
+    let text = error.to_string();
+    assert!(text.starts_with("hot key ctrl+alt+minus is held by another program on display :"), "{text}");
+    others.set(Action::Mark, "f10".parse().expect("a key"));
+    assert!(HotKeys::grab(&session.target(), others).is_ok());
+}
+
+#[test]
+fn locks_do_not_matter() {
+    let session = session();
+    let mut keys = HotKeys::grab(&session.target(), Bindings::default()).expect("free keys");
+    let mut typist = typist(&session);
+    for lock in ["caps_lock", "num_lock", "caps_lock"] {
+        chord(&mut typist, lock);
+        chord(&mut typist, "ctrl+alt+minus");
+        assert_eq!(pressed(&mut keys), Some(Action::Mark), "after {lock}");
+    }
+}
+
+/// An X server with a fixed number, so that it can come back under it.
+fn server_on(display: u32) -> Process {
+    let mut command = Command::new("Xvfb");
+    command.args([&format!(":{display}"), "-nolisten", "tcp", "-noreset"]);
+    command.stderr(std::process::Stdio::null());
+    Process::start("an X server", command, None).expect("Xvfb starts")
+}
+
+/// A number that no display has.
+fn free_display() -> u32 {
+    let used = server::find();
+    (200 + std::process::id() % 1000..).find(|number| !used.contains(number)).expect("one is free")
+}
+
+fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !ready() {
+        assert!(begin.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn keys_are_grabbed_again_when_the_server_is_back() {
+    let display = free_display();
+    let target = Target { patience: LONG, ..Target::new(display) };
+    let first = server_on(display);
+    wait_until("the server starts", || server::describe(&target).is_ok());
+    let mut keys = HotKeys::grab(&target, Bindings::default()).expect("free keys");
+    drop(first);
+    assert!(matches!(keys.next(LONG).expect("it passes"), Some(Event::Lost(_))));
+    assert_eq!(keys.next(Duration::from_millis(700)).expect("it passes"), None);
+    let _second = server_on(display);
+    wait_until("the keys come back", || keys.next(LONG).expect("it passes") == Some(Event::Restored));
+    let mut typist = Typist::open(&target, Pace::default()).expect("a typist");
+    chord(&mut typist, "ctrl+alt+minus");
+    assert_eq!(pressed(&mut keys), Some(Action::Mark));
+}
+
+#[test]
+fn a_server_tells_its_process_and_its_extensions() {
+    let session = session();
+    let described = server::describe(&session.target()).expect("a display");
+    let line = std::fs::read(format!("/proc/{}/cmdline", described.server_pid)).expect("a process");
+    assert!(line.starts_with(b"Xvfb\0"));
+    let major = |name: &str| described.extensions.iter().find(|one| one.name == name).map(|one| one.major);
+    for name in ["XTEST", "RENDER", "MIT-SHM", "Present", "XInputExtension", "DAMAGE", "GLX", "RANDR", "XFIXES"] {
+        assert!(major(name).is_some_and(|major| major >= 128), "{name}");
+    }
+    assert!(server::find().contains(&session.target().display));
+}
+
+#[test]
+fn the_servers_own_authority_file_opens_it() {
+    let session = session();
+    let plain = Target { authority: None, ..session.target() };
+    assert!(server::describe(&plain).is_ok());
+}
+
+#[test]
+fn a_wrong_cookie_is_refused_with_a_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let authority = folder.path().join("authority");
+    std::fs::write(&authority, tipme_desktop::authority_file("", b"0123456789abcdef")).expect("a file");
+    let display = free_display() + 5000;
+    let mut command = Command::new("Xvfb");
+    command.args([&format!(":{display}"), "-nolisten", "tcp", "-auth"]).arg(&authority);
+    command.stderr(std::process::Stdio::null());
+    let _server = Process::start("an X server", command, None).expect("Xvfb starts");
+    let target = Target { patience: LONG, authority: Some(authority.clone()), ..Target::new(display) };
+    wait_until("the server starts", || server::describe(&target).is_ok());
+    // A server reads a changed file again, and a client tries the server's own: so it is moved away.
+    std::fs::rename(&authority, folder.path().join("hidden")).expect("it can be moved");
+    let other = folder.path().join("other");
+    std::fs::write(&other, tipme_desktop::authority_file("", b"fedcba9876543210")).expect("a file");
+    let target = Target { authority: Some(other), ..target };
+    let error = server::describe(&target).expect_err("another cookie");
+    assert!(matches!(&error, Error::Refused { .. }), "{error}");
+    assert!(!error.passes());
+}
+
+#[test]
+fn a_stopped_server_costs_only_the_patience() {
+    let display = free_display() + 10_000;
+    let server = server_on(display);
+    let target = Target { patience: SHORT, ..Target::new(display) };
+    wait_until("the server starts", || server::describe(&target).is_ok());
+    server.signal(rustix::process::Signal::STOP);
+    let begin = Instant::now();
+    let error = server::describe(&target).expect_err("a stopped server");
+    assert!(matches!(error, Error::Hung { .. }), "{error}");
+    assert!(begin.elapsed() < SHORT * 4, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn an_absent_server_is_told_at_once() {
+    let error = server::describe(&Target::new(59_999)).expect_err("no server");
+    assert_eq!(
+        error.to_string(),
+        "cannot connect to display :59999: No such file or directory (os error 2); start an X server or name another display"
+    );
+    assert!(error.passes());
+}
+
+#[test]
+fn the_focused_window_belongs_to_its_process() {
+    let mut session = session();
+    session.open_terminal(&[], &["cat".into()]).expect("a terminal");
+    let connection = tipme_desktop::Connection::open(&session.target()).expect("a connection");
+    let now = focus(&connection).expect("a focus");
+    assert_eq!(now.pid.map(|(pid, how)| (Some(pid), how)), Some((session.terminal_pid(), How::Server)));
+    assert_ne!(now.window, 0);
+}
+
+#[test]
+fn typed_text_arrives_in_order_and_in_time() {
+    let mut session = session();
+    let out = session.folder().join("typed");
+    let script = format!("stty -echo; cat > {}", out.display());
+    session.open_terminal(&[], &["sh".into(), "-c".into(), script.into()]).expect("a terminal");
+    let mut typist = typist(&session);
+    let text = "Hello, World: 3 + 4 = 7 (ok?)\n";
+    let stamps = typist.text(text).expect("all keys are on the keyboard");
+    assert_eq!(stamps.len(), text.len());
+    assert!(stamps.is_sorted());
+    let mean = stamps[stamps.len() - 1].since(stamps[0]).millis() / (stamps.len() - 1) as f64;
+    assert!((30.0..60.0).contains(&mean), "300 words per minute are 40 ms per key, not {mean}");
+    wait_until("the text arrives", || std::fs::read_to_string(&out).is_ok_and(|typed| typed == text));
+}
+
+#[test]
+fn an_echo_window_stamps_in_order() {
+    let session = session();
+    let watcher = Watcher::open(&session.target()).expect("a watcher");
+    let mut window = EchoWindow::open(&session.target()).expect("a window");
+    watcher.wait_for_focus(std::process::id(), LONG).expect("the focus");
+    let sent = typist(&session).key('x').expect("a key");
+    let stamps = window.next(LONG).expect("the display answers").expect("the key arrives");
+    assert!(sent < stamps.received && stamps.received < stamps.drawn && stamps.drawn < stamps.finished);
+    assert_eq!(window.next(SHORT).expect("the display answers"), None);
+}
