@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Verbs and their options: the one place from which help, man pages and completions come.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Press one key when the machine hitches, and read the cause.
+#[derive(Parser)]
+#[command(name = "tipme", version, about, long_about = None, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXAMPLES: &str = "Examples:
+  sudo tipme record            record, always on, in memory only
+  tipme agent                  in the session: Ctrl-Alt-Minus marks
+  tipme mark -m \"editor hung\"  mark from a shell
+  tipme diagnose FILE          the verdict
+  sudo tipme demo              the whole loop on a private display";
+
+#[derive(Subcommand)]
+pub enum Verb {
+    /// The flight recorder, in the foreground; needs root
+    Record(Record),
+    /// \"It was bad just now\": freeze the last seconds into an incident file
+    Mark(Mark),
+    /// The session's hot keys, dialog and notification; runs as the user
+    Agent(Agent),
+    /// Find the cause in an incident file
+    Diagnose(Diagnose),
+    /// List the incidents of this machine
+    Incidents(Incidents),
+    /// Say what this kernel, display and user allow, and the remedy for what is missing
+    Doctor(Doctor),
+    /// The whole loop on a private display: type, suffer, press the key, read the cause; needs root
+    Demo(Demo),
+    /// Write shell completions to standard output
+    #[command(hide = true)]
+    Completions { shell: clap_complete::Shell },
+    /// Write man pages into a folder
+    #[command(hide = true)]
+    Man { dir: PathBuf },
+    /// Programs that the demo and the tests start
+    #[command(hide = true)]
+    Helper(Helper),
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo tipme record
+  sudo tipme record --window 60 --memory 128M
+  sudo tipme record --display none --without samples,locks
+
+Stop it with Ctrl-C. SIGUSR1 marks.")]
+pub struct Record {
+    /// Keep socket, lock and incidents below this folder [default: /run/tipme and /var/lib/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Seconds that an incident reaches back, if the memory holds them
+    #[arg(long, value_name = "SECONDS", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub window: u64,
+    /// Locked memory for records, a hard cap: bytes, or with K, M or G
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    pub memory: u64,
+    /// Record only this display, such as :0; \"none\" records no display at all [default: all]
+    #[arg(long, value_name = ":N|none", value_parser = display)]
+    pub display: Option<DisplayChoice>,
+    /// Classes of records to leave out, such as samples,locks; see tipme doctor
+    #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
+    pub without: Vec<String>,
+    /// Users (names or ids) that may mark, besides root and the user who called sudo
+    #[arg(long, value_name = "USER")]
+    pub allow_user: Vec<String>,
+}
+
+/// A display to record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DisplayChoice {
+    Only(u32),
+    Off,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  tipme mark -m \"scrolling in the browser hung\"
+
+Prints the incident's path as its last line.")]
+pub struct Mark {
+    /// The recorder's folder [default: /run/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// What was bad, in your words
+    #[arg(short, long, value_name = "TEXT", default_value = "")]
+    pub message: String,
+}
+
+#[derive(Args)]
+#[command(after_help = "Keys: start, mark, and stop or restart the recording of input. Example:
+  tipme agent --mark-key ctrl+alt+m")]
+pub struct Agent {
+    /// The recorder's folder [default: /run/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The display [default: $DISPLAY]
+    #[arg(long, value_name = ":N")]
+    pub display: Option<String>,
+    /// Key that marks
+    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+minus")]
+    pub mark_key: String,
+    /// Key that starts recording
+    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+plus")]
+    pub start_key: String,
+    /// Key that stops the recording of input
+    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+0")]
+    pub stop_keys_key: String,
+    /// Key that restarts the recording of input
+    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+1")]
+    pub start_keys_key: String,
+    /// Ask for no description
+    #[arg(long)]
+    pub no_dialog: bool,
+    /// Show no desktop notification
+    #[arg(long)]
+    pub no_notification: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Exit codes: 0 a verdict, 3 no finding, 2 the file cannot be read. Examples:
+  tipme diagnose /var/lib/tipme/incidents/20260101T120000.000Z.tipme
+  tipme diagnose FILE --app xterm --json")]
+pub struct Diagnose {
+    /// The incident file
+    pub file: PathBuf,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Look at this application only
+    #[arg(long, value_name = "NAME")]
+    pub app: Option<String>,
+    /// Look at this process only
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// List every interaction with its times instead of a verdict
+    #[arg(long, conflicts_with_all = ["app", "pid", "at"])]
+    pub interactions: bool,
+    /// Look at what happened this long before the mark
+    #[arg(long, value_name = "SECONDS_BEFORE_MARK")]
+    pub at: Option<f64>,
+}
+
+#[derive(Args)]
+pub struct Incidents {
+    /// The recorder's folder [default: /var/lib/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct Doctor {
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What goes wrong in the demo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Fault {
+    /// A build-like storm of short-lived processes on the terminal's CPU
+    Cpu,
+    /// A disk that other processes keep busy
+    Io,
+    /// A file lock whose owner sleeps
+    Lock,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  sudo tipme demo --fault io")]
+pub struct Demo {
+    /// What goes wrong
+    #[arg(long, value_enum, default_value_t = Fault::Cpu)]
+    pub fault: Fault,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Keep socket, lock and incident below this folder [default: a folder of its own under /var/lib/tipme or /tmp]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct Helper {
+    /// The helper's name and arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// `64M`, `64MiB`, `1G`, or bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        unit => return Err(format!("{unit:?} is no unit of memory; use K, M or G")),
+    };
+    let count: u64 = digits.parse().map_err(|_| format!("{digits:?} is no number"))?;
+    count.checked_mul(1 << shift).filter(|bytes| *bytes <= 4 << 30).ok_or_else(|| "at most 4G".to_owned())
+}
+
+fn display(text: &str) -> Result<DisplayChoice, String> {
+    if text == "none" {
+        return Ok(DisplayChoice::Off);
+    }
+    let target = tipme_desktop::Target::parse(text).map_err(|error| error.to_string())?;
+    Ok(DisplayChoice::Only(target.display))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("64M"), Ok(64 << 20));
+        assert_eq!(size("1GiB"), Ok(1 << 30));
+        assert_eq!(size("4096"), Ok(4096));
+        assert!(size("64X").is_err() && size("M").is_err() && size("99999999G").is_err());
+    }
+
+    #[test]
+    fn displays() {
+        assert_eq!(display(":99"), Ok(DisplayChoice::Only(99)));
+        assert_eq!(display("none"), Ok(DisplayChoice::Off));
+        assert!(display("host:0").is_err());
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme diagnose`.
+
+use crate::arguments::Diagnose;
+use anyhow::Result;
+use std::path::Path;
+use std::process::ExitCode;
+use tipme_analysis::Options;
+use tipme_record::Pid;
+use tipme_record::incident::{Incident, Meta, Section, Words};
+
+/// Exit code where the incident was read and nothing unusual is in it.
+const NO_FINDING: u8 = 3;
+
+/// Reads an incident and prints the verdict. An error means that the file could not be read.
+pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
+    let incident = read(&arguments.file)?;
+    if arguments.interactions {
+        return list(&incident, arguments.json);
+    }
+    let options = Options { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
+    let verdict = tipme_analysis::diagnose(&incident, &options)?;
+    if arguments.json {
+        println!("{}", tipme_report::json(&verdict));
+    } else {
+        print!("{}", tipme_report::text(&verdict));
+    }
+    Ok(if verdict.findings.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS })
+}
+
+/// Prints every interaction. Exit code 3 where there is none.
+fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
+    let timed = tipme_analysis::timed(incident)?;
+    if json {
+        println!("{}", serde_json::json!({ "schema": 1, "interactions": timed }));
+    } else {
+        let mark = incident.mark()?;
+        print!("{}", tipme_report::interactions(&timed, mark));
+    }
+    Ok(if timed.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS })
+}
+
+/// Reads an incident, and says on standard error which parts of it are damaged.
+fn read(path: &Path) -> Result<Incident> {
+    let incident = tipme_store::read(path)?;
+    for damage in &incident.damage {
+        eprintln!("tipme: {} is damaged: {}: {}; going on with the rest", path.display(), damage.place, damage.why);
+    }
+    Ok(incident)
+}
+
+/// What the user said of an incident, and the first line of its verdict.
+pub fn headline(path: &Path) -> (String, String) {
+    match read(path).and_then(|incident| Ok((words(&incident)?, verdict_line(&incident)?))) {
+        Ok(lines) => lines,
+        Err(error) => (String::new(), format!("cannot be read: {error:#}")),
+    }
+}
+
+fn words(incident: &Incident) -> Result<String> {
+    let later: Words = incident.json(Section::Words)?;
+    let said: Meta = incident.json(Section::Meta)?;
+    Ok(if later.text.is_empty() { said.user_text } else { later.text })
+}
+
+fn verdict_line(incident: &Incident) -> Result<String> {
+    let verdict = tipme_analysis::diagnose(incident, &Options::default())?;
+    Ok(tipme_report::text(&verdict).lines().next().unwrap_or_default().to_owned())
+}

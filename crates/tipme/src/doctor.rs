@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme doctor`.
+
+use crate::arguments::Doctor;
+use anyhow::Result;
+use std::process::ExitCode;
+use std::time::Duration;
+use tipme_recorder::Finding;
+
+/// Prints one line for each thing looked at. Exit code 1 where recording is not possible.
+pub fn run(arguments: &Doctor) -> Result<ExitCode> {
+    let mut findings = vec![rights()];
+    findings.extend(tipme_recorder::check());
+    findings.extend(displays());
+    if arguments.json {
+        println!("{}", json(&findings));
+    } else {
+        findings.iter().for_each(print);
+    }
+    let refused = findings.iter().any(|finding| finding.what == "recording" && finding.result.is_err());
+    Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn rights() -> Finding {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let root = status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"));
+    let result =
+        if root { Ok("root".to_owned()) } else { Err("not root; recording needs: sudo tipme record".to_owned()) };
+    Finding { what: "rights".to_owned(), result }
+}
+
+fn displays() -> Vec<Finding> {
+    let found = tipme_desktop::server::list(Duration::from_secs(1));
+    if found.is_empty() {
+        let why = "no X server found; interactions are recorded on X11 only, threads everywhere".to_owned();
+        return vec![Finding { what: "displays".to_owned(), result: Err(why) }];
+    }
+    let lines = found.into_iter().map(|(number, result)| Finding {
+        what: format!("display :{number}"),
+        result: result
+            .map(|display| format!("server pid {}, {} extensions", display.server_pid, display.extensions.len()))
+            .map_err(|error| error.to_string()),
+    });
+    lines.collect()
+}
+
+fn print(finding: &Finding) {
+    match &finding.result {
+        Ok(found) => println!("ok       {:24} {found}", finding.what),
+        Err(why) => println!("missing  {:24} {why}", finding.what),
+    }
+}
+
+fn json(findings: &[Finding]) -> serde_json::Value {
+    let lines = findings.iter().map(|finding| {
+        let (ok, text) = finding.result.as_ref().map_or_else(|why| (false, why), |found| (true, found));
+        serde_json::json!({ "what": finding.what, "ok": ok, "text": text })
+    });
+    serde_json::json!({ "schema": 1, "findings": lines.collect::<Vec<_>>() })
+}

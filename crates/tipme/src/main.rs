@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The Interactive Performance Monitoring Environment for Linux: the command.
+
+mod agent;
+mod arguments;
+mod demo;
+mod diagnose;
+mod doctor;
+mod incidents;
+mod mark;
+mod pages;
+mod record;
+
+use anyhow::Result;
+use arguments::{Arguments, Verb};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    run(Arguments::parse().verb).unwrap_or_else(|error| {
+        eprintln!("tipme: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+fn run(verb: Verb) -> Result<ExitCode> {
+    match verb {
+        Verb::Record(arguments) => record::run(arguments),
+        Verb::Mark(arguments) => mark::run(arguments),
+        Verb::Agent(arguments) => agent::run(arguments),
+        Verb::Diagnose(arguments) => diagnose::run(&arguments),
+        Verb::Incidents(arguments) => incidents::run(&arguments),
+        Verb::Doctor(arguments) => doctor::run(&arguments),
+        Verb::Demo(arguments) => demo::run(arguments),
+        Verb::Completions { shell } => pages::completions(shell),
+        Verb::Man { dir } => pages::man(&dir),
+        Verb::Helper(arguments) => demo::helper(arguments),
+    }
+}

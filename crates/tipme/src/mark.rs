@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme mark`.
+
+use crate::arguments::Mark;
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+use tipme_control::{Client, Request, Response, Trigger};
+use tipme_recorder::StateDirs;
+
+/// Marks, and prints the incident's path.
+pub fn run(arguments: Mark) -> Result<ExitCode> {
+    let dirs = StateDirs::choose(arguments.state_dir.as_deref());
+    let request = Request::Mark { text: arguments.message, trigger: Trigger::Command };
+    match Client::new(dirs.run_dir()).call(&request)? {
+        Response::Marked { incident, seconds, .. } => {
+            eprintln!("written in {seconds:.2} s; read the cause with: tipme diagnose FILE");
+            println!("{}", incident.display());
+            Ok(ExitCode::SUCCESS)
+        }
+        Response::Error(why) => bail!("the recorder could not mark: {why}"),
+        other => bail!("the recorder gave an answer that does not fit: {other:?}"),
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme record`.
+
+use crate::arguments::{DisplayChoice, Record};
+use anyhow::{Context, Result};
+use std::process::ExitCode;
+use tipme_recorder::{Options, StateDirs, Tap};
+
+/// Records until it is stopped.
+pub fn run(arguments: Record) -> Result<ExitCode> {
+    let tap = match arguments.display {
+        None => Tap::All,
+        Some(DisplayChoice::Only(display)) => Tap::Only(display),
+        Some(DisplayChoice::Off) => Tap::Off,
+    };
+    let options = Options {
+        dirs: StateDirs::choose(arguments.state_dir.as_deref()),
+        window: tipme_recorder::seconds(arguments.window),
+        memory: arguments.memory,
+        tap,
+        without: arguments.without,
+        allowed: allowed(&arguments.allow_user)?,
+    };
+    tipme_recorder::run(&options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The user who called sudo, and those that were named.
+fn allowed(names: &[String]) -> Result<Vec<u32>> {
+    let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+    let named = names.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;
+    Ok(caller.into_iter().chain(named).collect())
+}
+
+fn user_id(name: &str) -> Result<u32> {
+    if let Ok(uid) = name.parse() {
+        return Ok(uid);
+    }
+    let users =
+        std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd; give the user's id instead")?;
+    let mut fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = fields.find(|fields| fields.first() == Some(&name));
+    let uid = user.and_then(|fields| fields.get(2)?.parse().ok());
+    uid.with_context(|| format!("there is no user {name:?} in /etc/passwd; give the user's id instead"))
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The display tap on a private X server with real clients. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use support::{Recording, diagnose, records};
+use tipme_bench::Session;
+use tipme_bench::session::Options;
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_record::Kind;
+use tipme_record::incident::{Display, Incident, Section};
+use tipme_record::records::Message;
+
+/// A word that no program of this machine has in its command line.
+const WORD: &str = "xyloquartz";
+
+fn session_with_terminal() -> Session {
+    let mut session = Session::start(Options::default()).unwrap();
+    session.open_terminal(&[], &["cat".into()]).unwrap();
+    session
+}
+
+fn typist(session: &Session) -> Typist {
+    Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
+}
+
+fn messages(incident: &Incident) -> Vec<(Message, Vec<[u8; 4]>)> {
+    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Message);
+    let read = messages.filter_map(|entry| {
+        let message = Message::read(entry.bytes)?;
+        let words = entry.bytes[Message::SIZE..].as_chunks().0;
+        Some((message, words[..usize::from(message.operations)].to_vec()))
+    });
+    read.collect()
+}
+
+#[test]
+fn typed_keys_are_seen_as_events_and_never_as_text() {
+    let session = session_with_terminal();
+    let recording = Recording::start(&[]);
+    typist(&session).text(WORD).unwrap();
+    let (path, incident) = recording.mark();
+    let terminal = session.terminal_pid().unwrap();
+    let messages = messages(&incident);
+    let presses = messages.iter().filter(|(message, _)| message.client.0 == terminal && message.direction == 2);
+    let codes: Vec<[u8; 4]> = presses.flat_map(|(_, words)| words.clone()).filter(|word| word[0] == 2).collect();
+    assert!(codes.len() >= WORD.len(), "{} key presses", codes.len());
+    assert!(codes.iter().all(|word| word[1] == 0 && word[2] == 0), "a key press carries more than its code");
+    let draws = messages.iter().filter(|(message, _)| message.client.0 == terminal && message.direction == 0);
+    assert!(draws.flat_map(|(_, words)| words).any(|word| word[0] == 76 || word[0] == 74), "no text was drawn");
+    let raw = std::fs::read(&path).unwrap();
+    let sections = incident.sections.iter().map(|(_, bytes)| bytes.as_slice()).chain([raw.as_slice()]);
+    for bytes in sections {
+        assert!(!contains(bytes, WORD.as_bytes()), "the word is in the incident");
+    }
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+#[test]
+fn stopped_keys_leave_no_input_records() {
+    let session = session_with_terminal();
+    let recording = Recording::start(&[]);
+    let client = tipme_control::Client::new(recording.dir.path());
+    client.call(&tipme_control::Request::Keys { record: false }).unwrap();
+    typist(&session).text(WORD).unwrap();
+    let (_, hidden) = recording.mark();
+    client.call(&tipme_control::Request::Keys { record: true }).unwrap();
+    typist(&session).text(WORD).unwrap();
+    let (_, shown) = recording.mark();
+    let presses = |incident: &Incident| {
+        let sent = messages(incident).into_iter().filter(|(message, _)| message.direction == 2);
+        sent.flat_map(|(_, words)| words).filter(|word| word[0] == 2).count()
+    };
+    assert_eq!(presses(&hidden), 0);
+    assert!(presses(&shown) >= WORD.len());
+}
+
+#[test]
+fn a_server_that_is_replaced_is_recorded_again() {
+    let first = session_with_terminal();
+    let recording = Recording::start(&[]);
+    typist(&first).text("one").unwrap();
+    let terminals = [first.terminal_pid().unwrap()];
+    drop(first);
+    let second = session_with_terminal();
+    typist(&second).text("two").unwrap();
+    let (path, incident) = recording.mark();
+    let clients: BTreeSet<u32> = messages(&incident).iter().map(|(message, _)| message.client.0).collect();
+    assert!(clients.contains(&terminals[0]) && clients.contains(&second.terminal_pid().unwrap()));
+    let displays: Vec<Display> = incident.json(Section::Displays).unwrap();
+    let known = displays.iter().find(|display| display.display == second.target().display).unwrap();
+    assert!(known.extensions.iter().any(|extension| extension.name == "XTEST"));
+    let (code, _) = diagnose(&path, &["--json"]);
+    assert!(matches!(code, Some(0 | 3)), "{code:?}");
+}
+
+#[test]
+fn a_client_that_vanishes_in_mid_event_does_no_harm() {
+    let session = session_with_terminal();
+    let recording = Recording::start(&[]);
+    let mut typist = typist(&session);
+    typist.text("before").unwrap();
+    let terminal = rustix::process::Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
+    rustix::process::kill_process(terminal, rustix::process::Signal::STOP).unwrap();
+    typist.text("lost").unwrap();
+    rustix::process::kill_process(terminal, rustix::process::Signal::KILL).unwrap();
+    let (path, incident) = recording.mark();
+    assert!(messages(&incident).iter().any(|(message, _)| message.client.0 == session.terminal_pid().unwrap()));
+    let (code, text) = diagnose(&path, &[]);
+    assert!(matches!(code, Some(0 | 3)), "{code:?} {text}");
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The recorder as a whole program: what it holds, and what happens when things go wrong around it.
+//! Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+use support::{Recording, files, mark_time, meta, records, tipme};
+use tempfile::TempDir;
+use tipme_record::Kind;
+use tipme_record::incident::{Incident, Section};
+use tipme_record::records::{Exec, Exit, Fork, Switch, Task, Wait, Waking};
+
+/// Kinds that any second of any machine has.
+const ALWAYS: [Kind; 3] = [Kind::Switch, Kind::Waking, Kind::Wait];
+
+#[test]
+fn a_mark_holds_what_a_child_did() {
+    let recording = Recording::start(&["--display", "none"]);
+    let mut child = Command::new("sleep").arg("0.3").spawn().unwrap();
+    let pid = child.id();
+    child.wait().unwrap();
+    let (path, incident) = recording.mark();
+    assert!(path.starts_with(recording.incidents()));
+    let sched: BTreeSet<u8> = records(&incident, Section::Sched).map(|entry| entry.head.kind).collect();
+    let rare: BTreeSet<u8> = records(&incident, Section::Rare).map(|entry| entry.head.kind).collect();
+    for kind in ALWAYS {
+        assert!(sched.union(&rare).any(|seen| *seen == kind as u8), "no {kind:?} records");
+    }
+    child_is_known(&incident, pid);
+    child_slept(&incident, pid);
+    let meta = meta(&incident);
+    assert_eq!(meta.user_text, "it hung");
+    assert!(meta.held_from_ns >= meta.armed_ns && meta.held_from_ns < meta.mark_ns);
+}
+
+/// Fork, exec with its command line, and exit with the same.
+fn child_is_known(incident: &Incident, pid: u32) {
+    let forks = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Fork);
+    let fork = forks.filter_map(|entry| Fork::read(entry.bytes)).find(|fork| fork.child_pid.0 == pid).unwrap();
+    assert_eq!(fork.parent.0, std::process::id());
+    let of =
+        |section, kind| records(incident, section).find(move |entry| entry.kind == kind && entry.head.tid.0 == pid);
+    let exec = of(Section::Rare, Kind::Exec).unwrap();
+    assert!(exec.bytes[Exec::SIZE..].starts_with(b"sleep\x000.3\0"), "{:?}", &exec.bytes[Exec::SIZE..]);
+    let exit = of(Section::Exits, Kind::Exit).unwrap();
+    assert!(exit.bytes[Exit::SIZE..].starts_with(b"sleep\x000.3\0"));
+    assert!(Exit::read(exit.bytes).unwrap().comm.starts_with(b"sleep\0"));
+}
+
+/// The sleep is a wait of its length in clock_nanosleep, ended by an interrupt; the switches agree.
+fn child_slept(incident: &Incident, pid: u32) {
+    let waits = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Wait && entry.head.tid.0 == pid);
+    let waits: Vec<Wait> = waits.filter_map(|entry| Wait::read(entry.bytes)).collect();
+    let longest = waits.iter().max_by_key(|wait| wait.head.ts.since(wait.start)).unwrap();
+    assert!(longest.head.ts.since(longest.start).millis() >= 299.0);
+    assert_eq!(longest.syscall, 230);
+    assert_eq!(longest.context, 2);
+    let out = records(incident, Section::Sched)
+        .filter(|entry| entry.kind == Kind::Switch && entry.head.tid.0 == pid)
+        .filter_map(|entry| Switch::read(entry.bytes));
+    let left = out.filter(|switch| switch.prev_state != 0).map(|switch| switch.head.ts.0.abs_diff(longest.start.0));
+    assert!(left.min().unwrap() < 2_000, "no switch-out near the begin of the wait");
+}
+
+#[test]
+fn a_second_mark_has_no_gap_against_the_first() {
+    let recording = Recording::start(&["--display", "none"]);
+    std::thread::sleep(Duration::from_secs(1));
+    let (_, first) = recording.mark();
+    std::thread::sleep(Duration::from_secs(2));
+    let (_, second) = recording.mark();
+    let mark = mark_time(&first);
+    assert!(meta(&second).held_from_ns < mark.0);
+    let old: Vec<(u64, u32)> = wakings(&first).into_iter().filter(|(ts, _)| *ts < mark.0).collect();
+    let new: BTreeSet<(u64, u32)> = wakings(&second).into_iter().collect();
+    assert!(old.len() > 10);
+    let missing = old.iter().filter(|record| !new.contains(record)).count();
+    assert_eq!(missing, 0, "of {}", old.len());
+    assert!(new.iter().any(|(ts, _)| *ts > mark.0));
+}
+
+fn wakings(incident: &Incident) -> Vec<(u64, u32)> {
+    let wakings = records(incident, Section::Sched).filter(|entry| entry.kind == Kind::Waking);
+    wakings.filter_map(|entry| Waking::read(entry.bytes)).map(|waking| (waking.head.ts.0, waking.head.tid.0)).collect()
+}
+
+#[test]
+fn the_task_walk_names_living_and_blocked() {
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let recording = Recording::start(&["--display", "none"]);
+    let (_, incident) = recording.mark();
+    let pid = sleeper.id();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    let mut bytes = incident.bytes(Section::Tasks);
+    let mut tasks = Vec::new();
+    while let Some(task) = Task::read(bytes) {
+        tasks.push((task.head.kind, task.head.tid.0, u32::from_le_bytes(bytes[16..20].try_into().unwrap())));
+        bytes = &bytes[usize::from(task.head.size)..];
+    }
+    assert!(tasks.iter().any(|(kind, tid, _)| *kind == Kind::Task as u8 && *tid == pid));
+    assert!(tasks.iter().any(|(kind, tid, _)| *kind == Kind::Wait as u8 && *tid == pid));
+    let lines = incident.bytes(Section::Cmdlines);
+    let wanted = [&pid.to_le_bytes()[..], &9u32.to_le_bytes(), b"sleep\x0060\0"].concat();
+    assert!(lines.windows(wanted.len()).any(|window| window == wanted), "the command line of before is missing");
+}
+
+#[test]
+fn sigusr1_marks() {
+    let recording = Recording::start(&["--display", "none"]);
+    Command::new("kill").args(["-USR1", &recording.child.id().to_string()]).status().unwrap();
+    let sealed = (0..100).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        files(&recording.incidents(), ".tipme").pop()
+    });
+    let incident = tipme_store::read(&sealed.expect("no incident was written")).unwrap();
+    assert_eq!(meta(&incident).trigger, "signal");
+}
+
+#[test]
+fn two_recorders_in_one_folder_are_refused_and_in_two_folders_are_not() {
+    let first = Recording::start(&["--display", "none"]);
+    let output = tipme().args(["record", "--state-dir"]).arg(first.dir.path()).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains(&format!("pid {}", first.child.id())) && message.contains("--state-dir"), "{message}");
+    let second = Recording::start(&["--display", "none"]);
+    first.mark();
+    second.mark();
+}
+
+#[test]
+fn after_a_killed_recorder_the_next_start_is_clean() {
+    let mut recording = Recording::start(&["--display", "none"]);
+    recording.kill();
+    let dir = std::mem::replace(&mut recording.dir, TempDir::new().unwrap());
+    std::fs::write(dir.path().join("incidents/left.tipme.partial"), b"half").unwrap();
+    let next = Recording::start_in(dir, &["--display", "none"]);
+    assert_eq!(files(&next.incidents(), ".partial").len(), 0);
+    next.mark();
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_no_file() {
+    let dir = TempDir::new().unwrap();
+    let incidents = dir.path().join("incidents");
+    std::fs::create_dir(&incidents).unwrap();
+    let mount =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"]).arg(&incidents).status().unwrap();
+    assert!(mount.success());
+    let recording = Recording::start_in(dir, &["--display", "none"]);
+    std::thread::sleep(Duration::from_millis(500));
+    let output = recording.mark_output("");
+    let left = files(&incidents, "");
+    Command::new("umount").arg("-l").arg(&incidents).status().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("space"), "{message}");
+    assert_eq!(left, Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn without_root_the_command_to_type_is_named() {
+    let dir = TempDir::new().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534)).unwrap();
+    let program = dir.path().join("tipme");
+    std::fs::copy(env!("CARGO_BIN_EXE_tipme"), &program).unwrap();
+    let mut command = Command::new(&program);
+    std::os::unix::process::CommandExt::uid(&mut command, 65534);
+    let output = command.args(["record", "--state-dir"]).arg(dir.path()).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("sudo tipme record"), "{message}");
+}
+
+#[test]
+fn a_class_can_be_left_out_and_an_unknown_one_is_named() {
+    let recording = Recording::start(&["--display", "none", "--without", "samples,locks"]);
+    let (_, incident) = recording.mark();
+    let meta = meta(&incident);
+    assert!(!meta.classes_on.iter().any(|class| class == "samples" || class == "locks" || class == "display"));
+    assert!(meta.missing.iter().any(|missing| missing.what == "samples" && missing.why.contains("--without")));
+    let output =
+        tipme().args(["record", "--without", "nonsense", "--state-dir"]).arg(TempDir::new().unwrap().path()).output();
+    let message = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
+    assert!(message.contains("nonsense") && message.contains("samples"), "{message}");
+}
+
+#[test]
+fn nobody_to_mark_is_a_clear_error() {
+    let dir = TempDir::new().unwrap();
+    let output = tipme().args(["mark", "--state-dir"]).arg(dir.path()).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("sudo tipme record"), "{message}");
+}

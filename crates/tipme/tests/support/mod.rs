@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recorder of the test's own, as a user runs it.
+#![allow(dead_code, reason = "each test target uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use tempfile::TempDir;
+use tipme_record::incident::{Incident, Meta, Section};
+use tipme_record::{CHUNK_BYTES, Entry, Nanos, entries};
+
+/// The program under test.
+pub fn tipme() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tipme"))
+}
+
+/// `tipme record` in a folder of its own; killed with the value.
+pub struct Recording {
+    pub dir: TempDir,
+    pub child: Child,
+    /// The line that says that it is armed.
+    pub line: String,
+}
+
+impl Recording {
+    /// Starts and waits until it is armed.
+    pub fn start(arguments: &[&str]) -> Recording {
+        Recording::start_in(TempDir::new().unwrap(), arguments)
+    }
+
+    pub fn start_in(dir: TempDir, arguments: &[&str]) -> Recording {
+        let mut command = tipme();
+        command.arg("record").arg("--state-dir").arg(dir.path()).args(arguments).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("recording"), "not armed: {line:?}; these tests need root");
+        Recording { dir, child, line }
+    }
+
+    /// `tipme mark` against this recorder.
+    pub fn mark_output(&self, text: &str) -> Output {
+        tipme().args(["mark", "-m", text, "--state-dir"]).arg(self.dir.path()).output().unwrap()
+    }
+
+    /// Marks and reads the incident back.
+    pub fn mark(&self) -> (PathBuf, Incident) {
+        let output = self.mark_output("it hung");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let path = PathBuf::from(text.lines().last().unwrap());
+        let incident = tipme_store::read(&path).unwrap();
+        assert_eq!(incident.damage, []);
+        (path, incident)
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub fn incidents(&self) -> PathBuf {
+        self.dir.path().join("incidents")
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+pub fn meta(incident: &Incident) -> Meta {
+    incident.json(Section::Meta).unwrap()
+}
+
+/// All records of a section of chunks.
+pub fn records(incident: &Incident, section: Section) -> impl Iterator<Item = Entry<'_>> {
+    incident.bytes(section).chunks(CHUNK_BYTES).flat_map(entries)
+}
+
+/// Files directly in a folder whose name ends so.
+pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
+    let names = std::fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path());
+    names.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+}
+
+/// Runs a diagnosis and returns its exit code and output.
+pub fn diagnose(path: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = tipme().arg("diagnose").arg(path).args(arguments).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The mark, as nanoseconds.
+pub fn mark_time(incident: &Incident) -> Nanos {
+    Nanos(meta(incident).mark_ns)
+}
