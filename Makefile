@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What there is to do: `make help`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TIPME := $(TARGET)/release/tipme
+# Recording needs root; whoever is not root gets there by sudo, with the same PATH and home.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(HOME)")
+# What root's cargo wrote belongs to the caller again.
+GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
+
+.PHONY: help deps bench-deps build demo test lint install uninstall bench-recorder check-window fuzz clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
+
+deps: ## install what building and testing need (apt-get, only what is missing)
+	@scripts/install-deps
+
+bench-deps:
+	@scripts/install-deps linux-perf python3
+
+build: ## build target/release/tipme
+	cargo build --release
+
+demo: deps build ## a hitch on a private display, diagnosed (under a minute)
+	$(AS_ROOT) $(TIPME) demo $(DEMO)
+
+test: deps build ## all tests, as root
+	$(if $(AS_ROOT),cargo test --workspace --no-run)
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	$(AS_ROOT) cargo test --workspace $(GIVE_BACK)
+
+lint: ## formatting and clippy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+install: ## install below PREFIX (/usr/local), with service, man page and completions
+	scripts/install-files "$(TIPME)" "$(PREFIX)" "$(DESTDIR)"
+
+uninstall: ## remove what install brought; incidents and settings stay
+	scripts/install-files --remove "$(PREFIX)" "$(DESTDIR)"
+
+bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; writes docs/overhead.md
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	$(AS_ROOT) scripts/bench-recorder --tipme $(TIPME) $(BENCH)
+
+check-window: build ## how far back 64 MiB reach, and how fast a mark is
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	$(AS_ROOT) scripts/check-window --tipme $(TIPME)
+
+fuzz: ## each decoder for a minute (needs cargo-fuzz and a nightly compiler)
+	cd fuzz && for target in incident request analysis; do cargo +nightly fuzz run $$target -- -max_total_time=60; done
+
+clean: ## remove what was built
+	cargo clean

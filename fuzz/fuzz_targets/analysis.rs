@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The analysis: whatever the sections of an incident hold, it ends with a verdict or an error.
+//!
+//! The input is spent on records that are well formed, so that it reaches beyond the decoding, with
+//! few threads, so that they meet; what is left becomes the sections that are no records.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tipme_analysis::{Options, diagnose};
+use tipme_record::incident::{Display, Extension, Incident, Machine, Meta, Section};
+use tipme_record::{CHUNK_BYTES, Class, TABLES, Table};
+
+const BEGIN_NS: u64 = 1_000_000_000;
+/// Half of the input at most goes into records.
+const RECORDS_SHARE: usize = 2;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = diagnose(&incident(bytes), &Options::default());
+});
+
+/// Where the records of one incident go.
+struct Records {
+    chunks: [Vec<u8>; 3],
+    loose: Vec<u8>,
+    ts: u64,
+}
+
+fn incident(bytes: &[u8]) -> Incident {
+    let (mut records, rest) = bytes.split_at(bytes.len() - bytes.len() / RECORDS_SHARE);
+    let mut made = Records { chunks: Class::ALL.map(chunk_head), loose: Vec::new(), ts: BEGIN_NS };
+    while let [table, tid, step, payload @ ..] = records {
+        let table = &TABLES[usize::from(*table) % TABLES.len()];
+        let (payload, further) = payload.split_at(payload.len().min(table.size - 16));
+        made.ts += u64::from(*step) * 50_000;
+        made.add(table, tid % 12, payload);
+        records = further;
+    }
+    made.finish(rest)
+}
+
+fn chunk_head(class: Class) -> Vec<u8> {
+    let mut head = Vec::new();
+    head.extend(1u64.to_le_bytes());
+    head.extend(BEGIN_NS.to_le_bytes());
+    head.extend(0u32.to_le_bytes());
+    head.extend((class as u32).to_le_bytes());
+    head.extend(0u64.to_le_bytes());
+    head
+}
+
+impl Records {
+    fn add(&mut self, table: &Table, tid: u8, payload: &[u8]) {
+        let (target, generation) = match table.name {
+            "switch" | "waking" | "migrate" => (&mut self.chunks[0], 1),
+            "exit" => (&mut self.chunks[2], 1),
+            "task" => (&mut self.loose, 0),
+            "wait" if tid > 6 => (&mut self.loose, 0),
+            _ => (&mut self.chunks[1], 1),
+        };
+        if target.len() + table.size > CHUNK_BYTES {
+            return;
+        }
+        let end = target.len() + table.size;
+        target.extend(self.ts.to_le_bytes());
+        target.extend(u32::from(tid).to_le_bytes());
+        target.extend((table.size as u16).to_le_bytes());
+        target.extend([table.kind, generation]);
+        target.extend(payload);
+        target.resize(end, 0);
+    }
+
+    fn finish(self, rest: &[u8]) -> Incident {
+        let mut incident = Incident::default();
+        let mark_ns = self.ts + 1_000_000;
+        let machine = Machine { cpus: 2, ..Machine::default() };
+        let meta = Meta { mark_ns, held_from_ns: BEGIN_NS, armed_ns: BEGIN_NS, machine, ..Meta::default() };
+        incident.push_json(Section::Meta, &meta).expect("it is JSON");
+        let extensions = vec![Extension { name: "XTEST".into(), major: 132 }];
+        let displays = [Display { display: 99, server_pid: 1, extensions }];
+        incident.push_json(Section::Displays, &displays).expect("it is JSON");
+        for (section, mut chunk) in [Section::Sched, Section::Rare, Section::Exits].into_iter().zip(self.chunks) {
+            chunk.resize(CHUNK_BYTES, 0);
+            incident.push(section, chunk);
+        }
+        incident.push(Section::Tasks, self.loose);
+        let mut parts = rest.chunks(rest.len().div_ceil(4).max(1));
+        for section in [Section::Cmdlines, Section::Stacks, Section::Symbols, Section::Samples] {
+            incident.push(section, parts.next().unwrap_or_default().to_vec());
+        }
+        incident
+    }
+}

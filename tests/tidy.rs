@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The invariants of the workspace, checked in `cargo metadata` and in the source text.
+//!
+//! `ARCHITECTURE.md` says why each of them holds. A test names every place that breaks its rule.
+
+#[cfg(test)]
+#[path = "tidy/crates.rs"]
+mod crates;
+#[cfg(test)]
+#[path = "tidy/files.rs"]
+mod files;
+#[cfg(test)]
+#[path = "tidy/source.rs"]
+mod source;
+#[cfg(test)]
+#[path = "tidy/tree.rs"]
+mod tree;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rules about whole files.
+
+use crate::tree::{Source, expect_none, root, sources, text};
+
+const MAX_FILE_LINES: usize = 600;
+const SPDX: &str = concat!("SPDX-", "License-Identifier: ");
+/// Marks of unfinished work; spelled so that this file does not hold them.
+const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+/// Names that say nothing of what is inside.
+const EMPTY_NAMES: [&str; 7] = ["core", "common", "util", "utils", "misc", "helper", "helpers"];
+
+#[test]
+fn files_are_short() {
+    let long = sources().into_iter().filter(|source| source.text.lines().count() > MAX_FILE_LINES);
+    let list = long.map(|source| source.at(source.text.lines().count())).collect();
+    expect_none(list, "files over 600 lines; split them by what they are about");
+}
+
+#[test]
+fn every_file_names_its_licence() {
+    let names = |source: &Source| source.text.lines().take(2).any(|line| line.contains(SPDX));
+    let without = sources().into_iter().filter(|source| !names(source));
+    expect_none(without.map(|source| source.at(1)).collect(), "no SPDX line at the top");
+}
+
+#[test]
+fn kernel_programs_may_be_linked_with_the_kernel() {
+    let programs = sources().into_iter().filter(|source| source.has_ending(&["c"]));
+    let wrong = programs.filter(|source| !source.text.lines().take(2).any(|line| line.contains("GPL-2.0")));
+    expect_none(wrong.map(|source| source.at(1)).collect(), "kernel programs must be compatible with GPL-2.0");
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let mut found = Vec::new();
+    for source in sources() {
+        let marked = |line: &str| UNFINISHED.iter().any(|mark| line.contains(mark));
+        found.extend(source.text.lines().enumerate().filter(|(_, line)| marked(line)).map(|(at, _)| source.at(at + 1)));
+    }
+    expect_none(found, "marks of unfinished work");
+}
+
+#[test]
+fn names_say_what_is_inside() {
+    let stem = |source: &Source| source.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    let empty = sources().into_iter().filter(|source| EMPTY_NAMES.contains(&stem(source).as_str()));
+    expect_none(empty.map(|source| source.at(1)).collect(), "file names that say nothing");
+}
+
+#[test]
+fn the_documents_are_there() {
+    let documents = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "docs/format.md",
+        "docs/method.md",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+    ];
+    let missing = documents.into_iter().filter(|name| !root().join(name).is_file());
+    expect_none(missing.map(str::to_owned).collect(), "documents are missing");
+}
+
+#[test]
+fn the_first_screen_of_the_readme_tells_what_to_type() {
+    let readme = text("README.md");
+    let screen: String = readme.lines().take(40).collect::<Vec<_>>().join("\n");
+    for phrase in ["make demo", "sudo tipme record", "stalled", "usually"] {
+        assert!(screen.contains(phrase), "the first 40 lines of README.md lack {phrase:?}");
+    }
+}
+
+#[test]
+fn decoders_have_fuzz_targets() {
+    let manifest = text("fuzz/Cargo.toml");
+    for target in ["incident", "request", "analysis"] {
+        assert!(manifest.contains(&format!("name = \"{target}\"")), "no fuzz target {target}");
+        text(&format!("fuzz/fuzz_targets/{target}.rs"));
+    }
+}

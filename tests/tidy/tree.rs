@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files of the workspace, found and read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates that take values and give values, and nothing else.
+pub const PURE: [&str; 5] = ["record", "analysis", "measure", "report", "policy"];
+
+/// One file of source text.
+pub struct Source {
+    /// Relative to the workspace.
+    pub path: PathBuf,
+    pub text: String,
+}
+
+impl Source {
+    /// The file's place in messages.
+    pub fn at(&self, line: usize) -> String {
+        format!("{}:{line}", self.path.display())
+    }
+
+    /// The crate's directory name, where the file belongs to one.
+    pub fn crate_name(&self) -> Option<&str> {
+        self.path.strip_prefix("crates").ok()?.iter().next()?.to_str()
+    }
+
+    /// Lies in a directory of tests, so all of it is test code.
+    pub fn is_test(&self) -> bool {
+        self.path.iter().any(|part| part == "tests" || part == "fuzz")
+    }
+
+    pub fn has_ending(&self, endings: &[&str]) -> bool {
+        self.path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| endings.contains(&ending))
+    }
+}
+
+/// The workspace's directory.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package lies in the workspace").to_owned()
+}
+
+/// The text of a file that must be there.
+pub fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// All source files: Rust, C, scripts, build rules.
+pub fn sources() -> Vec<Source> {
+    let mut paths = Vec::new();
+    for dir in ["crates", "tests", "fuzz", "scripts", ".ci"] {
+        collect(&root().join(dir), &mut paths);
+    }
+    paths.push(root().join("Makefile"));
+    paths.sort();
+    let mut sources: Vec<Source> = paths.into_iter().filter_map(read).collect();
+    sources.retain(|source| source.has_ending(&["rs", "c", "h", "py"]) || is_script(source));
+    assert!(sources.len() > 20, "the source files were not found");
+    sources
+}
+
+/// The Rust files among [`sources`].
+pub fn rust() -> Vec<Source> {
+    sources().into_iter().filter(|source| source.has_ending(&["rs"])).collect()
+}
+
+/// Fails with a list of what was found, if anything was.
+pub fn expect_none(found: Vec<String>, rule: &str) {
+    assert!(found.is_empty(), "{rule}:\n  {}", found.join("\n  "));
+}
+
+fn is_script(source: &Source) -> bool {
+    source.text.starts_with("#!") || source.path == Path::new("Makefile")
+}
+
+fn read(path: PathBuf) -> Option<Source> {
+    // Files that are not text are no source files.
+    let text = fs::read_to_string(&path).ok()?;
+    Some(Source { path: path.strip_prefix(root()).ok()?.to_owned(), text })
+}
+
+fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let built = ["target", "corpus", "artifacts", "snapshots"].iter().any(|name| path.ends_with(name));
+        if path.is_dir() && !built {
+            collect(&path, paths);
+        } else if path.is_file() {
+            paths.push(path);
+        }
+    }
+}
