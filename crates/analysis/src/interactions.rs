@@ -358,12 +358,17 @@ fn contradicts(recording: &Recording, told: &Told) -> bool {
     waits.any(|span| span.task_waker() == Some(told.server))
 }
 
-/// When a server is done with what it took: it waits again, or takes what another client sent.
+/// When a server is done with what it took: it waits again, takes what another client sent, or tells
+/// this one of something, which it does after all that the client asked for before.
 fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nanos {
     let idle = recording.idle_after(server, at);
     let taken = recording.messages.taken_within(server, at.after(Nanos(1)), idle);
-    let other = taken.iter().take(TAKEN_MAX).find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
-    other.unwrap_or(idle)
+    let other = taken.iter().find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
+    let told = recording.messages.stream(stream).and_then(|stream| {
+        let sent = stream.side(Side::EventSent);
+        sent.get(sent.partition_point(|part| part.ts <= at)).map(|part| part.ts)
+    });
+    other.into_iter().chain(told).fold(idle, Nanos::min)
 }
 
 /// Presses that the server had not told anyone of at the mark, because it did not get to it.

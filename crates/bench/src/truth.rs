@@ -38,6 +38,8 @@ pub struct Truth {
 /// Says `ready` on the standard output once its window is mapped.
 pub fn client(display: u32, authority: &Path, keys: u32, file: &Path) -> Result<()> {
     hurry();
+    // The recorder's own windows are no application's, and go by the program's name.
+    rustix::thread::set_name(c"truth-client").context("cannot take a name")?;
     let target =
         Target { authority: Some(authority.to_path_buf()), patience: Duration::from_secs(10), ..Target::new(display) };
     let mut window = EchoWindow::open(&target)?;

@@ -39,7 +39,7 @@ fn messages(incident: &Incident) -> Vec<(Message, Vec<[u8; 4]>)> {
 #[test]
 fn typed_keys_are_seen_as_events_and_never_as_text() {
     let session = session_with_terminal();
-    let recording = Recording::start(&[]);
+    let recording = Recording::start(&["--display", &session.display_name()]);
     typist(&session).text(WORD).unwrap();
     let (path, incident) = recording.mark();
     let terminal = session.terminal_pid().unwrap();
@@ -64,7 +64,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 #[test]
 fn stopped_keys_leave_no_input_records() {
     let session = session_with_terminal();
-    let recording = Recording::start(&[]);
+    let recording = Recording::start(&["--display", &session.display_name()]);
     let client = tipme_control::Client::new(recording.dir.path());
     client.call(&tipme_control::Request::Keys { record: false }).unwrap();
     typist(&session).text(WORD).unwrap();
@@ -102,7 +102,7 @@ fn a_server_that_is_replaced_is_recorded_again() {
 #[test]
 fn a_client_that_vanishes_in_mid_event_does_no_harm() {
     let session = session_with_terminal();
-    let recording = Recording::start(&[]);
+    let recording = Recording::start(&["--display", &session.display_name()]);
     let mut typist = typist(&session);
     typist.text("before").unwrap();
     let terminal = rustix::process::Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();

@@ -199,3 +199,15 @@ fn nobody_to_mark_is_a_clear_error() {
     assert_eq!(output.status.code(), Some(2));
     assert!(message.contains("sudo tipme record"), "{message}");
 }
+
+#[test]
+fn without_kernel_types_the_kernel_option_is_named() {
+    let dir = TempDir::new().unwrap();
+    let hidden = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" record --state-dir \"$1\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", hidden, env!("CARGO_BIN_EXE_tipme")]).arg(dir.path());
+    let output = command.output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("CONFIG_DEBUG_INFO_BTF"), "{message}");
+}

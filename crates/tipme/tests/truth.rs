@@ -4,7 +4,9 @@
 
 mod support;
 
-use support::{Recording, records};
+use std::process::{Child, Command};
+use support::Recording;
+use tipme_analysis::{Timed, timed};
 use tipme_bench::Session;
 use tipme_bench::alone::Alone;
 use tipme_bench::interrupt::Interrupt;
@@ -12,61 +14,26 @@ use tipme_bench::job::Helper;
 use tipme_bench::session::Options;
 use tipme_bench::truth::{Truth, TruthClient};
 use tipme_desktop::inject::Pace;
-use tipme_record::incident::{Display, Incident, Section};
-use tipme_record::records::Message;
-use tipme_record::{Kind, Nanos};
 
 const KEYS: u32 = 400;
 
-/// Directions of a message.
-const REQUEST_SENT: u8 = 0;
-const EVENT_SENT: u8 = 2;
-const EVENT_RECEIVED: u8 = 3;
-/// First bytes of operations.
-const KEY_PRESS: u8 = 2;
-const FILL_RECTANGLE: u8 = 70;
+/// Programs that compute on every CPU; ended with the value.
+struct Hogs(Vec<Child>);
 
-fn messages(incident: &Incident) -> Vec<(Message, Vec<[u8; 4]>)> {
-    let of_kind = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Message);
-    let read = of_kind.map(|entry| {
-        let message = Message::read(entry.bytes).unwrap();
-        let words = entry.bytes[Message::SIZE..].as_chunks().0;
-        (message, words[..usize::from(message.operations)].to_vec())
-    });
-    let mut all: Vec<_> = read.collect();
-    all.sort_by_key(|(message, _)| message.head.ts);
-    all
+impl Hogs {
+    fn start(count: usize) -> Hogs {
+        let hog = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Hogs((0..count).map(|_| hog()).collect())
+    }
 }
 
-/// When key presses were sent to the server by `client`.
-fn injections(messages: &[(Message, Vec<[u8; 4]>)], client: u32, xtest: u8) -> Vec<Nanos> {
-    let press = |word: &[u8; 4]| word[0] == xtest && word[1] == 2 && word[3] == KEY_PRESS;
-    let sent = messages.iter().filter(|(message, _)| message.client.0 == client && message.direction == REQUEST_SENT);
-    sent.filter(|(_, words)| words.iter().any(press)).map(|(message, _)| message.head.ts).collect()
-}
-
-/// For each key press: when `client` took the event, and the reply to the request behind its drawing.
-///
-/// A message may be taken before the record of its sending is made: that record comes late then and
-/// without operations. So a key press that is seen begins a new turn, and where it is not seen the
-/// client's next message after a turn does.
-fn answers(messages: &[(Message, Vec<[u8; 4]>)], client: u32) -> Vec<(Nanos, Nanos)> {
-    let mut found = Vec::new();
-    let (mut received, mut drawn) = (None, false);
-    for (message, words) in messages.iter().filter(|(message, _)| message.client.0 == client) {
-        let has = |code: u8| words.iter().any(|word| word[0] == code);
-        match message.direction {
-            EVENT_SENT if has(KEY_PRESS) => (received, drawn) = (None, false),
-            REQUEST_SENT => drawn |= received.is_some() && (words.is_empty() || has(FILL_RECTANGLE)),
-            EVENT_RECEIVED if drawn => {
-                found.extend(received.take().map(|received| (received, message.head.ts)));
-                drawn = false;
-            }
-            EVENT_RECEIVED if received.is_none() => received = Some(message.head.ts),
-            _ => {}
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            hog.kill().ok();
+            hog.wait().ok();
         }
     }
-    found
 }
 
 fn quantile(errors: &mut [u64], share: f64) -> f64 {
@@ -82,28 +49,39 @@ fn check(what: &str, mut errors: Vec<u64>) {
     assert!(p99 <= 1.0, "{what}: p99 error {p99} ms");
 }
 
-#[test]
-fn recorded_times_agree_with_the_clients_own() {
+/// Types with so many hogs beside, and holds what the analysis says against what the client stamped.
+fn compare(what: &str, hogs: usize) {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let session = Session::start(Options::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let helper = Helper(vec![env!("CARGO_BIN_EXE_tipme").into(), "helper".into()]);
     let client = TruthClient::start(&session, &helper, KEYS).unwrap();
     let pid = client.pid();
+    let load = Hogs::start(hogs);
     let pace = Pace { words_per_minute: 600.0, variation: 0.5, seed: 3 };
     let truths: Vec<Truth> = client.drive(&session, pace).unwrap();
     let (_, incident) = recording.mark();
-    let displays: Vec<Display> = incident.json(Section::Displays).unwrap();
-    let extensions = displays.iter().flat_map(|display| &display.extensions);
-    let xtest = extensions.filter(|one| one.name == "XTEST").map(|one| one.major).next().unwrap();
-    let messages = messages(&incident);
-    let injected = injections(&messages, std::process::id(), xtest);
-    let answered = answers(&messages, pid);
-    assert_eq!((injected.len(), answered.len()), (KEYS as usize, KEYS as usize));
-    let against = |recorded: &dyn Fn(usize) -> Nanos, truth: &dyn Fn(&Truth) -> Nanos| {
-        truths.iter().enumerate().map(|(at, one)| recorded(at).0.abs_diff(truth(one).0)).collect::<Vec<u64>>()
+    drop(load);
+    let recorded: Vec<Timed> =
+        timed(&incident).unwrap().into_iter().filter(|one| one.client_pid == pid && one.class == "key").collect();
+    assert_eq!(recorded.len(), KEYS as usize);
+    let errors = |recorded_time: &dyn Fn(&Timed) -> u64, true_time: &dyn Fn(&Truth) -> u64| {
+        recorded.iter().zip(&truths).map(|(one, truth)| recorded_time(one).abs_diff(true_time(truth))).collect()
     };
-    check("input", against(&|at| injected[at], &|one| one.injected));
-    check("event taken", against(&|at| answered[at].0, &|one| one.received));
-    check("latency", against(&|at| answered[at].1.since(injected[at]), &|one| one.finished.since(one.injected)));
+    check(&format!("{what}, input"), errors(&|one| one.input_ns, &|truth| truth.injected.0));
+    check(&format!("{what}, event taken"), errors(&|one| one.taken_ns.unwrap(), &|truth| truth.received.0));
+    check(
+        &format!("{what}, input to end"),
+        errors(&|one| one.end_ns - one.input_ns, &|truth| truth.finished.since(truth.injected).0),
+    );
+}
+
+#[test]
+fn latencies_agree_with_the_clients_own_on_an_idle_machine() {
+    compare("idle", 0);
+}
+
+#[test]
+fn latencies_agree_with_the_clients_own_under_load() {
+    compare("three hogs", 3);
 }
