@@ -363,7 +363,7 @@ fn contradicts(recording: &Recording, told: &Told) -> bool {
 fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nanos {
     let idle = recording.idle_after(server, at);
     let taken = recording.messages.taken_within(server, at.after(Nanos(1)), idle);
-    let other = taken.iter().find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
+    let other = taken.iter().take(TAKEN_MAX).find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
     let told = recording.messages.stream(stream).and_then(|stream| {
         let sent = stream.side(Side::EventSent);
         sent.get(sent.partition_point(|part| part.ts <= at)).map(|part| part.ts)
