@@ -60,9 +60,9 @@ pub enum Error {
     NoMeta,
     /// A section is no such JSON document.
     #[error(
-        "cannot read section {section:?} of the incident: {source}; it was written by another version or is damaged"
+        "cannot read section {section:?} of the incident: {cause}; it was written by another version or is damaged"
     )]
-    Document { section: Section, source: serde_json::Error },
+    Document { section: Section, cause: serde_json::Error },
     /// The options name a process that the incident does not know.
     #[error("the incident knows no process {name}; leave the option out, or see the chain for names")]
     NoSuchProcess { name: String },

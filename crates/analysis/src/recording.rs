@@ -139,7 +139,7 @@ impl Recording {
 }
 
 fn document<T: for<'a> serde::Deserialize<'a> + Default>(incident: &Incident, section: Section) -> Result<T, Error> {
-    incident.json(section).map_err(|source| Error::Document { section, source })
+    incident.json(section).map_err(|cause| Error::Document { section, cause })
 }
 
 fn rare_records(incident: &Incident) -> Vec<Placed<'_>> {

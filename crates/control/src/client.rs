@@ -20,8 +20,8 @@ pub enum CallError {
     NoRecorder(PathBuf),
     #[error("the recorder at {} did not answer within {patience:?}; see whether it is stopped or the disk hangs", path.display())]
     Silent { path: PathBuf, patience: Duration },
-    #[error("cannot talk to the recorder at {}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
+    #[error("cannot talk to the recorder at {}: {cause}", path.display())]
+    Io { path: PathBuf, cause: io::Error },
     #[error("the recorder at {} closed the connection without an answer; see its messages", .0.display())]
     Closed(PathBuf),
     #[error("the recorder at {} is of another version: {why}; restart it", path.display())]
@@ -91,12 +91,12 @@ impl Client {
         }
     }
 
-    fn error(&self, source: io::Error) -> CallError {
+    fn error(&self, cause: io::Error) -> CallError {
         let path = self.path.clone();
-        match source.kind() {
+        match cause.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => CallError::NoRecorder(path),
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => CallError::Silent { path, patience: self.patience },
-            _ => CallError::Io { path, source },
+            _ => CallError::Io { path, cause },
         }
     }
 }

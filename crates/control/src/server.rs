@@ -24,8 +24,8 @@ const DEAF: Duration = Duration::from_millis(200);
 pub enum BindError {
     #[error("a recorder listens at {} already; stop it, or use another --state-dir", .0.display())]
     Taken(PathBuf),
-    #[error("cannot listen at {}: {source}; choose a --state-dir that can be written and has a short path", path.display())]
-    Io { path: PathBuf, source: io::Error },
+    #[error("cannot listen at {}: {cause}; choose a --state-dir that can be written and has a short path", path.display())]
+    Io { path: PathBuf, cause: io::Error },
 }
 
 /// Who asks, as the kernel says.
@@ -70,7 +70,7 @@ impl Server {
         if UnixStream::connect(path).is_ok() {
             return Err(BindError::Taken(path.to_owned()));
         }
-        let listener = listen(path).map_err(|source| BindError::Io { path: path.to_owned(), source })?;
+        let listener = listen(path).map_err(|cause| BindError::Io { path: path.to_owned(), cause })?;
         let (path, allowed) = (path.to_owned(), allowed.to_vec());
         Ok(Server { listener, path, allowed, connections: Vec::new(), deaf_until: None })
     }

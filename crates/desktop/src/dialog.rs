@@ -75,7 +75,7 @@ pub struct Dialog {
 impl Dialog {
     /// Starts the program that asks, on the display given as in `:0`; returns at once.
     pub fn open(asker: &Asker, question: &str, display: &str) -> Result<Dialog, Error> {
-        let failed = |source| Error::Io { what: "cannot open a dialog for the description".to_string(), source };
+        let failed = |cause| Error::Io { what: "cannot open a dialog for the description".to_string(), cause };
         let mut command = asker.command(question);
         let file = match asker {
             Asker::Terminal(_) => Some(tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path()),

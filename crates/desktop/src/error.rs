@@ -34,8 +34,8 @@ pub enum Error {
     #[error("display :{display}: {what} did not happen within {limit_ms} ms")]
     Late { display: u32, what: String, limit_ms: u128 },
     /// A device or program outside the display failed.
-    #[error("{what}: {source}")]
-    Io { what: String, source: std::io::Error },
+    #[error("{what}: {cause}")]
+    Io { what: String, cause: std::io::Error },
 }
 
 impl Error {

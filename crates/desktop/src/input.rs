@@ -159,7 +159,7 @@ impl Devices {
         let what = format!("cannot read input devices in {}", folder.display());
         let mut devices =
             Devices { folder: folder.to_path_buf(), devices: Vec::new(), seen: None, overruns: 0, refused: Vec::new() };
-        devices.scan().map_err(|source| Error::Io { what, source })?;
+        devices.scan().map_err(|cause| Error::Io { what, cause })?;
         Ok(devices)
     }
 

@@ -44,7 +44,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn start(mut command: Command) -> Result<(), Error> {
-    let failed = |source| Error::Io { what: "cannot show a notification".to_string(), source };
+    let failed = |cause| Error::Io { what: "cannot show a notification".to_string(), cause };
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
     // Whether it was shown is nobody's business; the child must be waited for all the same.

@@ -9,8 +9,8 @@ use thiserror::Error;
 /// in the incident.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    #[error("cannot open {}: {source}", path.display())]
-    Open { path: PathBuf, source: io::Error },
+    #[error("cannot open {}: {cause}", path.display())]
+    Open { path: PathBuf, cause: io::Error },
     #[error("cannot read the header: {0}")]
     Header(io::Error),
     #[error("not an incident file: it does not begin with the mark of one")]
@@ -31,8 +31,8 @@ pub enum WriteError {
         path.display()
     )]
     Full { path: PathBuf },
-    #[error("cannot write {}: {source}; check that the folder exists and that the recorder may write there", path.display())]
-    Io { path: PathBuf, source: io::Error },
+    #[error("cannot write {}: {cause}; check that the folder exists and that the recorder may write there", path.display())]
+    Io { path: PathBuf, cause: io::Error },
     #[error("incident id {0:?} is no plain file name; use letters, digits, '-', '_' and '.'")]
     Id(String),
     #[error("the incident cannot be written: {0}")]
@@ -43,11 +43,11 @@ pub enum WriteError {
 
 impl WriteError {
     /// An I/O error at `path`, told apart by its remedy.
-    pub(crate) fn io(path: &Path, source: io::Error) -> WriteError {
+    pub(crate) fn io(path: &Path, cause: io::Error) -> WriteError {
         let path = path.to_owned();
-        match source.kind() {
+        match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => WriteError::Full { path },
-            _ => WriteError::Io { path, source },
+            _ => WriteError::Io { path, cause },
         }
     }
 }

@@ -23,7 +23,7 @@ const EXAMPLES: &str = "Examples:
 pub enum Verb {
     /// The flight recorder, in the foreground; needs root
     Record(Record),
-    /// \"It was bad just now\": freeze the last seconds into an incident file
+    /// "It was bad just now": freeze the last seconds into an incident file
     Mark(Mark),
     /// The session's hot keys, dialog and notification; runs as the user
     Agent(Agent),
@@ -63,7 +63,7 @@ pub struct Record {
     /// Locked memory for records, a hard cap: bytes, or with K, M or G
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub memory: u64,
-    /// Record only this display, such as :0; \"none\" records no display at all [default: all]
+    /// Record only this display, such as :0; "none" records no display at all [default: all]
     #[arg(long, value_name = ":N|none", value_parser = display)]
     pub display: Option<DisplayChoice>,
     /// Classes of records to leave out, such as samples,locks; see tipme doctor

