@@ -3,6 +3,9 @@
 #pragma once
 #include "waits.h"
 
+/* Kernel threads that wait for work: nothing depends on what they waited for, and they wake up often. */
+#define TASK_NOLOAD 0x400
+
 SEC("tp_btf/sched_switch")
 int sched_switch(__u64 *ctx)
 {
@@ -53,7 +56,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	if ((entry >> 32) == tid) {
 		__u64 start = blocked_since(tid, now);
 		switched_out[tid & (TABLE - 1)] = 0;
-		if (now - start >= MIN_BLOCK_NS)
+		if (now - start >= MIN_BLOCK_NS && !(task->__state & TASK_NOLOAD))
 			write_wait(task, now, start, context);
 	}
 	struct rec_waking *record = reserve(SCHED, sizeof(*record), now, &generation);
