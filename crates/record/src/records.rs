@@ -121,7 +121,8 @@ records! {
     }
 
     /// What `head.tid` waited for: taken at the wake-up of a block of a millisecond or more, or at the
-    /// mark where it still waits (`waker` is then 0). `head.ts` is the wake-up or the mark.
+    /// mark where it still waits (`waker` is then 0). `head.ts` is the wake-up or the mark. Kernel threads
+    /// that wait for work have none at the wake-up.
     wait: Wait = 15 {
         /// Begin of the block, to about a microsecond.
         start: Nanos,

@@ -17,7 +17,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tipme_control::{Call, Request, Response, Server, Status};
 use tipme_kernel::{Kernel, Storage};
 use tipme_record::incident::Words;
@@ -26,6 +26,9 @@ use tipme_store::Folder;
 
 /// Incidents that are being sealed at once, at most; each takes as much memory as the rings.
 const SEALING_MAX: usize = 3;
+
+/// How long a recorder that was stopped waits for incidents that are being sealed.
+const FINISH_MAX: Duration = Duration::from_secs(10);
 
 /// Whether display traffic is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +70,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut recorder = Recorder::new(options, kernel, folder);
     recorder.announce()?;
     recorder.serve(server, &signals)?;
+    recorder.finish();
     drop(lock);
     Ok(())
 }
@@ -184,6 +188,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Waits for incidents that are being sealed: who marked and then stopped the recorder wants them.
+    fn finish(&self) {
+        let begun = Instant::now();
+        while self.sealing.load(Ordering::Acquire) > 0 && begun.elapsed() < FINISH_MAX {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     fn tick(&mut self, now: Nanos) -> Result<()> {
         self.sampler.sample(now);
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
@@ -265,8 +277,8 @@ impl<'a> Recorder<'a> {
         let (displays, folder, sealing) = (self.displays.clone(), self.folder.clone(), self.sealing.clone());
         std::thread::spawn(move || {
             let sealed = capture.and_then(|capture| seal(capture, &displays, &folder));
-            sealing.fetch_sub(1, Ordering::AcqRel);
             answer(sealed.map_or_else(|error| refuse(format!("{error:#}")), |path| marked(path, begun)));
+            sealing.fetch_sub(1, Ordering::AcqRel);
         });
     }
 }

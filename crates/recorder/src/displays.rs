@@ -9,13 +9,12 @@ use tipme_record::incident::Display;
 /// How long one server may take to answer; a hung server must not hold up an incident.
 const PATIENCE: Duration = Duration::from_millis(150);
 
-/// The displays known so far. Servers are asked at the start and, where a new one appeared, when an
-/// incident is sealed; never while records are made.
+/// The displays known so far. Servers are asked at the start and when an incident is sealed.
 #[derive(Clone, Default)]
 pub(crate) struct Displays(Arc<Mutex<Vec<Display>>>);
 
 impl Displays {
-    /// Asks the servers that are not known yet, or that a new process has taken the place of.
+    /// Asks all servers: a new process may have taken the place of one that is known.
     pub(crate) fn refresh(&self) -> Vec<Display> {
         let known = self.known();
         let found: Vec<Display> = server::find().into_iter().filter_map(|display| look(&known, display)).collect();

@@ -211,3 +211,16 @@ fn without_kernel_types_the_kernel_option_is_named() {
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("CONFIG_DEBUG_INFO_BTF"), "{message}");
 }
+
+#[test]
+fn a_mark_right_before_the_end_is_still_sealed() {
+    let mut recording = Recording::start(&["--display", "none"]);
+    let pid = rustix::process::Pid::from_raw(recording.child.id() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(recording.child.wait().unwrap().success());
+    let sealed = files(&recording.incidents(), ".tipme");
+    assert_eq!((sealed.len(), files(&recording.incidents(), ".partial").len()), (1, 0));
+    assert_eq!(tipme_store::read(&sealed[0]).unwrap().damage, []);
+}
