@@ -18,7 +18,7 @@ const EDGES: [(&str, &[&str]); 12] = [
     ("report", &["analysis", "measure"]),
     ("bench", &["desktop", "measure", "control"]),
     ("sched", &["policy"]),
-    ("recorder", &["store", "kernel", "desktop", "control"]),
+    ("recorder", &["store", "kernel", "desktop", "control", "measure"]),
 ];
 
 /// Crates from outside that only these crates may use.

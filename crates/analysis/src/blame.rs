@@ -15,7 +15,7 @@ use crate::waits::{Waited, has_timeout};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use tipme_record::records::{Signal, Wait};
-use tipme_record::{Device, Nanos, Pid, Tid};
+use tipme_record::{Cpu, Device, Nanos, Pid, Tid};
 
 /// Who is to blame for a piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -45,7 +45,7 @@ pub struct Judge<'a> {
 }
 
 /// A CPU that idles this long while a thread is ready for it is no mere latency of the wake-up.
-const HELD_BACK_MIN: Nanos = Nanos::from_millis(4);
+pub const HELD_BACK_MIN: Nanos = Nanos::from_millis(4);
 
 /// The control group that every process is in by default.
 const ROOT_GROUP: u64 = 1;
@@ -66,6 +66,9 @@ impl<'a> Judge<'a> {
     /// What a piece is due to.
     pub fn blame(&self, chain: &Chain, piece: &Piece) -> Blame {
         match piece.doing {
+            Doing::Ran | Doing::Waited(Waited::Unknown | Waited::Disk, _) if self.freed_memory(piece) => {
+                Blame { kind: Kind::Reclaim, who: Who::Thread(piece.tid) }
+            }
             Doing::Queued(by) => self.queued(piece, by),
             Doing::Interrupted(source) => Blame { kind: Kind::Interrupt, who: Who::Interrupt(source) },
             Doing::Served(place) => self.served(chain, piece, place),
@@ -75,18 +78,43 @@ impl<'a> Judge<'a> {
     }
 
     fn queued(&self, piece: &Piece, by: Option<Tid>) -> Blame {
+        if self.recording.throttled(piece.tid, piece.lo, piece.hi).is_some() {
+            return Blame { kind: Kind::CpuThrottled, who: Who::Thread(piece.tid) };
+        }
         match by {
             Some(Tid(0)) if piece.hi.since(piece.lo) >= HELD_BACK_MIN => self.held_back(piece),
             None | Some(Tid(0)) => UNATTRIBUTED,
-            Some(by) => Blame { kind: Kind::CpuCompetition, who: Who::Thread(by) },
+            Some(by) => match self.softirq(piece, by) {
+                Some(source) => Blame { kind: Kind::Interrupt, who: Who::Interrupt(source) },
+                None => Blame { kind: Kind::CpuCompetition, who: Who::Thread(by) },
+            },
         }
     }
 
     /// A ready thread beside an idle CPU: its control group has used up its quota, or the CPU itself was away.
+    /// Where the recorder did not look for quotas, any group is taken to have one.
     fn held_back(&self, piece: &Piece) -> Blame {
         let group = self.recording.tasks.life(piece.tid, piece.lo).map_or(0, |life| life.cgroup);
-        let kind = if group > ROOT_GROUP { Kind::CpuThrottled } else { Kind::Stall };
+        let limited = match self.recording.throttling.known {
+            true => self.recording.uncounted_limit(piece.tid, piece.lo).is_some(),
+            false => group > ROOT_GROUP,
+        };
+        let kind = if limited { Kind::CpuThrottled } else { Kind::Stall };
         Blame { kind, who: Who::Thread(piece.tid) }
+    }
+
+    /// The softirq that a kernel thread for softirqs handled most while it ran.
+    fn softirq(&self, piece: &Piece, by: Tid) -> Option<Source> {
+        let handles = self.recording.tasks.life(by, piece.lo).is_some_and(|life| life.comm.starts_with("ksoftirqd/"));
+        let place = self.recording.timeline.before(piece.tid, piece.hi).filter(|_| handles)?.segment.place;
+        let ran = self.recording.timeline.at(by, piece.lo)?;
+        self.recording.interrupts.main_softirq(Cpu(u32::from(place)), ran.start, ran.end)
+    }
+
+    /// Whether a thread was freeing memory in most of a piece.
+    fn freed_memory(&self, piece: &Piece) -> bool {
+        let freed = self.recording.reclaiming.within(piece.tid, piece.lo, piece.hi);
+        freed > Nanos(0) && freed.0 * 2 >= piece.hi.since(piece.lo).0
     }
 
     fn served(&self, chain: &Chain, piece: &Piece, place: Place) -> Blame {
@@ -162,7 +190,9 @@ impl<'a> Judge<'a> {
         let process = |tid| self.recording.tasks.pid(tid, self.at);
         let kernel = self.recording.tasks.life(via.holder, self.at).is_some_and(|life| life.is_kernel());
         let other = process(via.waiter) != process(via.holder) && !kernel;
-        (via.waited == Waited::Peer && other).then_some(Kind::PeerWait)
+        // An event loop on the way to the far end passes something on; at the near end it merely was idle.
+        let passes_on = via.waited == Waited::Events && via.parent.is_some();
+        ((via.waited == Waited::Peer || passes_on) && other).then_some(Kind::PeerWait)
     }
 
     fn itself(&self, piece: &Piece) -> Blame {

@@ -48,9 +48,17 @@ impl Recording {
     fn separates(&self, span: &Span) -> bool {
         match span.segment.state {
             State::Absent => true,
-            State::Blocked => self.waits.is_idle(span),
+            State::Blocked => self.waits.is_idle(span) && !self.is_handover(span),
             State::Running | State::Runnable => false,
         }
+    }
+
+    /// Whether a wait that is too short for a description was ended by another thread of the process: the
+    /// threads of one process wait for each other in the middle of their work.
+    fn is_handover(&self, span: &Span) -> bool {
+        let pid = |tid| self.tasks.pid(tid, span.end);
+        let own = span.task_waker().is_some_and(|waker| pid(waker) == pid(span.tid));
+        own && self.waits.find(span).is_none()
     }
 
     /// The burst of a thread that the instant before `at` lies in.

@@ -253,7 +253,8 @@ impl Walker<'_> {
         let wait = self.recording.waits.find(span).copied();
         let waited = self.recording.waits.kind(span);
         let idle_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
-        let holder = if idle_end || ends_here(waited) { None } else { self.holder(span, wait.as_ref(), waited) };
+        let ends = idle_end || ends_here(waited) || self.is_grabbed(span.tid, lo);
+        let holder = if ends { None } else { self.holder(span, wait.as_ref(), waited) };
         match holder {
             Some(holder) if !self.active.contains(&holder) => {
                 let parent = via;
@@ -263,6 +264,12 @@ impl Walker<'_> {
             }
             _ => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
         }
+    }
+
+    /// Whether a display server waits while a client holds a grab: for its end, whoever wakes the server meanwhile.
+    fn is_grabbed(&self, tid: Tid, at: Nanos) -> bool {
+        let pid = self.recording.tasks.pid(tid, at);
+        self.recording.messages.is_server(pid) && self.recording.messages.grab(at).is_some()
     }
 
     /// The thread whose past explains a wait: the waker, or at the mark who holds what it waits for.

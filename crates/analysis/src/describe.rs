@@ -29,8 +29,18 @@ pub fn doing_text(recording: &Recording, piece: &Piece) -> String {
         Doing::Queued(Some(by)) => format!("was ready while {} ran", thread_text(recording, by, piece.lo)),
         Doing::Queued(None) => "was ready for a CPU".to_owned(),
         Doing::Interrupted(source) => format!("was interrupted by {}", source.name(&recording.meta.irq_names)),
-        Doing::Waited(waited, wait) => wait_text(waited, wait.as_ref()),
+        Doing::Waited(waited, wait) => file_text(recording, waited, wait.as_ref()),
         Doing::Unknown => "was not recorded".to_owned(),
+    }
+}
+
+/// What a thread waited for, with the file where its path is known.
+fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> String {
+    let text = wait_text(waited, wait);
+    match (waited, wait.and_then(|wait| recording.file(wait))) {
+        (Waited::PageIn, Some(path)) => format!("waited for the page-in of {path}"),
+        (Waited::Disk | Waited::Fsync | Waited::FileLock, Some(path)) => format!("{text} of {path}"),
+        _ => text,
     }
 }
 

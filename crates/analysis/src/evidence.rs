@@ -4,11 +4,13 @@
 use crate::chain::{Doing, Piece, Via};
 use crate::describe::{doing_text, span_text, stack_text, thread_text, wait_text};
 use crate::findings::address_text;
+use crate::jobs::Members;
 use crate::load::Load;
 use crate::model::Kind;
 use crate::partition::{Budget, Group, Owner, length};
+use crate::throttle::{self, limit_of};
 use std::collections::{BTreeMap, BTreeSet};
-use tipme_record::{Device, Nanos, Pid};
+use tipme_record::{Device, Nanos, Pid, Tid};
 
 /// Lines on one question.
 const LINES_MAX: usize = 2;
@@ -21,6 +23,9 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
     let mut lines = vec![headline(budget, group)];
     match group.kind {
         Kind::CpuCompetition => lines.push(queue_line(budget, group)),
+        Kind::CpuThrottled => {
+            lines.extend(limit_of(budget, group).and_then(|limit| throttle::evidence(budget, group, limit)));
+        }
         Kind::LockWait | Kind::KernelLock | Kind::PeerWait | Kind::ChildWait => {
             lines.extend(via_line(budget, group));
             lines.extend(far_end_lines(budget, group));
@@ -36,7 +41,10 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
     let waiters = waiters(budget, group);
     match group.kind {
         Kind::CpuCompetition => culprit,
-        Kind::CpuThrottled => format!("{waiters} was held back by the CPU quota of its control group"),
+        Kind::CpuThrottled => {
+            let limit = limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
+            format!("{waiters} was held back by the CPU quota of its control group{limit}")
+        }
         Kind::OwnComputation => format!("{culprit} computed"),
         Kind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
         Kind::LockWait | Kind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
@@ -188,12 +196,35 @@ pub fn disk(budget: &Budget<'_>, group: &Group, device: Option<Device>, load: &L
     let first = match &load.other {
         Some((job, requests)) => {
             let label = budget.jobs.label(job, &requests.members);
-            format!("{label} had {} queued on {name} ahead of {waiters}'s {wait}", requests.text())
+            let file = file_words(budget, group);
+            format!("{label} had {} queued on {name} ahead of {waiters}'s {wait}{file}", requests.text())
         }
         None => format!("{waiters} waited for {name} with {} of its own", load.own.text()),
     };
     let back = load.written_back.then(|| "the kernel wrote back what it had dirtied".to_owned());
     [Some(first), back, stack_line(budget, group)].into_iter().flatten().collect()
+}
+
+/// Who took the memory that had held what had to be read again.
+pub fn evictor(budget: &Budget<'_>, group: &Group, taker: Tid, at: Nanos) -> String {
+    let mut members = Members::default();
+    members.add(budget.recording.tasks.pid(taker, at), 1);
+    let label = budget.jobs.label(&budget.jobs.of(taker, at), &members);
+    let what = if group.kind == Kind::SwapIn { "memory" } else { "pages" };
+    format!("{label} took memory, so that {}'s {what} had to be read again", waiters(budget, group))
+}
+
+/// The file that the pieces of a group waited for longest, as ` of /usr/bin/xterm`; empty where none is known.
+fn file_words(budget: &Budget<'_>, group: &Group) -> String {
+    let mut files: BTreeMap<&str, u64> = BTreeMap::new();
+    for piece in budget.pieces(group) {
+        let Doing::Waited(_, Some(wait)) = &piece.doing else { continue };
+        if let Some(path) = budget.recording.file(wait) {
+            *files.entry(path).or_default() += length(piece);
+        }
+    }
+    let most = files.into_iter().max_by_key(|(_, nanos)| *nanos);
+    most.map(|(path, _)| format!(" of {path}")).unwrap_or_default()
 }
 
 fn wait_word(kind: Kind) -> &'static str {

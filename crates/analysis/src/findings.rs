@@ -6,11 +6,13 @@ use crate::jobs::{Job, Members};
 use crate::load;
 use crate::model::{Culprit, Finding, Kind};
 use crate::partition::{Budget, Group, Owner};
+use crate::periods;
 use crate::problem::Problem;
 use crate::remedy;
+use crate::throttle::{self, Limit};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use tipme_record::{Nanos, Pid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// Findings below either are left out: they explain nothing that a person feels.
 const SHARE_MIN: f64 = 0.05;
@@ -94,26 +96,51 @@ fn resolve(budget: &Budget<'_>, mut group: Group) -> Cause {
             let device = *device;
             let load = load::load(budget, &group, device);
             let evidence = evidence::disk(budget, &group, device, &load);
-            let certainty = if load.other.is_some() { 1.0 } else { 0.8 };
-            if let Some((job, requests)) = load.other {
-                (group.owner, group.members) = (Owner::Job(job), requests.members);
+            match load.other {
+                Some((job, requests)) => {
+                    (group.owner, group.members) = (Owner::Job(job), requests.members);
+                    Cause { group, evidence, certainty: 1.0 }
+                }
+                None => evicted(budget, group, evidence),
             }
-            Cause { group, evidence, certainty }
         }
         (_, Kind::Reclaim) => reclaim(budget, group),
         _ => {
             let evidence = evidence::of(budget, &group);
-            let certainty = if group.kind == Kind::CpuThrottled { 0.7 } else { 1.0 };
+            let certainty = certainty(budget, &group);
             Cause { group, evidence, certainty }
         }
     }
+}
+
+/// A control group is named where its counters say so; without them an idle CPU is the only sign.
+fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
+    match group.kind {
+        Kind::CpuThrottled if throttle::limit_of(budget, group).is_none() => 0.7,
+        _ => 1.0,
+    }
+}
+
+/// Nobody else used the device: where another job took the memory that the pages were in, it is the cause.
+fn evicted(budget: &Budget<'_>, mut group: Group, mut evidence: Vec<String>) -> Cause {
+    let read = matches!(group.kind, Kind::PageIn | Kind::DiskQueue | Kind::SwapIn);
+    let Some(taker) = load::evictor(budget, &group).filter(|_| read) else {
+        return Cause { group, evidence, certainty: 0.8 };
+    };
+    let at = budget.pieces(&group).map(|piece| piece.hi).max().unwrap_or_default();
+    evidence.insert(0, evidence::evictor(budget, &group, taker, at));
+    group.owner = Owner::Job(budget.jobs.of(taker, at));
+    group.members = Members::default();
+    group.members.add(budget.recording.tasks.pid(taker, at), 1);
+    Cause { group, evidence, certainty: 0.7 }
 }
 
 fn reclaim(budget: &Budget<'_>, mut group: Group) -> Cause {
     let spans: Vec<_> = budget.pieces(&group).map(|piece| (piece.lo, piece.hi)).collect();
     let lo = spans.iter().map(|span| span.0).min().unwrap_or_default();
     let hi = spans.iter().map(|span| span.1).max().unwrap_or_default();
-    let taker = load::memory_taker(budget, lo, hi);
+    let waiter = budget.pieces(&group).next().map_or(Tid(0), |piece| piece.tid);
+    let taker = load::memory_taker(budget, waiter, lo, hi);
     if let Some(taker) = taker {
         group.owner = Owner::Job(budget.jobs.of(taker, hi));
         group.members = Members::default();
@@ -127,19 +154,25 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
     let same = |known: &&mut Cause| known.group.kind == cause.group.kind && known.group.owner == cause.group.owner;
     match causes.iter_mut().find(same) {
         Some(known) => {
+            if cause.group.nanos > known.group.nanos {
+                known.evidence = cause.evidence;
+            }
             known.group.nanos = known.group.nanos.saturating_add(cause.group.nanos);
             known.group.members.merge(&cause.group.members);
-            known.evidence.extend(cause.evidence);
         }
         None => causes.push(cause),
     }
 }
 
 fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> Finding {
-    let culprit = culprit(budget, problem, &cause.group);
-    let remedy = remedy::of(cause.group.kind, &culprit, &budget.recording.tasks.comm(problem.client, problem.end));
+    let limit = throttle::limit_of(budget, &cause.group).filter(|_| cause.group.kind == Kind::CpuThrottled);
+    let culprit = culprit(budget, problem, &cause.group, limit);
+    let app = budget.recording.tasks.comm(problem.client, problem.end);
+    let remedy = limit.map_or_else(|| remedy::of(cause.group.kind, &culprit, &app), remedy::of_limit);
+    let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
-    let evidence = cause.evidence.into_iter().filter(|line| seen.insert(line.clone())).collect();
+    let lines = cause.evidence.into_iter().chain(period.map(|period| period.text()));
+    let evidence = lines.filter(|line| seen.insert(line.clone())).collect();
     Finding {
         kind: cause.group.kind,
         culprit,
@@ -148,13 +181,15 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         confidence: (trust * cause.certainty).clamp(0.0, 1.0),
         evidence,
         remedy,
+        period_s: period.map(|period| period.seconds()),
     }
 }
 
-fn culprit(budget: &Budget<'_>, problem: &Problem, group: &Group) -> Culprit {
+fn culprit(budget: &Budget<'_>, problem: &Problem, group: &Group, limit: Option<&Limit>) -> Culprit {
     match &group.owner {
         Owner::Job(job) => {
             let (pid, job_name) = budget.jobs.face(job, &group.members);
+            let job_name = limit.map(Limit::text).or(job_name);
             process(budget, problem, pid, job_name.or_else(|| kernel_name(job)))
         }
         Owner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },

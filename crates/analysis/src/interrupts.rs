@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Long interrupts: time that the running thread did not have.
 
+use std::collections::BTreeMap;
 use tipme_record::records::Irq;
 use tipme_record::{Cpu, Nanos};
 
@@ -53,6 +54,20 @@ impl Interrupts {
         }
         sorted.retain(|interrupt| interrupt.start < interrupt.end);
         Interrupts { sorted }
+    }
+
+    /// All of them, by CPU and begin.
+    pub fn all(&self) -> &[Interrupt] {
+        &self.sorted
+    }
+
+    /// The softirq that a CPU handled for most of the time in `lo..hi`, of those that were recorded.
+    pub fn main_softirq(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Source> {
+        let mut times: BTreeMap<Source, u64> = BTreeMap::new();
+        for interrupt in self.within(cpu, lo, hi).filter(|interrupt| interrupt.source.soft) {
+            *times.entry(interrupt.source).or_default() += interrupt.end.since(interrupt.start).0;
+        }
+        times.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(source, _)| source)
     }
 
     /// The interrupts on a CPU that reach into `lo..hi`, cut to it, in the order of time.

@@ -9,11 +9,13 @@
 //! Nothing here reads a file, a clock or a process, and no bytes in an incident can make it panic or
 //! use memory without bound: what is damaged is left out and noted.
 
+mod baseline;
 mod blame;
 mod bursts;
 mod bytes;
 mod cause;
 mod chain;
+mod contention;
 mod describe;
 mod disk;
 mod events;
@@ -32,15 +34,18 @@ pub mod model;
 mod names;
 mod overhead;
 mod partition;
+mod periods;
 mod problem;
 #[cfg(test)]
 mod properties;
 mod protocol;
+mod reclaim;
 mod recording;
 mod remedy;
 mod steps;
 mod tasks;
 mod terminals;
+mod throttle;
 mod timed;
 mod timeline;
 mod verdict;

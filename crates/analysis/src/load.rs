@@ -5,7 +5,9 @@ use crate::describe::{bytes_text, count_text};
 use crate::disk::Request;
 use crate::jobs::{Job, Members};
 use crate::partition::{Budget, Group};
+use crate::reclaim::{IN_GROUP, THROTTLED};
 use crate::recording::Recording;
+use crate::timeline::State;
 use std::collections::BTreeMap;
 use tipme_record::records::Reclaim;
 use tipme_record::{Device, Nanos, Tid};
@@ -112,8 +114,9 @@ fn dirtier(recording: &Recording, at: Nanos) -> Option<Tid> {
     let lo = at.before(DIRTY_BEFORE);
     let mut votes: BTreeMap<Tid, u64> = BTreeMap::new();
     for reclaim in recording.reclaims.iter().filter(|reclaim| throttles(reclaim) && within(reclaim.head.ts, lo, at)) {
-        *votes.entry(reclaim.head.tid).or_default() += 10;
+        *votes.entry(reclaim.head.tid).or_default() += 10 + reclaim.amount.min(AMOUNT_MAX);
     }
+    tally(recording, DIRTIED, lo, at, &mut votes);
     for sample in recording.samples.iter().filter(|sample| within(sample.head.ts, lo, at)) {
         let writes = recording
             .names
@@ -131,22 +134,24 @@ fn within(ts: Nanos, lo: Nanos, hi: Nanos) -> bool {
 }
 
 fn throttles(reclaim: &Reclaim) -> bool {
-    reclaim.what == 2
+    reclaim.what == THROTTLED
 }
 
 /// The thread outside the application that reclaimed most memory, or allocated most, around a time.
-pub fn memory_taker(budget: &Budget<'_>, lo: Nanos, hi: Nanos) -> Option<Tid> {
+///
+/// Reclaim inside a control group counts only where `waiter` is in the same one: it takes nothing from others.
+pub fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nanos) -> Option<Tid> {
     let recording = budget.recording;
-    let lo = lo.before(Nanos::from_secs(5));
+    let lo = lo.before(TAKEN_BEFORE);
     let foreign = |tid: Tid| {
         let life = recording.tasks.life(tid, hi);
         life.is_some_and(|life| !life.is_kernel() && !budget.judge.is_family(life.pid))
     };
     let mut votes: BTreeMap<Tid, u64> = BTreeMap::new();
-    for reclaim in recording.reclaims.iter().filter(|reclaim| within(reclaim.head.ts, lo, hi) && reclaim.what < 3) {
-        let pages = if reclaim.what == 0 { reclaim.amount.min(1 << 20) } else { 0 };
-        *votes.entry(reclaim.head.tid).or_default() += 1 + pages;
+    for reclaim in reclaims(recording, lo, hi).filter(|reclaim| reaches(recording, reclaim, waiter)) {
+        *votes.entry(reclaim.head.tid).or_default() += 1 + reclaim.amount.min(AMOUNT_MAX);
     }
+    tally(recording, TAKEN, lo, hi, &mut votes);
     for sample in recording.samples.iter().filter(|sample| within(sample.head.ts, lo, hi)) {
         let allocates = recording
             .names
@@ -159,5 +164,73 @@ pub fn memory_taker(budget: &Budget<'_>, lo: Nanos, hi: Nanos) -> Option<Tid> {
     votes.into_iter().filter(|(tid, _)| foreign(*tid)).max_by_key(|(_, votes)| *votes).map(|(tid, _)| tid)
 }
 
-const ALLOCATING: [&str; 5] =
-    ["do_anonymous_page", "clear_page", "clear_huge_page", "__alloc_pages", "shmem_get_folio"];
+/// Adds what threads were counted to have done, where that was recorded.
+fn tally(recording: &Recording, what: u32, lo: Nanos, hi: Nanos, votes: &mut BTreeMap<Tid, u64>) {
+    for tally in recording.tallies.iter().filter(|tally| tally.what == what && within(tally.head.ts, lo, hi)) {
+        let count = votes.entry(tally.head.tid).or_default();
+        *count = count.saturating_add(tally.count.into());
+    }
+}
+
+/// Tallies of folios made dirty, and of changes of a process's memory.
+const DIRTIED: u32 = 0;
+const TAKEN: u32 = 1;
+
+/// Records of memory work by threads; pages, or milliseconds of throttling, are their amount.
+fn reclaims(recording: &Recording, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Reclaim> {
+    let threads = move |reclaim: &&Reclaim| reclaim.what != BY_KSWAPD && within(reclaim.head.ts, lo, hi);
+    recording.reclaims.iter().filter(threads)
+}
+
+/// Whether memory work took pages that the waiter may have had.
+fn reaches(recording: &Recording, reclaim: &Reclaim, waiter: Tid) -> bool {
+    let group = |tid| recording.tasks.life(tid, reclaim.head.ts).map(|life| life.cgroup);
+    reclaim.what != IN_GROUP || group(waiter) == group(reclaim.head.tid)
+}
+
+/// The thread outside the application that took the memory in which the waiter's pages were: memory was
+/// short in the seconds before, and that thread took most. `None` where no memory was freed.
+pub fn evictor(budget: &Budget<'_>, group: &Group) -> Option<Tid> {
+    let recording = budget.recording;
+    let first = budget.pieces(group).min_by_key(|piece| piece.lo)?;
+    let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
+    let lo = first.lo.before(TAKEN_BEFORE);
+    let freed = |reclaim: &&Reclaim| reclaim.what != THROTTLED && reaches(recording, reclaim, first.tid);
+    let freed = reclaims(recording, lo, hi).filter(freed).map(|reclaim| reclaim.amount.min(AMOUNT_MAX)).sum::<u64>();
+    let short = freed >= FREED_MIN || kswapd_ran(recording, lo, hi) >= KSWAPD_MIN;
+    memory_taker(budget, first.tid, first.lo, hi).filter(|_| short)
+}
+
+/// How long the kernel's own threads freed memory.
+fn kswapd_ran(recording: &Recording, lo: Nanos, hi: Nanos) -> Nanos {
+    let threads = recording.tasks.lives().iter().filter(|life| life.is_kernel() && life.comm.starts_with("kswapd"));
+    let ran = threads
+        .flat_map(|life| recording.timeline.spans(life.tid))
+        .filter(|span| span.segment.state == State::Running && span.start < hi && span.end > lo);
+    Nanos(ran.map(|span| span.end.min(hi).since(span.start.max(lo)).0).fold(0, u64::saturating_add))
+}
+
+/// Memory that is missing now was taken at most this long before.
+const TAKEN_BEFORE: Nanos = Nanos::from_secs(5);
+
+/// Pages of one record beyond this are not believed.
+const AMOUNT_MAX: u64 = 1 << 20;
+
+/// Memory was short where this many pages were freed by threads that needed some, or the kernel's own
+/// threads freed for so long.
+const FREED_MIN: u64 = 64;
+const KSWAPD_MIN: Nanos = Nanos::from_millis(1);
+
+/// The kernel's own reclaim, which is nobody's doing by itself.
+const BY_KSWAPD: u32 = 3;
+
+const ALLOCATING: [&str; 8] = [
+    "do_anonymous_page",
+    "clear_page",
+    "clear_huge_page",
+    "folio_zero_user",
+    "__alloc_pages",
+    "__alloc_frozen_pages",
+    "shmem_get_folio",
+    "filemap_add_folio",
+];

@@ -85,6 +85,9 @@ pub struct Baseline {
     /// `null` with fewer than 250 observations.
     pub p98_ms: Option<f64>,
     pub max_ms: f64,
+    /// From what the recorder had learned before the window, coarsely; left out where it is from the window.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
 }
 
 /// A share of the interval: what a thread on the chain did or waited for.
@@ -112,6 +115,9 @@ pub struct Finding {
     /// The first line names the culprit and what it did; the others give figures.
     pub evidence: Vec<String>,
     pub remedy: String,
+    /// Seconds between one activation of the culprit and the next; `null` where they are not regular.
+    #[serde(default)]
+    pub period_s: Option<f64>,
 }
 
 /// Who or what is to blame.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which interval is explained: the one that exceeds what is usual by most.
 
+use crate::baseline::Usual;
 use crate::interactions::{Interaction, Join};
 use crate::protocol::class_name;
 use crate::recording::Recording;
@@ -35,7 +36,7 @@ pub struct Problem {
     /// The interaction, or the thread where none is known.
     pub subject: Subject,
     /// Latencies of the same class and application at other times.
-    pub usual: Summary,
+    pub usual: Usual,
     /// Latency beyond what is usual.
     pub excess: Nanos,
     pub threshold: Nanos,
@@ -175,9 +176,10 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
     let (start, end) = (worst.told.input, worst.end);
     let key = group(recording, worst);
     let others = found.iter().filter(|other| !other.overlaps(start, end) && group(recording, other) == key);
-    let usual = Summary::new(others.map(|other| other.latency().0).collect());
+    let others = Summary::new(others.map(|other| other.latency().0).collect());
+    let usual = Usual::of(others, &recording.baselines, class_name(key.0), &key.1);
     let threshold = Nanos(worst.told.class.limits(Profile::Default).threshold);
-    let normal = usual.value(Share::P50).unwrap_or(0).min(threshold.0);
+    let normal = usual.median().min(threshold);
     Problem {
         start,
         end,
@@ -186,7 +188,7 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
         join: Some(worst.join),
         censored: worst.censored,
         subject: Subject::Interaction(Box::new(worst.clone())),
-        excess: worst.latency().before(Nanos(normal)),
+        excess: worst.latency().before(normal),
         usual,
         threshold,
     }
@@ -244,9 +246,9 @@ fn blocked(span: &Span) -> bool {
 
 fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Problem {
     let others = episodes.iter().filter(|other| other.end <= worst.start || other.start >= worst.end);
-    let usual = Summary::new(others.map(|other| other.end.since(other.start).0).collect());
+    let usual = Usual::Window(Summary::new(others.map(|other| other.end.since(other.start).0).collect()));
     let threshold = Nanos(Class::Click.limits(Profile::Default).threshold);
-    let normal = usual.value(Share::P50).unwrap_or(0).min(threshold.0);
+    let normal = usual.median().min(threshold);
     Problem {
         start: worst.start,
         end: worst.end,
@@ -255,7 +257,7 @@ fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Pro
         join: None,
         censored: worst.end >= recording.mark,
         subject: Subject::Thread(worst.tid),
-        excess: worst.end.since(worst.start).before(Nanos(normal)),
+        excess: worst.end.since(worst.start).before(normal),
         usual,
         threshold,
     }

@@ -2,6 +2,7 @@
 //! What holds for every timeline, however odd: states and pieces tile time without gaps.
 
 use crate::chain::Chain;
+use crate::contention::Contention;
 use crate::events::{Change, Event};
 use crate::names::Names;
 use crate::partition::{Budget, length};
@@ -56,7 +57,7 @@ fn recording() -> impl Strategy<Value = Recording> {
         let resting = [Resting { tid: Tid(5), state: 0, cpu: Cpu(1) }];
         let timeline = Timeline::new(&events, &resting, Nanos(MARK));
         let terminals = Terminals::new(&ttys, &timeline);
-        let waits = Waits::new(waits, &Names::default());
+        let waits = Waits::new(waits, &Names::default(), Contention::default());
         Recording { mark: Nanos(MARK), timeline, waits, terminals, ..Recording::default() }
     })
 }

@@ -4,20 +4,26 @@
 use crate::Error;
 use crate::bursts::IdleIndex;
 use crate::bytes::{chunks, loose_records};
+use crate::contention::Contention;
 use crate::disk::Disk;
 use crate::events::Event;
 use crate::interrupts::Interrupts;
 use crate::messages::Messages;
 use crate::names::Names;
+use crate::reclaim::Reclaiming;
 use crate::tasks::{Sources, Tasks};
 use crate::terminals::Terminals;
+use crate::throttle::Throttling;
 use crate::timeline::{CPU_LIMIT, Resting, Timeline};
 use crate::waits::Waits;
-use tipme_record::incident::{Cost, Display, Incident, Locks, Losses, Meta, Section, Words};
-use tipme_record::records::{
-    Block, Exec, Exit, Fork, Input, Irq, Message, Reclaim, Rename, Sample, Signal, Task, Tty, Wait,
+use std::collections::HashMap;
+use tipme_record::incident::{
+    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline, Words,
 };
-use tipme_record::{Cpu, Entry, Kind, Nanos, entries};
+use tipme_record::records::{
+    Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty, Wait,
+};
+use tipme_record::{Cpu, Device, Entry, Kind, Nanos, entries};
 
 /// More scheduler records than this are not read; the oldest are left out.
 const EVENTS_MAX: usize = 8_000_000;
@@ -40,12 +46,18 @@ pub struct Recording {
     pub disk: Disk,
     pub inputs: Vec<Input>,
     pub reclaims: Vec<Reclaim>,
+    pub reclaiming: Reclaiming,
+    pub tallies: Vec<Tally>,
+    pub throttling: Throttling,
+    /// Paths of files by device and inode.
+    pub files: HashMap<(Device, u64), String>,
     pub signals: Vec<Signal>,
     pub samples: Vec<Sample>,
     pub displays: Vec<Display>,
     pub locks: Locks,
     pub losses: Losses,
     pub cost: Cost,
+    pub baselines: Vec<StoredBaseline>,
     /// What the user said, with the mark or later.
     pub user_text: String,
     pub idle: IdleIndex,
@@ -80,6 +92,15 @@ impl Recording {
         self.locks = document(incident, Section::Locks)?;
         self.losses = document(incident, Section::Losses)?;
         self.cost = document(incident, Section::Cost)?;
+        self.baselines = document(incident, Section::Baselines)?;
+        let files: Vec<FileName> = document(incident, Section::Files)?;
+        let path = |file: FileName| ((Device(file.device), file.inode), crate::bytes::clean(&file.path));
+        self.files = files.into_iter().map(path).collect();
+        let groups: Option<Groups> = match incident.bytes(Section::Groups) {
+            [] => None,
+            _ => Some(document(incident, Section::Groups)?),
+        };
+        self.throttling = Throttling::read(groups, incident.bytes(Section::Samples));
         let words: Words = document(incident, Section::Words)?;
         let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
         self.user_text = crate::bytes::clean(text);
@@ -105,7 +126,8 @@ impl Recording {
         self.timeline = Timeline::new(&events, &resting, self.mark);
         drop(events);
         let waits = walked.iter().copied().chain(of(Kind::Wait));
-        self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names);
+        let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));
+        self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
         self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
         let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
         self.messages = Messages::new(messages, &self.displays, &self.timeline);
@@ -113,6 +135,8 @@ impl Recording {
         let requests = walked.iter().copied().chain(of(Kind::Block));
         self.disk = Disk::new(&typed(requests, Kind::Block, Block::read));
         self.reclaims = typed(of(Kind::Reclaim), Kind::Reclaim, Reclaim::read);
+        self.reclaiming = Reclaiming::new(&self.reclaims);
+        self.tallies = typed(of(Kind::Tally), Kind::Tally, Tally::read);
         self.signals = typed(of(Kind::Signal), Kind::Signal, Signal::read);
         self.samples = typed(of(Kind::Sample), Kind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
@@ -130,6 +154,11 @@ impl Recording {
         let first = self.samples.partition_point(|sample| key(sample) < (tid, lo));
         let last = self.samples.partition_point(|sample| key(sample) < (tid, hi));
         self.samples.get(first..last.max(first)).unwrap_or_default()
+    }
+
+    /// The path of the file that a wait names.
+    pub fn file(&self, wait: &Wait) -> Option<&str> {
+        self.files.get(&(wait.device, wait.inode)).filter(|_| wait.inode != 0).map(String::as_str)
     }
 
     /// The name of a block device.

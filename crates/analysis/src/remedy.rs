@@ -2,6 +2,7 @@
 //! What can be tried against each kind of cause.
 
 use crate::model::{Culprit, Kind};
+use crate::throttle::Limit;
 
 /// Per kind: a remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}` is the application's name.
 const REMEDIES: &[(Kind, &str)] = &[
@@ -42,6 +43,11 @@ pub fn of(kind: Kind, culprit: &Culprit, app: &str) -> String {
         Culprit::Device { device } => fill(text, "", device, app),
         Culprit::Address { address } => fill(text, "", address, app),
     }
+}
+
+/// The remedy where the quota of a control group is known.
+pub fn of_limit(limit: &Limit) -> String {
+    format!("raise {}: it allows {} of CPU time", limit.file, limit.amount())
 }
 
 fn fill(text: &str, pid: &str, comm: &str, app: &str) -> String {

@@ -5,14 +5,13 @@ use crate::chain::Chain;
 use crate::describe::time_text;
 use crate::findings::findings;
 use crate::interactions::{Join, interactions};
-use crate::model::{About, Baseline, Client, Interval, Kind, Piece, SCHEMA, Verdict};
+use crate::model::{About, Client, Interval, Kind, Piece, SCHEMA, Verdict};
 use crate::overhead::overhead;
 use crate::partition::Budget;
 use crate::problem::{Problem, Subject, choose};
 use crate::recording::Recording;
 use crate::steps::steps;
 use crate::{Error, Options};
-use tipme_measure::{Share, Summary};
 use tipme_record::Nanos;
 use tipme_record::incident::{Incident, Loss};
 
@@ -46,7 +45,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     };
     let budget = Budget::new(recording, &chain, problem.client, problem.end);
     verdict.interval = Some(interval(recording, problem));
-    verdict.baseline = baseline(&problem.usual);
+    verdict.baseline = problem.usual.baseline();
     verdict.partition = budget.shares();
     verdict.unattributed_ms = unattributed(&verdict.partition);
     let (trust, notes) = trust(recording, problem, verdict.unattributed_ms);
@@ -95,17 +94,6 @@ fn client(recording: &Recording, problem: &Problem) -> Client {
     let (pid, at) = (problem.client, problem.end);
     let cmdline = recording.tasks.cmdline(pid, at).to_owned();
     Client { pid: pid.0, comm: recording.tasks.comm(pid, at), cmdline }
-}
-
-fn baseline(usual: &Summary) -> Option<Baseline> {
-    let ms = |nanos: u64| Nanos(nanos).millis();
-    let max_ms = ms(usual.max()?);
-    Some(Baseline {
-        n: usual.n(),
-        p50_ms: usual.shown(Share::P50).map(ms),
-        p98_ms: usual.shown(Share::P98).map(ms),
-        max_ms,
-    })
 }
 
 fn unattributed(partition: &[Piece]) -> f64 {

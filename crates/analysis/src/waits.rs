@@ -4,6 +4,7 @@
 //! Several signs may point to different kinds; the order of [`Waited`] decides: a thread that waits
 //! for the disk inside `fsync` waits for the `fsync`, one that polls sockets waits for events.
 
+use crate::contention::Contention;
 use crate::names::Names;
 use crate::timeline::Span;
 use std::collections::HashMap;
@@ -60,7 +61,7 @@ const FUNCTIONS: &[(Waited, &str)] = &[
     (Waited::FileLock, "locks_lock_inode_wait flock_lock_inode_wait posix_lock_inode_wait fcntl_setlk"),
     (Waited::FileLock, "__do_sys_flock __x64_sys_flock"),
     (Waited::Futex, "futex_ __futex_ do_futex"),
-    (Waited::Child, "do_wait kernel_wait4 wait_for_vfork_done kernel_waitid"),
+    (Waited::Child, "__do_wait kernel_wait4 wait_for_vfork_done kernel_waitid"),
     (Waited::Sleep, "hrtimer_nanosleep do_nanosleep common_nsleep __x64_sys_nanosleep"),
     (Waited::Network, "tcp_ inet_ udp_ sk_stream_wait rpc_wait"),
     (Waited::Peer, "pipe_read pipe_write anon_pipe_ unix_ eventfd_read n_tty_write do_tty_write tty_wait_until_sent"),
@@ -97,13 +98,19 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (0, "read"),
     (1, "write"),
     (7, "poll"),
+    (9, "mmap"),
+    (10, "mprotect"),
+    (11, "munmap"),
+    (12, "brk"),
     (16, "ioctl"),
     (17, "pread64"),
     (18, "pwrite64"),
     (19, "readv"),
     (20, "writev"),
     (23, "select"),
+    (25, "mremap"),
     (26, "msync"),
+    (28, "madvise"),
     (34, "pause"),
     (35, "nanosleep"),
     (42, "connect"),
@@ -120,6 +127,9 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (73, "flock"),
     (74, "fsync"),
     (75, "fdatasync"),
+    (77, "ftruncate"),
+    (82, "rename"),
+    (87, "unlink"),
     (128, "rt_sigtimedwait"),
     (130, "rt_sigsuspend"),
     (162, "sync"),
@@ -132,6 +142,7 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (271, "ppoll"),
     (277, "sync_file_range"),
     (281, "epoll_pwait"),
+    (285, "fallocate"),
     (288, "accept4"),
     (306, "syncfs"),
     (426, "io_uring_enter"),
@@ -140,6 +151,8 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (449, "futex_waitv"),
 ];
 
+const POLL: i32 = 7;
+const PPOLL: i32 = 271;
 const FCNTL: i32 = 72;
 const SET_LOCK_WAIT: [u64; 2] = [7, 38];
 const PIPE_FILES: u32 = 0x5049_5045;
@@ -155,21 +168,34 @@ const STATE_STOPPED: u16 = 4 | 8;
 const STATE_NO_LOAD: u16 = 0x400;
 const STATE_IO_WAIT: u16 = 0x8000;
 
+/// An I/O wait without a record is taken to be of the kind of the thread's nearest one within this time.
+const NEIGHBOUR: Nanos = Nanos::from_millis(100);
+
+/// Records that are looked at on each side for such a neighbour.
+const NEIGHBOURS_MAX: usize = 16;
+
 /// Two records of the same wait may differ by this much.
 const TOLERANCE: Nanos = Nanos(50_000);
+
+/// A file that is polled more often than this in a window belongs to an event loop.
+const LONE_MAX: usize = 2;
+
+/// The context of a waker that is a task and no interrupt.
+const IN_TASK: u16 = 0;
 
 /// The wait records of an incident and what they mean.
 #[derive(Debug, Default)]
 pub struct Waits {
     sorted: Vec<Wait>,
     by_stack: HashMap<StackId, Waited>,
+    contention: Contention,
 }
 
 impl Waits {
-    pub fn new(mut waits: Vec<Wait>, names: &Names) -> Waits {
+    pub fn new(mut waits: Vec<Wait>, names: &Names, contention: Contention) -> Waits {
         waits.sort_by_key(|wait| (wait.head.tid, wait.head.ts));
         let by_stack = names.stacks().map(|(id, _)| (id, stack_kind(names.kernel_functions(id)))).collect();
-        Waits { sorted: waits, by_stack }
+        Waits { sorted: waits, by_stack, contention }
     }
 
     /// The record of a blocked segment: the same wake-up, or the same begin.
@@ -184,13 +210,40 @@ impl Waits {
     /// What a blocked segment waited for.
     pub fn kind(&self, span: &Span) -> Waited {
         let state = state_kind(span.segment.place);
-        self.find(span).map_or(state, |wait| self.kind_of(wait).min(state))
+        if state == Waited::Unknown && self.contention.covers(span) {
+            return Waited::KernelLock;
+        }
+        let neighbour = || self.neighbour(span).filter(|_| waits_for_io(span.segment.place));
+        self.find(span).or_else(neighbour).map_or(state, |wait| self.kind_of(wait).min(state))
+    }
+
+    /// The I/O wait of the same thread that has a record and is nearest in time. Of short waits only some have one.
+    fn neighbour(&self, span: &Span) -> Option<&Wait> {
+        let waits = self.of(span.tid);
+        let (before, after) = waits.split_at(waits.partition_point(|wait| wait.head.ts < span.end));
+        let distance = |wait: &&Wait| wait.head.ts.0.abs_diff(span.end.0);
+        let fits = |wait: &&Wait| waits_for_io(wait.state) && distance(wait) <= NEIGHBOUR.0;
+        let before = before.iter().rev().take(NEIGHBOURS_MAX).find(fits);
+        let after = after.iter().take(NEIGHBOURS_MAX).find(fits);
+        before.into_iter().chain(after).min_by_key(distance)
     }
 
     /// What a wait record says.
     pub fn kind_of(&self, wait: &Wait) -> Waited {
+        if self.is_lone_timeout(wait) {
+            return Waited::Sleep;
+        }
         let stack = self.by_stack.get(&wait.stack).copied().unwrap_or(Waited::Unknown);
         stack.min(call_kind(wait)).min(file_kind(wait)).min(state_kind(wait.state))
+    }
+
+    /// Whether a thread polled a single file, which it hardly ever polls, until the time was up: an event loop
+    /// polls the same files again and again, so this was a sleep in the middle of something.
+    fn is_lone_timeout(&self, wait: &Wait) -> bool {
+        let lone = |wait: &Wait| wait.args[1] as u32 == 1;
+        let same = |other: &&Wait| other.syscall == wait.syscall && other.args[0] == wait.args[0];
+        let often = || self.of(wait.head.tid).iter().filter(same).nth(LONE_MAX).is_some();
+        has_timeout(wait) && wait.context != IN_TASK && lone(wait) && !often()
     }
 
     /// Whether the wait is one for whatever comes next, which is no cause by itself.
@@ -217,6 +270,10 @@ fn may_be_idle(state: u16) -> bool {
     state & STATE_UNINTERRUPTIBLE == 0 || state & STATE_NO_LOAD != 0
 }
 
+fn waits_for_io(state: u16) -> bool {
+    state & STATE_IO_WAIT != 0
+}
+
 fn near(a: Nanos, b: Nanos) -> bool {
     a.0.abs_diff(b.0) <= TOLERANCE.0
 }
@@ -235,7 +292,7 @@ fn function_kind(depth: usize, name: &str) -> Waited {
 }
 
 fn state_kind(state: u16) -> Waited {
-    if state & STATE_IO_WAIT != 0 {
+    if waits_for_io(state) {
         Waited::Disk
     } else if state & STATE_STOPPED != 0 {
         Waited::Stopped
@@ -288,14 +345,45 @@ pub fn call_name(syscall: i32) -> String {
     known.map_or_else(|| format!("system call {syscall}"), |(_, name)| (*name).to_owned())
 }
 
-/// Whether the wait would have ended by itself: a `poll` with a timeout.
+/// Whether the wait would have ended by itself: a `poll` with a timeout, in milliseconds or at an address.
 pub fn has_timeout(wait: &Wait) -> bool {
-    wait.syscall == 7 && wait.args[2] as i32 > 0
+    match wait.syscall {
+        POLL => wait.args[2] as i32 > 0,
+        PPOLL => wait.args[2] != 0,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timeline::{Segment, State};
+    use tipme_record::Pid;
+    use zerocopy::FromZeros;
+
+    fn io_wait(ts: u64, syscall: i32) -> Wait {
+        let mut wait = Wait::new_zeroed();
+        (wait.head.tid, wait.head.ts, wait.start) = (Tid(7), Nanos::from_millis(ts), Nanos::from_millis(ts));
+        (wait.pid, wait.syscall, wait.state) = (Pid(7), syscall, STATE_IO_WAIT | 2);
+        wait
+    }
+
+    fn blocked(start: u64, end: u64, place: u16) -> Span {
+        let (start, end) = (Nanos::from_millis(start), Nanos::from_millis(end));
+        let segment = Segment { start, waker: Tid(0), place, state: State::Blocked, context: 2 };
+        Span { tid: Tid(7), index: 0, start, end, segment }
+    }
+
+    #[test]
+    fn an_io_wait_without_a_record_is_like_its_neighbours() {
+        let waits = Waits::new(vec![io_wait(100, 74), io_wait(300, 0)], &Names::default(), Contention::default());
+        let kind = |start, end, state| waits.kind(&blocked(start, end, state));
+        assert_eq!(kind(150, 151, STATE_IO_WAIT | 2), Waited::Fsync);
+        assert_eq!(kind(280, 281, STATE_IO_WAIT | 2), Waited::Disk);
+        assert_eq!(kind(150, 151, 2), Waited::Unknown);
+        assert_eq!(kind(410, 411, STATE_IO_WAIT | 2), Waited::Disk);
+        assert_eq!(kind(20, 21, STATE_IO_WAIT | 2), Waited::Fsync);
+    }
 
     #[test]
     fn the_most_telling_function_decides() {

@@ -12,7 +12,7 @@ mod message;
 mod server;
 
 pub use client::{CallError, Client};
-pub use message::{Request, Response, Status, Trigger};
+pub use message::{AutoCounts, Request, Response, Status, Trigger};
 pub use server::{BindError, Call, Caller, MAX_CONNECTIONS, READ_PATIENCE, Server};
 
 /// Bytes of a line, its end included, at most.

@@ -82,6 +82,27 @@ pub struct Status {
     pub displays: Vec<String>,
     /// What cannot be recorded, and why.
     pub missing: Vec<String>,
+    /// What became of latencies that the recorder noticed by itself; left out where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto: Option<AutoCounts>,
+}
+
+/// Suspicions of a recorder that marks by itself, counted since it was armed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AutoCounts {
+    /// Kept, or told of in a dry run.
+    pub marked: u64,
+    /// Recorded and diagnosed; the next three and `marked` are what became of these.
+    pub looked_at: u64,
+    /// Nothing unusual was found.
+    pub without_finding: u64,
+    /// The cause had been marked within the hour.
+    pub known_causes: u64,
+    /// Could not be recorded or diagnosed.
+    pub failed: u64,
+    /// Not looked at, because the bounds of an hour were reached.
+    pub passed_over: u64,
 }
 
 impl Request {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this kernel and this user allow, for `tipme doctor`.
 
+use crate::detail::Detail;
 use crate::load::{Kernel, Options, Storage};
 use libbpf_rs::Btf;
 
@@ -18,7 +19,8 @@ pub fn check() -> Vec<Finding> {
         .map(|btf| format!("{} types", btf.len()))
         .map_err(|_| "not readable: kernel has no BTF; use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned());
     let mut findings = vec![Finding { what: "kernel types (BTF)".to_owned(), result: btf }];
-    let options = Options { memory: 32 << 20, without: Vec::new(), hertz: 99, display: None };
+    let options =
+        Options { memory: 32 << 20, without: Vec::new(), hertz: 99, display: None, details: Detail::ALL.to_vec() };
     let mut storage = Storage::default();
     match Kernel::arm(&mut storage, &options) {
         Ok(kernel) => findings.extend(of_classes(&kernel)),

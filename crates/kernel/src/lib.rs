@@ -5,7 +5,9 @@
 //! and no code of this process runs. [`Kernel::chunks`] and its siblings copy bytes out at a mark,
 //! while recording goes on. Nothing here interprets a record.
 
+mod answers;
 mod cost;
+mod detail;
 mod doctor;
 mod load;
 mod memory;
@@ -18,7 +20,9 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/tipme.skel.rs"));
 }
 
+pub use answers::{BUCKETS, CLASSES, Counted, Counts, Notable, Open};
 pub use cost::ProgramRuns;
+pub use detail::Detail;
 pub use doctor::{Finding, check};
 pub use load::{Kernel, Options, Storage};
 pub use memory::Shares;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loading and attaching the programs, one class at a time as far as the kernel has it.
 
+use crate::detail::{Detail, Limits};
 use crate::memory::{Pool, Shares};
 use crate::perf::cpu_clock;
 use crate::programs::{Hook, PROGRAMS, Program, REQUIRED, classes};
 use crate::skeleton::{OpenTipmeSkel, TipmeSkel, TipmeSkelBuilder};
 use anyhow::{Context, Result, bail};
-use libbpf_rs::btf::types::Typedef;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Btf, Link, OpenObject, ProgramMut};
 use std::mem::MaybeUninit;
@@ -29,6 +30,8 @@ pub struct Options {
     pub display: Option<u32>,
     /// CPU samples per second and CPU.
     pub hertz: u64,
+    /// What is recorded more closely than usual.
+    pub details: Vec<Detail>,
 }
 
 /// The armed kernel side. Dropping it detaches every program and frees every ring.
@@ -52,7 +55,7 @@ impl<'a> Kernel<'a> {
         let cpus = possible_cpus()?;
         let shares = Shares::of(options.memory, cpus)?;
         let (on, missing) = choose_classes(options)?;
-        let mut skeleton = load(storage, &on, shares, options.display)?;
+        let mut skeleton = load(storage, &on, shares, options)?;
         fill_queues(&mut skeleton, shares)?;
         let pools = [
             Pool::map(skeleton.maps.pool_sched.as_fd(), shares.chunks(Class::Sched))?,
@@ -124,14 +127,15 @@ fn choose_classes(options: &Options) -> Result<(Vec<&'static str>, Vec<Missing>)
     }
     let mut on = Vec::new();
     let mut missing = Vec::new();
-    for class in known {
+    let unasked = |class: &&str| Detail::of_class(class).is_some_and(|detail| !options.details.contains(&detail));
+    for class in known.into_iter().filter(|class| !unasked(class)) {
         match refusal(class, options, &btf) {
             None => on.push(class),
             Some(why) => missing.push(Missing { what: class.to_owned(), why }),
         }
     }
     anyhow::ensure!(on.contains(&REQUIRED), "this kernel cannot record: {}", missing[0].why);
-    drop_rejected(&mut on, &mut missing)?;
+    drop_rejected(options, &mut on, &mut missing)?;
     Ok((on, missing))
 }
 
@@ -156,11 +160,11 @@ fn of_class(class: &str) -> impl Iterator<Item = &'static Program> {
 }
 
 /// Where all classes together do not load, tries each one and leaves out those that the verifier refuses.
-fn drop_rejected(on: &mut Vec<&'static str>, missing: &mut Vec<Missing>) -> Result<()> {
+fn drop_rejected(options: &Options, on: &mut Vec<&'static str>, missing: &mut Vec<Missing>) -> Result<()> {
     let least = Shares([4, 4, 4]);
-    let Err(whole) = load(&mut Storage::default(), on, least, None) else { return Ok(()) };
-    load(&mut Storage::default(), &[REQUIRED], least, None).map_err(|_| whole)?;
-    on.retain(|class| match load(&mut Storage::default(), &[REQUIRED, class], least, None) {
+    let Err(whole) = load(&mut Storage::default(), on, least, options) else { return Ok(()) };
+    load(&mut Storage::default(), &[REQUIRED], least, options).map_err(|_| whole)?;
+    on.retain(|class| match load(&mut Storage::default(), &[REQUIRED, class], least, options) {
         Ok(_) => true,
         Err(error) => {
             missing.push(Missing { what: (*class).to_owned(), why: format!("kernel refuses the programs: {error:#}") });
@@ -170,7 +174,7 @@ fn drop_rejected(on: &mut Vec<&'static str>, missing: &mut Vec<Missing>) -> Resu
     Ok(())
 }
 
-fn load<'a>(storage: &'a mut Storage, on: &[&str], shares: Shares, display: Option<u32>) -> Result<TipmeSkel<'a>> {
+fn load<'a>(storage: &'a mut Storage, on: &[&str], shares: Shares, options: &Options) -> Result<TipmeSkel<'a>> {
     let place = storage.0.insert(Box::new(MaybeUninit::uninit()));
     let mut open = TipmeSkelBuilder::default().open(place).context("cannot open the kernel programs")?;
     for mut program in open.open_object_mut().progs_mut() {
@@ -178,21 +182,26 @@ fn load<'a>(storage: &'a mut Storage, on: &[&str], shares: Shares, display: Opti
         let wanted = PROGRAMS.iter().any(|known| known.name == name && on.contains(&known.class));
         program.set_autoload(wanted);
     }
-    configure(&mut open, shares, display)?;
+    configure(&mut open, shares, options)?;
     open.load().context(
         "cannot load the kernel programs; needs root or the capabilities BPF, PERFMON and SYS_RESOURCE: sudo tipme record",
     )
 }
 
-fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, display: Option<u32>) -> Result<()> {
+fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, options: &Options) -> Result<()> {
     open.maps.pool_sched.set_max_entries(shares.chunks(Class::Sched))?;
     open.maps.pool_rare.set_max_entries(shares.chunks(Class::Rare))?;
     open.maps.pool_exits.set_max_entries(shares.chunks(Class::Exits))?;
     let rodata = open.maps.rodata_data.as_deref_mut().context("the programs have no constants")?;
     rodata.scramble = random()?;
-    rodata.only_display = display.map_or(-1, |display| display as i32);
+    let limits = Limits::of(&options.details);
+    (rodata.min_block_ns, rodata.long_interrupt_ns) = (limits.block.0, limits.interrupt.0);
+    rodata.long_lock_ns = limits.lock.0;
+    rodata.only_display = options.display.map_or(-1, |display| display as i32);
     rodata.tty_work = kernel_symbol("flush_to_ldisc").unwrap_or(0);
     rodata.switch_has_state = u8::from(kernel_at_least(5, 18));
+    rodata.dirty_in_structure = u8::from(arguments_of("balance_dirty_pages") == Some(DIRTY_ARGUMENTS));
+    rodata.tick_ns = tick().0;
     Ok(())
 }
 
@@ -200,6 +209,25 @@ fn random() -> Result<u64> {
     let mut bytes = [0u8; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).context("cannot get a random number")?;
     Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Arguments of balance_dirty_pages where the thresholds come in one structure; 12 where they do not.
+const DIRTY_ARGUMENTS: usize = 8;
+
+/// How many arguments a tracepoint hands to programs; `None` where there is no such tracepoint.
+fn arguments_of(tracepoint: &str) -> Option<usize> {
+    let btf = Btf::from_vmlinux().ok()?;
+    let named: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
+    let pointer: Ptr<'_> = named.next_type()?.try_into().ok()?;
+    let function: FuncProto<'_> = pointer.next_type()?.try_into().ok()?;
+    // The first one is the tracepoint's own.
+    function.len().checked_sub(1)
+}
+
+/// The length of a kernel tick: the resolution of the clocks that only ticks move on.
+fn tick() -> Nanos {
+    let length = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    Nanos(length.tv_sec as u64 * 1_000_000_000 + length.tv_nsec as u64)
 }
 
 /// The address of a kernel function; `None` where the kernel does not tell.

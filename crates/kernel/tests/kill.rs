@@ -33,7 +33,7 @@ fn main() {
 
 fn arm_and_wait() -> ! {
     let mut storage = Storage::default();
-    let options = Options { memory: 32 << 20, without: Vec::new(), display: None, hertz: 99 };
+    let options = Options { memory: 32 << 20, without: Vec::new(), display: None, hertz: 99, details: Vec::new() };
     let _kernel = Kernel::arm(&mut storage, &options).unwrap();
     println!("armed");
     loop {

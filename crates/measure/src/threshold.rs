@@ -71,8 +71,13 @@ impl Class {
 /// With fifty earlier observations it must exceed the threshold and three times their 98th percentile;
 /// with fewer it must frustrate.
 pub fn is_unacceptable(latency: u64, limits: Limits, so_far: &Summary) -> bool {
-    match so_far.value(Share::P98) {
-        Some(p98) if so_far.n() >= 50 => latency > limits.threshold && latency > p98.saturating_mul(3),
+    exceeds_habit(latency, limits, so_far.n() as u64, so_far.value(Share::P98))
+}
+
+/// The same rule where only the number of earlier observations and their 98th percentile are known.
+pub fn exceeds_habit(latency: u64, limits: Limits, n: u64, p98: Option<u64>) -> bool {
+    match p98 {
+        Some(p98) if n >= 50 => latency > limits.threshold && latency > p98.saturating_mul(3),
         _ => latency > limits.frustrated,
     }
 }

@@ -41,11 +41,17 @@ pub enum Section {
     Cost = 14,
     /// JSON, [`Words`]; may be appended to a sealed file, the last one counts.
     Words = 15,
+    /// JSON, [`Groups`].
+    Groups = 16,
+    /// JSON, a list of [`FileName`].
+    Files = 17,
+    /// JSON, a list of [`StoredBaseline`].
+    Baselines = 18,
 }
 
 impl Section {
     /// All sections in the order in which they are written.
-    pub const ALL: [Section; 15] = [
+    pub const ALL: [Section; 18] = [
         Section::Meta,
         Section::Sched,
         Section::Rare,
@@ -60,6 +66,9 @@ impl Section {
         Section::Locks,
         Section::Losses,
         Section::Cost,
+        Section::Groups,
+        Section::Files,
+        Section::Baselines,
         Section::Words,
     ];
 
@@ -96,7 +105,7 @@ pub struct Meta {
     pub missing: Vec<Missing>,
     pub recorder_pid: u32,
     pub marked_by_uid: u32,
-    /// `command`, `hotkey` or `signal`.
+    /// `command`, `hotkey`, `signal` or `auto`.
     pub trigger: String,
     /// What the user said with the mark; later words are in the section [`Words`].
     pub user_text: String,
@@ -171,6 +180,64 @@ pub struct FutexOwner {
     pub tid: u32,
     pub address: u64,
     pub owner: u32,
+}
+
+/// The control groups with a CPU quota. A file without this section was written before they were recorded.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Groups {
+    pub limited: Vec<LimitedGroup>,
+}
+
+/// A control group that may use so much CPU time and no more.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LimitedGroup {
+    /// The number that its samples carry.
+    pub number: u32,
+    /// Its path below the hierarchy's mount, as /proc/PID/cgroup gives it.
+    pub path: String,
+    /// The file that sets the quota.
+    pub file: String,
+    /// CPU time in each period, microseconds.
+    pub quota_us: u64,
+    pub period_us: u64,
+    /// The processes in it or in a group below it.
+    pub members: Vec<GroupMember>,
+}
+
+/// A process in a control group, and when it was seen there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupMember {
+    pub pid: u32,
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+/// The path of a file that threads waited for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileName {
+    /// Device of its file system, in the kernel's encoding.
+    pub device: u32,
+    pub inode: u64,
+    pub path: String,
+}
+
+/// What was usual for a class of interactions in an application, learned until the mark and before the window:
+/// coarse times from the press to the client's next drawing request, at most an eighth too long.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StoredBaseline {
+    /// `key` or `click`.
+    pub class: String,
+    /// The name of the client's program.
+    pub application: String,
+    pub n: u64,
+    pub p50_ns: u64,
+    pub p98_ns: u64,
+    pub max_ns: u64,
 }
 
 /// Records that could not be kept.

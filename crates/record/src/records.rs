@@ -121,10 +121,11 @@ records! {
     }
 
     /// What `head.tid` waited for: taken at the wake-up of a block of a millisecond or more, or at the
-    /// mark where it still waits (`waker` is then 0). `head.ts` is the wake-up or the mark. Kernel threads
-    /// that wait for work have none at the wake-up.
+    /// mark where it still waits (`waker` is then 0). `head.ts` is the wake-up or the mark. A shorter wait
+    /// for I/O has one where the thread's last is ten milliseconds old. Kernel threads that wait for work
+    /// have none at the wake-up.
     wait: Wait = 15 {
-        /// Begin of the block, to about a microsecond.
+        /// Begin of the block, to about two microseconds.
         start: Nanos,
         pid: Pid,
         waker: Tid,
@@ -185,11 +186,12 @@ records! {
 
     /// Memory work begins or ends in `head.tid`.
     reclaim: Reclaim = 22 {
-        /// 0 direct reclaim, 1 compaction, 2 throttled for dirty pages, 3 kswapd.
+        /// 0 direct reclaim, 1 compaction, 2 throttled for dirty pages, 3 kswapd, 4 reclaim inside a
+        /// control group that has reached its limit.
         what: u32,
-        /// 0 begin, 1 end.
+        /// 0 begin, 1 end; dirty throttling has begins only.
         phase: u32,
-        /// Pages reclaimed at the end of direct reclaim; pause in milliseconds for dirty throttling.
+        /// Pages reclaimed at the end of reclaim; pause in milliseconds at the begin of dirty throttling.
         amount: u64,
     }
 
@@ -220,7 +222,7 @@ records! {
         kernel_stack: StackId,
         user_stack: StackId,
         unused: u32,
-        /// Instruction pointer, user space where the sample hit it.
+        /// Instruction pointer, user space where the sample hit it; of the kernel as in `Stacks`.
         ip: u64,
     }
 
@@ -250,6 +252,13 @@ records! {
         /// 0 written by `head.tid`, 1 delivered by the worker `head.tid`.
         stage: u32,
         unused: u32,
+    }
+
+    /// `head.tid` did something `count` times since its last such record; only with `--detail`.
+    tally: Tally = 30 {
+        /// 0 made a folio of a file dirty, 1 changed the kernel's count of its process's memory.
+        what: u32,
+        count: u32,
     }
 
     /// An input event read from an evdev device: class only, never the key.

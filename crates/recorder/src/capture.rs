@@ -4,11 +4,12 @@
 use crate::daemon::Options;
 use crate::identity::{monotonic_now, realtime_now};
 use crate::inputs::Inputs;
+use crate::learning::Learning;
 use crate::losses::Watch;
 use crate::sampler::Sampler;
 use anyhow::Result;
 use tipme_kernel::{CommandLine, Kernel};
-use tipme_record::incident::{ClassHeld, Cost, Losses, Meta};
+use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, StoredBaseline};
 use tipme_record::{Class, Nanos};
 
 /// Records that precede this time after arming may be incomplete.
@@ -33,6 +34,8 @@ pub(crate) struct Capture {
     pub(crate) inputs: Vec<u8>,
     pub(crate) losses: Losses,
     pub(crate) cost: Cost,
+    pub(crate) groups: Groups,
+    pub(crate) baselines: Vec<StoredBaseline>,
 }
 
 /// The recorder's state that a capture draws on.
@@ -41,6 +44,7 @@ pub(crate) struct Sources<'a, 'k> {
     pub(crate) sampler: &'a Sampler,
     pub(crate) watch: &'a mut Watch,
     pub(crate) inputs: &'a Inputs,
+    pub(crate) learning: &'a Learning,
     pub(crate) armed: Nanos,
     pub(crate) options: &'a Options,
 }
@@ -70,6 +74,8 @@ impl Capture {
             losses: sources.watch.losses(kernel, sources.inputs.overruns(), from)?,
             cost: sources.watch.cost(kernel)?,
             inputs: sources.inputs.bytes(),
+            groups: sources.sampler.groups(at),
+            baselines: sources.learning.stored(),
         })
     }
 }

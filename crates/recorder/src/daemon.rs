@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recorder's one loop: requests, signals, and a tick ten times a second.
 
+use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, Mark, Sources};
 use crate::displays::Displays;
 use crate::identity::{command_lines, monotonic_now};
 use crate::inputs::Inputs;
+use crate::judge::Judgement;
+use crate::learning::Learning;
+use crate::look::{Looked, Looks};
 use crate::losses::Watch;
 use crate::sampler::{PERIOD, Sampler};
 use crate::seal::seal;
@@ -19,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tipme_control::{Call, Request, Response, Server, Status};
-use tipme_kernel::{Kernel, Storage};
+use tipme_kernel::{Detail, Kernel, Storage};
 use tipme_record::incident::Words;
 use tipme_record::{Class, Nanos};
 use tipme_store::Folder;
@@ -52,8 +56,12 @@ pub struct Options {
     pub tap: Tap,
     /// Classes that are not wanted.
     pub without: Vec<String>,
+    /// What is recorded more closely than usual.
+    pub details: Vec<Detail>,
     /// Users that may mark, besides root.
     pub allowed: Vec<u32>,
+    /// Marks that the recorder makes by itself; `None` for none.
+    pub auto: Option<AutoOptions>,
 }
 
 /// Records until SIGINT or SIGTERM. Prints a line that starts with `recording` once it is armed.
@@ -67,7 +75,7 @@ pub fn run(options: &Options) -> Result<()> {
     let signals = Signals::catch()?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
-    let mut recorder = Recorder::new(options, kernel, folder);
+    let mut recorder = Recorder::new(options, kernel, folder)?;
     recorder.announce()?;
     recorder.serve(server, &signals)?;
     recorder.finish();
@@ -81,7 +89,7 @@ fn kernel_options(options: &Options) -> tipme_kernel::Options {
         without.push("display".to_owned());
     }
     let display = if let Tap::Only(display) = options.tap { Some(display) } else { None };
-    tipme_kernel::Options { memory: options.memory, without, display, hertz: 99 }
+    tipme_kernel::Options { memory: options.memory, without, display, hertz: 99, details: options.details.clone() }
 }
 
 /// Signals as bytes in a stream that `poll` can watch: the signal's number.
@@ -122,16 +130,22 @@ struct Recorder<'a> {
     inputs: Inputs,
     sampler: Sampler,
     watch: Watch,
+    learning: Learning,
+    auto: Option<(Auto, Looks)>,
     armed: Nanos,
     keys: bool,
     sealing: Arc<AtomicUsize>,
 }
 
 impl<'a> Recorder<'a> {
-    fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder) -> Recorder<'a> {
+    fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder) -> Result<Recorder<'a>> {
         let armed = monotonic_now();
+        let auto = options
+            .auto
+            .as_ref()
+            .map(|auto| Looks::open(&folder, &auto.judge).map(|looks| (Auto::new(auto.clone()), looks)));
         let inputs = if options.tap == Tap::Off { Inputs::default() } else { Inputs::open() };
-        Recorder {
+        Ok(Recorder {
             options,
             kernel,
             folder,
@@ -139,10 +153,12 @@ impl<'a> Recorder<'a> {
             inputs,
             sampler: Sampler::open(options.window),
             watch: Watch::new(armed),
+            learning: Learning::open(options.dirs.baselines(), armed),
+            auto: auto.transpose()?,
             armed,
             keys: true,
             sealing: Arc::default(),
-        }
+        })
     }
 
     /// Learns what was there before, and says that recording has begun.
@@ -161,6 +177,10 @@ impl<'a> Recorder<'a> {
             if names.is_empty() { "none yet".to_owned() } else { names.join(" ") },
             self.folder.path().display()
         )];
+        lines.extend(self.options.auto.as_ref().map(|auto| {
+            let what = if auto.mode == AutoMode::Mark { "marking" } else { "telling of" };
+            format!("{what} hitches by itself, at most {} an hour", auto.per_hour)
+        }));
         let missing = self.kernel.missing().iter();
         lines.extend(missing.map(|missing| format!("not recorded: {} ({})", missing.what, missing.why)));
         say(&lines.join("\n"));
@@ -173,9 +193,15 @@ impl<'a> Recorder<'a> {
             let now = monotonic_now();
             if now >= next_tick {
                 self.tick(now)?;
+                self.learning.tick(&self.kernel, now);
+                self.notice(now);
                 next_tick = now.after(PERIOD);
             }
-            wait(&server, signals, next_tick.since(monotonic_now()))?;
+            let ready = wait(&server, signals, next_tick.since(monotonic_now()))?;
+            // Without connections there is nothing to look at; silent ones are, since their patience may end.
+            if !ready && server.timeout(Instant::now()).is_none() {
+                continue;
+            }
             for signal in signals.arrived() {
                 if signal != SIGUSR1 {
                     return Ok(());
@@ -189,10 +215,45 @@ impl<'a> Recorder<'a> {
     }
 
     /// Waits for incidents that are being sealed: who marked and then stopped the recorder wants them.
-    fn finish(&self) {
+    fn finish(&mut self) {
         let begun = Instant::now();
-        while self.sealing.load(Ordering::Acquire) > 0 && begun.elapsed() < FINISH_MAX {
+        let looks = |recorder: &Self| recorder.auto.as_ref().is_some_and(|(_, looks)| looks.running());
+        while (self.sealing.load(Ordering::Acquire) > 0 || looks(self)) && begun.elapsed() < FINISH_MAX {
             std::thread::sleep(Duration::from_millis(10));
+        }
+        self.settle_looks(monotonic_now());
+        if let Some((_, looks)) = &self.auto {
+            looks.stop();
+        }
+        self.learning.merge(&self.kernel, monotonic_now());
+        self.learning.save();
+    }
+
+    /// Looks at what the coarse figures make suspicious, and decides on looks that have ended.
+    fn notice(&mut self, now: Nanos) {
+        self.settle_looks(now);
+        let Some((auto, looks)) = &mut self.auto else { return };
+        if looks.running() {
+            return;
+        }
+        if let Some(suspicion) = auto.tick(&self.kernel, &mut self.learning, now) {
+            self.look(suspicion);
+        }
+    }
+
+    fn look(&mut self, suspicion: Suspicion) {
+        let mark = Mark { text: String::new(), trigger: "auto".to_owned(), uid: self.owner() };
+        let capture = self.capture(&mark);
+        self.learning.save();
+        if let Some((_, looks)) = &self.auto {
+            looks.begin(suspicion, capture, &self.displays);
+        }
+    }
+
+    fn settle_looks(&mut self, now: Nanos) {
+        let Some((auto, looks)) = &mut self.auto else { return };
+        for looked in looks.ended() {
+            settle(auto, looks, looked, now);
         }
     }
 
@@ -242,12 +303,17 @@ impl<'a> Recorder<'a> {
             keys: self.keys,
             displays: self.displays.known().iter().map(|display| format!(":{}", display.display)).collect(),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
+            auto: self.auto.as_ref().map(|(auto, _)| auto.counts),
         }
     }
 
+    /// Whom an incident belongs to that nobody asked for by name.
+    fn owner(&self) -> u32 {
+        self.options.allowed.first().copied().unwrap_or(0)
+    }
+
     fn mark_by_signal(&mut self) {
-        let uid = self.options.allowed.first().copied().unwrap_or(0);
-        let mark = Mark { text: String::new(), trigger: "signal".to_owned(), uid };
+        let mark = Mark { text: String::new(), trigger: "signal".to_owned(), uid: self.owner() };
         self.mark(mark, |response| match response {
             Response::Marked { incident, .. } => say(&format!("incident {}", incident.display())),
             Response::Error(why) => eprintln!("tipme: {why}"),
@@ -264,22 +330,54 @@ impl<'a> Recorder<'a> {
                 "{SEALING_MAX} incidents are being written already; wait a second"
             )));
         }
-        self.tick(monotonic_now()).ok();
-        let sources = Sources {
-            kernel: &self.kernel,
-            sampler: &self.sampler,
-            watch: &mut self.watch,
-            inputs: &self.inputs,
-            armed: self.armed,
-            options: self.options,
-        };
-        let capture = Capture::take(sources, &mark);
+        if let Some((auto, _)) = &mut self.auto {
+            auto.marked_by_hand();
+        }
+        let capture = self.capture(&mark);
         let (displays, folder, sealing) = (self.displays.clone(), self.folder.clone(), self.sealing.clone());
         std::thread::spawn(move || {
             let sealed = capture.and_then(|capture| seal(capture, &displays, &folder));
             answer(sealed.map_or_else(|error| refuse(format!("{error:#}")), |path| marked(path, begun)));
             sealing.fetch_sub(1, Ordering::AcqRel);
         });
+    }
+
+    fn capture(&mut self, mark: &Mark) -> Result<Capture> {
+        let now = monotonic_now();
+        self.tick(now).ok();
+        self.learning.merge(&self.kernel, now);
+        let sources = Sources {
+            kernel: &self.kernel,
+            sampler: &self.sampler,
+            watch: &mut self.watch,
+            inputs: &self.inputs,
+            learning: &self.learning,
+            armed: self.armed,
+            options: self.options,
+        };
+        Capture::take(sources, mark)
+    }
+}
+
+/// Keeps the incident of a look, or removes it; where one is kept, or would be, a line says so.
+fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
+    let (path, judgement) = match looked.judged {
+        Ok((path, judgement)) => (Some(path), judgement),
+        Err(error) => (None, Judgement::Failed(format!("{error:#}"))),
+    };
+    let outcome = auto.decide(&looked.suspicion, judgement, now);
+    match (outcome, path) {
+        (Outcome::Marked(what), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
+            Ok(kept) => say(&format!("marked {} (auto: {what})", kept.display())),
+            Err(error) => eprintln!("tipme: {error:#}"),
+        },
+        (outcome, path) => {
+            if let Outcome::Marked(what) = outcome {
+                say(&format!("would mark: {what}"));
+            }
+            // What cannot be removed now is removed at the next start.
+            path.map(std::fs::remove_file);
+        }
     }
 }
 
@@ -298,14 +396,15 @@ fn marked(incident: std::path::PathBuf, begun: Instant) -> Response {
     Response::Marked { incident, id, seconds: begun.elapsed().as_secs_f64() }
 }
 
-/// Waits for a request, a signal, or the next tick.
-fn wait(server: &Server, signals: &Signals, until_tick: Nanos) -> Result<()> {
+/// Waits for a request, a signal, or the next tick; whether it was one of the first two.
+fn wait(server: &Server, signals: &Signals, until_tick: Nanos) -> Result<bool> {
     let mut fds: Vec<PollFd<'_>> =
         server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     fds.push(PollFd::from_borrowed_fd(signals.0.as_fd(), PollFlags::IN));
     let timeout = Timespec { tv_sec: 0, tv_nsec: until_tick.0.min(999_999_999) as i64 };
     match poll(&mut fds, Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(true),
         Err(error) => Err(error).context("cannot wait for requests"),
     }
 }

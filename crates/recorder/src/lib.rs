@@ -6,11 +6,16 @@
 //! which goes on while they are written, and leaves the sealing to a thread, so that the next mark
 //! can follow at once.
 
+mod auto;
+mod baselines;
 mod capture;
 mod daemon;
 mod displays;
 mod identity;
 mod inputs;
+mod judge;
+mod learning;
+mod look;
 mod losses;
 mod owners;
 mod sampler;
@@ -18,9 +23,10 @@ mod seal;
 mod state;
 mod symbols;
 
+pub use auto::{AutoMode, AutoOptions};
 pub use daemon::{Options, Tap, run};
 pub use state::StateDirs;
-pub use tipme_kernel::{Finding, check};
+pub use tipme_kernel::{Detail, Finding, check};
 
 /// A window of whole seconds, for [`Options`].
 pub fn seconds(seconds: u64) -> tipme_record::Nanos {

@@ -24,7 +24,7 @@ pub(crate) fn locks(tasks: &[u8]) -> Locks {
 }
 
 /// The wait records among the bytes of a task walk.
-fn waits(mut bytes: &[u8]) -> impl Iterator<Item = Wait> {
+pub(crate) fn waits(mut bytes: &[u8]) -> impl Iterator<Item = Wait> {
     std::iter::from_fn(move || {
         loop {
             let (head, _) = Head::read_from_prefix(bytes).ok()?;

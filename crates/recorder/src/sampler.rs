@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pressure, CPU and memory figures, ten times a second, kept as the text that the kernel gives.
+//! Pressure, CPU and memory figures, and the counters of control groups with a CPU quota, ten times a
+//! second, kept as the text that the kernel gives.
 
+mod quotas;
+
+use quotas::Quotas;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tipme_record::Nanos;
+use tipme_record::incident::Groups;
 
 /// The files, in the order of their numbers in the incident.
 const SOURCES: [&str; 5] =
@@ -16,8 +21,9 @@ const SAMPLE_BYTES: usize = 2048;
 /// Samples are taken this often.
 pub(crate) const PERIOD: Nanos = Nanos::from_millis(100);
 
-struct Sample {
+pub(crate) struct Sample {
     at: Nanos,
+    /// A number in [`SOURCES`], or [`quotas::SOURCE`].
     source: u32,
     text: Vec<u8>,
 }
@@ -28,6 +34,8 @@ pub(crate) struct Sampler {
     samples: VecDeque<Sample>,
     /// Samples kept at most.
     limit: usize,
+    quotas: Quotas,
+    window: Nanos,
 }
 
 impl Sampler {
@@ -36,12 +44,15 @@ impl Sampler {
         let present =
             SOURCES.iter().enumerate().filter_map(|(source, path)| Some((source as u32, File::open(path).ok()?)));
         let files: Vec<_> = present.collect();
-        let limit = files.len() * (window.0 / PERIOD.0 + 10) as usize;
-        Sampler { files, samples: VecDeque::with_capacity(limit), limit }
+        let ticks = (window.0 / PERIOD.0 + 10) as usize;
+        let limit = files.len() * ticks;
+        let samples = VecDeque::with_capacity(limit);
+        Sampler { files, samples, limit, quotas: Quotas::open(ticks), window }
     }
 
-    /// Takes one sample of each file.
+    /// Takes one sample of each file and of each control group with a quota.
     pub(crate) fn sample(&mut self, now: Nanos) {
+        self.quotas.tick(now, now.before(self.window));
         for (source, file) in &self.files {
             let mut buffer = [0u8; SAMPLE_BYTES];
             let Ok(count) = file.read_at(&mut buffer, 0) else { continue };
@@ -52,10 +63,16 @@ impl Sampler {
         }
     }
 
+    /// The control groups with a quota, and who is and was in them.
+    pub(crate) fn groups(&self, now: Nanos) -> Groups {
+        self.quotas.groups(now)
+    }
+
     /// The samples from `from` on, as the incident file has them.
     pub(crate) fn bytes(&self, from: Nanos) -> Vec<u8> {
         let mut out = Vec::new();
-        for sample in self.samples.iter().filter(|sample| sample.at >= from) {
+        let recent = self.samples.iter().filter(|sample| sample.at >= from);
+        for sample in recent.chain(self.quotas.samples(from)) {
             out.extend_from_slice(&sample.at.0.to_le_bytes());
             out.extend_from_slice(&sample.source.to_le_bytes());
             out.extend_from_slice(&(sample.text.len() as u32).to_le_bytes());

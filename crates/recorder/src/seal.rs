@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From captured bytes to a sealed file, in a thread of its own.
 
+mod files;
+
 use crate::capture::Capture;
 use crate::displays::Displays;
-use crate::{identity, owners, symbols};
+use crate::symbols::{self, Named};
+use crate::{identity, owners};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use tipme_kernel::CommandLine;
@@ -24,21 +27,27 @@ fn assemble(mut capture: Capture, displays: &Displays) -> Result<Incident> {
     capture.meta.irq_names = identity::interrupt_names();
     capture.meta.devices = identity::block_devices();
     let [sched, rare, exits] = capture.rings;
+    let files = files::names(&capture.tasks, &rare);
+    let locks = owners::locks(&capture.tasks);
+    let Named { symbols, stacks, rare, tasks } = symbols::name(&capture.stacks, rare, capture.tasks);
     let mut incident = Incident::default();
     incident.push_json(Section::Meta, &capture.meta)?;
-    incident.push_json(Section::Locks, &owners::locks(&capture.tasks))?;
-    incident.push(Section::Symbols, symbols::symbols(&capture.stacks, &rare));
+    incident.push_json(Section::Locks, &locks)?;
+    incident.push(Section::Symbols, symbols);
     incident.push_json(Section::Displays, &displays.refresh())?;
     incident.push(Section::Sched, sched);
     incident.push(Section::Rare, rare);
     incident.push(Section::Exits, exits);
-    incident.push(Section::Tasks, capture.tasks);
+    incident.push(Section::Tasks, tasks);
     incident.push(Section::Cmdlines, command_lines(&capture.command_lines));
-    incident.push(Section::Stacks, capture.stacks);
+    incident.push(Section::Stacks, stacks);
     incident.push(Section::Samples, capture.samples);
     incident.push(Section::Inputs, capture.inputs);
     incident.push_json(Section::Losses, &capture.losses)?;
+    incident.push_json(Section::Baselines, &capture.baselines)?;
     incident.push_json(Section::Cost, &capture.cost)?;
+    incident.push_json(Section::Groups, &capture.groups)?;
+    incident.push_json(Section::Files, &files)?;
     Ok(incident)
 }
 

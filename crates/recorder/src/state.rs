@@ -47,6 +47,11 @@ impl StateDirs {
         &self.incidents
     }
 
+    /// What was learned of what is usual: beside the incidents, since it outlives a restart of the machine.
+    pub(crate) fn baselines(&self) -> PathBuf {
+        self.incidents.with_file_name("baselines.json")
+    }
+
     /// Makes the folder and takes the lock; it is held as long as the file lives.
     pub(crate) fn lock(&self) -> Result<File> {
         std::fs::create_dir_all(&self.run).with_context(|| {

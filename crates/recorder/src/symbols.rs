@@ -2,8 +2,11 @@
 //! Names of the functions that stacks point into, looked up when an incident is sealed: later the
 //! processes are gone, and on another machine so are their programs.
 
+mod placeless;
+
 use blazesym::symbolize::source::{Process, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use placeless::Placeless;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use tipme_record::records::Sample;
@@ -11,6 +14,7 @@ use tipme_record::{CHUNK_BYTES, Kind, StackId, entries};
 
 /// Addresses from here on are the kernel's.
 const KERNEL: u64 = 0xffff_8000_0000_0000;
+
 /// Processes whose functions are named: those with the most samples.
 const PROCESSES: usize = 24;
 /// Addresses named per process.
@@ -21,16 +25,27 @@ const FRAMES: usize = 8;
 /// Bytes of a name at most.
 const NAME_BYTES: usize = 240;
 
-/// The symbol section for these stacks and samples.
-pub(crate) fn symbols(stacks: &[u8], rare: &[u8]) -> Vec<u8> {
+/// Sections with names, and without addresses of the kernel.
+pub(crate) struct Named {
+    pub(crate) symbols: Vec<u8>,
+    pub(crate) stacks: Vec<u8>,
+    pub(crate) rare: Vec<u8>,
+    pub(crate) tasks: Vec<u8>,
+}
+
+/// Names what stacks and samples point into, and takes the kernel's addresses out of all sections.
+pub(crate) fn name(stacks: &[u8], mut rare: Vec<u8>, mut tasks: Vec<u8>) -> Named {
     let stacks = parse_stacks(stacks);
-    let mut out = Vec::new();
-    let kernel = stacks.values().flatten().copied().filter(|ip| *ip >= KERNEL).collect();
-    name_kernel(&mut out, kernel);
-    for (pid, addresses) in user_addresses(&stacks, rare) {
-        name_user(&mut out, pid, addresses.into_iter().take(ADDRESSES).collect());
+    let mut symbols = Vec::new();
+    let ips = stacks.values().flatten().copied().chain(samples(&rare).map(|sample| sample.ip));
+    let kernel = Placeless::of(ips.filter(|ip| *ip >= KERNEL).collect(), &stacks);
+    kernel.push_to(&mut symbols);
+    for (pid, addresses) in user_addresses(&stacks, &rare) {
+        name_user(&mut symbols, pid, addresses.into_iter().take(ADDRESSES).collect());
     }
-    out
+    kernel.clean_chunks(&mut rare);
+    kernel.clean_loose(&mut tasks);
+    Named { symbols, stacks: kernel.stacks(), rare, tasks }
 }
 
 fn parse_stacks(mut bytes: &[u8]) -> HashMap<StackId, Vec<u64>> {
@@ -46,11 +61,15 @@ fn parse_stacks(mut bytes: &[u8]) -> HashMap<StackId, Vec<u64>> {
     stacks
 }
 
+fn samples(rare: &[u8]) -> impl Iterator<Item = Sample> {
+    let samples = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == Kind::Sample);
+    samples.filter_map(|entry| Sample::read(entry.bytes))
+}
+
 /// The addresses in user stacks of the processes that were sampled most.
 fn user_addresses(stacks: &HashMap<StackId, Vec<u64>>, rare: &[u8]) -> Vec<(u32, BTreeSet<u64>)> {
     let mut sampled: BTreeMap<u32, (usize, BTreeSet<u64>)> = BTreeMap::new();
-    let samples = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == Kind::Sample);
-    for sample in samples.filter_map(|entry| Sample::read(entry.bytes)) {
+    for sample in samples(rare) {
         let (count, addresses) = sampled.entry(sample.pid.0).or_default();
         *count += 1;
         let frames = stacks.get(&sample.user_stack).map_or(&[][..], Vec::as_slice);
@@ -59,27 +78,6 @@ fn user_addresses(stacks: &HashMap<StackId, Vec<u64>>, rare: &[u8]) -> Vec<(u32,
     let mut most: Vec<_> = sampled.into_iter().collect();
     most.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     most.into_iter().take(PROCESSES).map(|(pid, (_, addresses))| (pid, addresses)).collect()
-}
-
-/// Names kernel addresses by the nearest function below, from /proc/kallsyms.
-fn name_kernel(out: &mut Vec<u8>, addresses: BTreeSet<u64>) {
-    let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    let mut functions: Vec<(u64, &str)> = text.lines().filter_map(function).collect();
-    functions.sort_unstable_by_key(|(start, _)| *start);
-    for ip in addresses {
-        let below = functions.partition_point(|(start, _)| *start <= ip);
-        if let Some((_, name)) = below.checked_sub(1).and_then(|index| functions.get(index)) {
-            push(out, 0, ip, name, "");
-        }
-    }
-}
-
-/// `ffffffff81000000 T name [module]`, where the address is told and the symbol is code.
-fn function(line: &str) -> Option<(u64, &str)> {
-    let mut words = line.split([' ', '\t']);
-    let start = u64::from_str_radix(words.next()?, 16).ok()?;
-    let kind = words.next()?;
-    (start != 0 && matches!(kind, "t" | "T" | "w" | "W")).then_some((start, words.next()?))
 }
 
 fn name_user(out: &mut Vec<u8>, pid: u32, addresses: Vec<u64>) {

@@ -52,9 +52,15 @@ fn subject(interval: &Interval) -> String {
 fn usual(baseline: Option<&Baseline>) -> String {
     match baseline {
         None => "nothing to compare with".to_owned(),
-        Some(Baseline { n, p98_ms: Some(p98), .. }) => format!("usually {}, p98 of {n}", span(*p98)),
-        Some(Baseline { n, p50_ms: Some(p50), .. }) => format!("usually {}, p50 of {n}", span(*p50)),
-        Some(Baseline { n, max_ms, .. }) => format!("else at most {}, maximum of {n}", span(*max_ms)),
+        Some(known) => {
+            let Baseline { n, max_ms, .. } = known;
+            let when = if known.stored { " learned before" } else { "" };
+            match (known.p98_ms, known.p50_ms) {
+                (Some(p98), _) => format!("usually {}, p98 of {n}{when}", span(p98)),
+                (None, Some(p50)) => format!("usually {}, p50 of {n}{when}", span(p50)),
+                (None, None) => format!("else at most {}, maximum of {n}{when}", span(*max_ms)),
+            }
+        }
     }
 }
 

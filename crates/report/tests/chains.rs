@@ -328,7 +328,8 @@ const DOCUMENT: &str = r#"{
         "editor (pid 200) slept by itself",
         "editor (pid 200) slept in clock_nanosleep, at most 585 ms"
       ],
-      "remedy": "editor sleeps where it should wait for an event: report it to its authors"
+      "remedy": "editor sleeps where it should wait for an event: report it to its authors",
+      "period_s": null
     }
   ],
   "chain": [

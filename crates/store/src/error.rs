@@ -5,17 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why an incident could not be read at all. Damage behind the first section is no error but stands
-/// in the incident.
+/// Why an incident could not be read at all; whoever knows its name puts it before this. Damage behind
+/// the first section is no error but stands in the incident.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    #[error("cannot open {}: {cause}", path.display())]
-    Open { path: PathBuf, cause: io::Error },
-    #[error("cannot read the header: {0}")]
+    #[error("it cannot be opened: {0}")]
+    Open(io::Error),
+    #[error("its header cannot be read: {0}")]
     Header(io::Error),
-    #[error("not an incident file: it does not begin with the mark of one")]
+    #[error("it is no incident file: it does not begin with the mark of one")]
     NotAnIncident,
-    #[error("the header is damaged: its checksum does not fit")]
+    #[error("its header is damaged: the checksum does not fit")]
     DamagedHeader,
     #[error("format version {found} is newer than {known}, the newest that this tipme reads; use a newer tipme")]
     Version { found: u32, known: u32 },

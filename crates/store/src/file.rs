@@ -48,7 +48,7 @@ pub fn write(dir: &Path, incident: &Incident, owner: u32) -> Result<PathBuf, Wri
 /// # Errors
 /// Where it cannot be opened, or nothing in it can be read; see [`crate::decode()`].
 pub fn read(path: &Path) -> Result<Incident, ReadError> {
-    let file = File::open(path).map_err(|cause| ReadError::Open { path: path.to_owned(), cause })?;
+    let file = File::open(path).map_err(ReadError::Open)?;
     decode_from(BufReader::with_capacity(256 * 1024, file))
 }
 

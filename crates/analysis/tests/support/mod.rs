@@ -5,7 +5,10 @@
 
 #![allow(dead_code)]
 
-use tipme_record::incident::{Cost, Display, Extension, Incident, Locks, Losses, Machine, Meta, Section};
+use tipme_record::incident::{
+    Cost, Display, Extension, FileName, GroupMember, Groups, Incident, LimitedGroup, Locks, Losses, Machine, Meta,
+    Section,
+};
 use tipme_record::records::{
     Block, Exit, Fork, Input, Irq, Message, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking,
 };
@@ -35,6 +38,10 @@ pub struct Machinery {
     pub locks: Locks,
     pub losses: Losses,
     pub cost: Cost,
+    /// Control groups with a quota, where the recorder looked for them.
+    pub groups: Option<Groups>,
+    pub files: Vec<FileName>,
+    samples: Vec<u8>,
 }
 
 fn ns(us: u64) -> Nanos {
@@ -246,6 +253,12 @@ impl Machinery {
         self.push(us, 0, Class::Rare, &record, &[])
     }
 
+    /// A sample that hit the kernel.
+    pub fn kernel_sample(&mut self, us: u64, tid: u32, stack: StackId) -> &mut Self {
+        let record = record!(Sample { us, tid, pid: Pid(tid), kernel_stack: stack });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
     pub fn reclaim(&mut self, us: u64, tid: u32, what: u32, phase: u32, amount: u64) -> &mut Self {
         let record = record!(Reclaim { us, tid, what: what, phase: phase, amount: amount });
         self.push(us, 0, Class::Rare, &record, &[])
@@ -255,6 +268,31 @@ impl Machinery {
     pub fn interrupt(&mut self, us: u64, cpu: u32, length: u64, number: u32, soft: u32) -> &mut Self {
         let record = record!(Irq { us, 0, nanos: Nanos(length * 1_000), number: number, soft: soft });
         self.push(us, cpu, Class::Rare, &record, &[])
+    }
+
+    /// A control group that may use 5 ms per 100 ms, with these members all the time.
+    pub fn limited(&mut self, number: u32, path: &str, members: &[u32]) -> &mut Self {
+        let member = |pid: &u32| GroupMember { pid: *pid, first_ns: BEGIN, last_ns: ns(6_000_000).0 };
+        self.groups.get_or_insert_default().limited.push(LimitedGroup {
+            number,
+            path: path.to_owned(),
+            file: format!("/sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us"),
+            quota_us: 5_000,
+            period_us: 100_000,
+            members: members.iter().map(member).collect(),
+        });
+        self
+    }
+
+    /// The counters of a control group: how often and how many milliseconds it was throttled so far.
+    pub fn counters(&mut self, us: u64, number: u32, times: u64, ms: u64) -> &mut Self {
+        let text = format!("group {number}\nnr_periods 99\nnr_throttled {times}\nthrottled_time {}\n", ms * 1_000_000);
+        self.samples.extend(ns(us).0.to_le_bytes());
+        self.samples.extend(5_u32.to_le_bytes());
+        self.samples.extend((text.len() as u32).to_le_bytes());
+        self.samples.extend(text.as_bytes());
+        self.samples.resize(self.samples.len().next_multiple_of(8), 0);
+        self
     }
 
     /// A key of an input device.
@@ -274,6 +312,11 @@ impl Machinery {
         incident.push_json(Section::Locks, &self.locks).expect("locks are JSON");
         incident.push_json(Section::Losses, &self.losses).expect("losses are JSON");
         incident.push_json(Section::Cost, &self.cost).expect("costs are JSON");
+        if let Some(groups) = &self.groups {
+            incident.push_json(Section::Groups, groups).expect("groups are JSON");
+        }
+        incident.push_json(Section::Files, &self.files).expect("files are JSON");
+        incident.push(Section::Samples, self.samples.clone());
         incident.push(Section::Inputs, self.inputs.clone());
         for (class, section) in
             [(Class::Sched, Section::Sched), (Class::Rare, Section::Rare), (Class::Exits, Section::Exits)]

@@ -48,6 +48,7 @@ fn responses_have_these_forms() {
                 keys: true,
                 displays: vec![":0".into()],
                 missing: vec![],
+                auto: None,
             }),
         ),
         (r#"{"error":"disk full"}"#, Response::Error("disk full".into())),

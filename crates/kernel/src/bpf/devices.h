@@ -3,14 +3,19 @@
 #pragma once
 #include "waits.h"
 
-#define LONG_INTERRUPT_NS 50000
-#define LONG_LOCK_NS 100000
 #define LOCK_SLOTS 4096
+
+const volatile __u64 long_interrupt_ns = 50000, long_lock_ns = 100000;
 
 /* Addresses leave the kernel only mixed with this; set by the loader to a random number. */
 const volatile __u64 scramble;
 /* Address of flush_to_ldisc, the work that hands terminal data over; set by the loader. */
 const volatile __u64 tty_work;
+/* Nanoseconds of a kernel tick; set by the loader. */
+const volatile __u64 tick_ns = 4000000;
+/* Whether balance_dirty_pages gets its thresholds in one structure, as newer kernels do, or one by one;
+ * set by the loader. The pause is argument 6 or 10. */
+const volatile bool dirty_in_structure = 1;
 
 __u64 irq_begin[MAX_CPUS], softirq_begin[MAX_CPUS];
 
@@ -38,7 +43,7 @@ static __always_inline void end_interrupt(__u64 begin, __u32 number, __u32 soft)
 	__u64 now = bpf_ktime_get_ns();
 	__u8 generation;
 
-	if (!begin || now - begin < LONG_INTERRUPT_NS)
+	if (!begin || now - begin < long_interrupt_ns)
 		return;
 	struct rec_irq *record = reserve(RARE, sizeof(*record), now, &generation);
 	if (!record)
@@ -210,6 +215,70 @@ int BPF_PROG(compaction_begin) { return reclaim_phase(1, 0, 0); }
 SEC("tp_btf/mm_compaction_end")
 int BPF_PROG(compaction_end) { return reclaim_phase(1, 1, 0); }
 
+/* Reclaim inside a control group that has reached its limit. */
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(group_reclaim_begin) { return reclaim_phase(4, 0, 0); }
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(group_reclaim_end, unsigned long pages) { return reclaim_phase(4, 1, pages); }
+
+/* A writer is about to be put to sleep because too many pages are dirty. The tracepoint also tells of
+ * writers that may go on: their pause is not positive. */
+SEC("tp_btf/balance_dirty_pages")
+int dirty_throttled(__u64 *ctx)
+{
+	long ticks;
+
+	/* Two loads that must not be merged into one at a varying place, which the verifier refuses. */
+	if (dirty_in_structure) {
+		ticks = (long)ctx[6];
+		barrier_var(ticks);
+	} else {
+		ticks = (long)ctx[10];
+		barrier_var(ticks);
+	}
+	if (ticks <= 0)
+		return 0;
+	return reclaim_phase(2, 0, (__u64)ticks * tick_ns / 1000000);
+}
+
+/* How often a thread did something, by the low bits of its id; another one with the same bits begins anew. */
+#define TALLIES 4096
+#define TALLY_FULL 64
+struct tally { __u32 tid, count; };
+struct tally dirtied[TALLIES], taken[TALLIES];
+
+/* One record for each full tally, so that a busy thread does not fill the ring. */
+static __always_inline int count_up(struct tally *tallies, __u32 what)
+{
+	__u64 now;
+	__u8 generation;
+	__u32 tid = current_tid();
+	struct tally *tally = &tallies[tid & (TALLIES - 1)];
+
+	if (tally->tid != tid) {
+		tally->tid = tid;
+		tally->count = 0;
+	}
+	if (!tid || ++tally->count < TALLY_FULL)
+		return 0;
+	tally->count = 0;
+	now = bpf_ktime_get_ns();
+	struct rec_tally *record = reserve(RARE, sizeof(*record), now, &generation);
+	if (!record)
+		return 0;
+	record->what = what;
+	record->count = TALLY_FULL;
+	commit(record, now, tid, sizeof(*record), REC_TALLY, generation);
+	return 0;
+}
+
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(folio_dirtied) { return count_up(dirtied, 0); }
+
+SEC("tp_btf/rss_stat")
+int BPF_PROG(memory_taken) { return count_up(taken, 1); }
+
 struct contention { __u64 lock, begin; __u32 tid, owner, flags, unused; };
 struct contention contentions[LOCK_SLOTS];
 
@@ -255,7 +324,7 @@ int BPF_PROG(lock_end, void *lock)
 	if (!tid || slot->tid != tid || slot->lock != (__u64)lock)
 		return 0;
 	slot->tid = 0;
-	if (now - begin < LONG_LOCK_NS)
+	if (now - begin < long_lock_ns)
 		return 0;
 	struct rec_lock *record = reserve(RARE, sizeof(*record), now, &generation);
 	if (!record)

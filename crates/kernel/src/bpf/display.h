@@ -7,6 +7,7 @@
  * Key codes and everything else stay where they are. */
 #pragma once
 #include "ring.h"
+#include "answers.h"
 
 #define OPERATIONS 24
 #define X_REQUEST_SENT 0
@@ -37,7 +38,9 @@ struct {
 struct reading {
 	__u64 data;
 	__u32 linear, offset, count, flags;
-	__u8 request, started, swapped, unused[5];
+	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do. */
+	__u8 request, started, swapped, press, injects, draws, unused[2];
+	__u32 stamp_ms, unused2;
 	__u32 words[OPERATIONS];
 };
 
@@ -117,13 +120,45 @@ static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
 	*length = 32;
 	if (code == 1 || generic)
 		*length += 4 * (swap32(*(__u32 *)(head + 4), swapped) & 0xffffff);
-	if (code >= 2 && code <= 6 && input_hidden)
+	if (input_hidden && ((code >= 2 && code <= 6) || (generic && head[8] >= 2 && head[8] <= 6)))
 		return 0xff;
 	if ((code == 4 || code == 5) && head[1] >= 4 && head[1] <= 7)
 		scroll = 1;
 	if (generic)
 		return code | (head[1] << 8) | (head[8] << 16);
 	return code | (scroll << 16) | ((__u32)(head[0] & 0x80) << 17);
+}
+
+/* Notes the first press among the events; the key's code is compared with those of modifiers and forgotten.
+ * Events of the input extension are told from others of that form by their length: twelve units at least. */
+static __always_inline void look_for_press(struct reading *reading, __u8 *head, __u32 length)
+{
+	__u32 code = head[0], detail = head[1], stamp = *(__u32 *)(head + 4), tail[2] = {};
+
+	if (reading->press || input_hidden)
+		return;
+	if (code == 35 && length >= 80 && !reading->swapped && (head[8] == 2 || head[8] == 4)) {
+		if (bpf_probe_read_kernel(tail, sizeof(tail), (void *)(reading->data + reading->offset + 12)))
+			return;
+		code = head[8];
+		stamp = tail[0];
+		detail = tail[1];
+	}
+	if (code == 2)
+		reading->press = is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED;
+	else if (code == 4 && (detail < 4 || detail > 7))
+		reading->press = BUTTON_PRESSED;
+	reading->stamp_ms = swap32(stamp, reading->swapped);
+}
+
+static __always_inline void look_for_drawing(struct reading *reading, __u8 *head, __u32 word)
+{
+	__u32 fake = word == 0xff ? 0 : word >> 24;
+
+	if (fake == 2 || fake == 4)
+		reading->injects = 1;
+	if (is_drawing(head[0], fake))
+		reading->draws = 1;
 }
 
 /* Reads the head of one message; 0 where there is another one behind it. A function of its own to the
@@ -150,6 +185,10 @@ __noinline int read_head(struct reading *reading)
 	if (!length) {
 		word = reading->request ? request_word(head, reading->swapped, &length)
 					: event_word(head, reading->swapped, &length);
+		if (reading->request)
+			look_for_drawing(reading, head, word);
+		else
+			look_for_press(reading, head, length);
 		at = reading->count++;
 		if (at < OPERATIONS)
 			reading->words[at] = word;
@@ -233,6 +272,24 @@ static __always_inline void write_message(struct side *side, struct reading *rea
 	commit(record, now, (__u32)who, size, REC_MESSAGE, generation);
 }
 
+/* What was read means something for how long clients take. What could not be read may well be a drawing. */
+static __always_inline void note_sent(struct side *side, struct reading *reading, __u64 now)
+{
+	__u64 owner = number_of(side->server);
+	struct sock *server = (struct sock *)side->server;
+
+	if (reading->request) {
+		if (reading->injects)
+			note_injection(side->display, owner, now);
+		if (reading->draws || (reading->flags & (FLAG_MORE | FLAG_UNREAD)))
+			note_drawing(owner, now);
+	} else if (reading->press) {
+		__u64 at = press_time(side->display, reading->stamp_ms, now);
+		if (reading->press != MODIFIER_PRESSED)
+			note_press(owner, BPF_CORE_READ(server, sk_peer_pid, numbers[0].nr), reading->press, at, now);
+	}
+}
+
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(message_sent, struct sock *sock, int bytes)
 {
@@ -247,8 +304,10 @@ int BPF_PROG(message_sent, struct sock *sock, int bytes)
 	reading->count = reading->linear = 0;
 	reading->flags = FLAG_UNREAD;
 	reading->request = side.server != side.own;
+	reading->press = reading->injects = reading->draws = 0;
 	read_sent(reading, sock, (struct sock *)side.peer, bytes);
 	write_message(&side, reading, bytes, reading->request ? X_REQUEST_SENT : X_EVENT_SENT);
+	note_sent(&side, reading, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -260,5 +319,9 @@ int BPF_PROG(message_taken, struct sock *sock, int bytes)
 	if (bytes <= 0 || !find_side(&side, sock))
 		return 0;
 	write_message(&side, 0, bytes, side.server == side.own ? X_REQUEST_TAKEN : X_EVENT_TAKEN);
+	if (side.server == side.own)
+		note_injection_taken(side.display, number_of(side.server), bpf_ktime_get_ns());
+	else
+		note_taken(number_of(side.server), bpf_ktime_get_ns());
 	return 0;
 }

@@ -18,7 +18,9 @@
 #define MAX_CPUS 1024
 #define QUEUE 16384 /* chunks per class at most, a power of two: 1 GiB */
 #define RECORD_MAX 512
-#define MIN_BLOCK_NS 1000000
+
+/* Blocks of this length deserve a description; set by the loader, as the other limits are. */
+const volatile __u64 min_block_ns = 1000000;
 
 enum ring_class { SCHED, RARE, EXITS, CLASSES };
 

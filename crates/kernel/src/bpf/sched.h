@@ -18,7 +18,7 @@ int sched_switch(__u64 *ctx)
 	if (!(bool)ctx[0])
 		state = task_state(prev, switch_has_state ? (__u32)ctx[3] : prev->__state);
 	if (state)
-		remember_switch_out(tid, now);
+		remember_switch_out(tid, now, state);
 	struct rec_switch *record = reserve(SCHED, sizeof(*record), now, &generation);
 	if (!record)
 		return 0;
@@ -56,7 +56,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	if ((entry >> 32) == tid) {
 		__u64 start = blocked_since(tid, now);
 		switched_out[tid & (TABLE - 1)] = 0;
-		if (now - start >= MIN_BLOCK_NS && !(task->__state & TASK_NOLOAD))
+		if (deserves_record(entry, now, now - start) && !(task->__state & TASK_NOLOAD))
 			write_wait(task, now, start, context);
 	}
 	struct rec_waking *record = reserve(SCHED, sizeof(*record), now, &generation);

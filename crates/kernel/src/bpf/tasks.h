@@ -119,6 +119,8 @@ int BPF_PROG(rename, struct task_struct *task, const char *comm)
 
 	if (!record)
 		return 0;
+	/* The bytes behind the name must not be those of an older record. */
+	__builtin_memset(record->comm, 0, sizeof(record->comm));
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), comm);
 	commit(record, now, task->pid, sizeof(*record), REC_RENAME, generation);
 	return 0;

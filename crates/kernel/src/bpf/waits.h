@@ -8,8 +8,9 @@
 #define AF_UNIX 1
 #define AF_INET 2
 
-/* tid << 32 | time of the switch-out in units of 1024 ns, which wraps after 73 minutes. A thread that
- * another one with the same low bits has pushed out loses the description of one wait. */
+/* tid << 32 | time of the switch-out in units of 1024 ns, which wraps after 73 minutes; its lowest bit says
+ * instead whether the wait is for I/O, so that a wake-up need not look at the sleeping thread. A thread
+ * that another one with the same low bits has pushed out loses the description of one wait. */
 __u64 switched_out[TABLE];
 
 /* The file that a thread last read a page of from disk, by the low bits of its id: a page fault names no
@@ -21,6 +22,12 @@ struct read_file read_files[READ_FILES];
 
 /* Kernels from 5.18 on hand the state to the switch tracepoint; set by the loader. */
 const volatile bool switch_has_state = 1;
+
+/* When a thread's I/O wait was described last, in units of 2^20 ns, by the low bits of its id: short waits
+ * are described so often only. Threads with the same low bits share their turns. */
+#define DESCRIBED 4096
+#define DESCRIBE_AGAIN 10
+__u32 described[DESCRIBED];
 
 /* Set while a CPU handles an interrupt or a softirq, by the programs in devices.h. */
 struct in_interrupt { __u8 hard, soft, unused[62]; };
@@ -49,19 +56,31 @@ static __always_inline __u16 task_state(struct task_struct *task, __u32 state)
 	return (state & 0x3fff) | frozen | waiting;
 }
 
-static __always_inline void remember_switch_out(__u32 tid, __u64 now)
+static __always_inline void remember_switch_out(__u32 tid, __u64 now, __u16 state)
 {
-	switched_out[tid & (TABLE - 1)] = ((__u64)tid << 32) | (__u32)(now >> 10);
+	switched_out[tid & (TABLE - 1)] = ((__u64)tid << 32) | ((__u32)(now >> 10) & ~1u) | (state >> 15);
 }
 
-/* When the thread blocked, to about a microsecond; `now` where it is not known. */
+/* When the thread blocked, to about two microseconds; `now` where it is not known. */
 static __always_inline __u64 blocked_since(__u32 tid, __u64 now)
 {
 	__u64 entry = switched_out[tid & (TABLE - 1)];
 
 	if ((entry >> 32) != tid)
 		return now;
-	return now - ((__u64)((__u32)(now >> 10) - (__u32)entry) << 10);
+	return now - ((__u64)((__u32)(now >> 10) - ((__u32)entry & ~1u)) << 10);
+}
+
+/* Whether a wait of this length deserves a record: a long one always, one for I/O now and then. */
+static __always_inline bool deserves_record(__u64 entry, __u64 now, __u64 length)
+{
+	__u32 *last = &described[(entry >> 32) & (DESCRIBED - 1)];
+	__u32 at = now >> 20;
+
+	if (length < min_block_ns && (!(entry & 1) || at - *last < DESCRIBE_AGAIN))
+		return 0;
+	*last = at;
+	return 1;
 }
 
 /* Whether the first argument of this x86-64 system call is a file descriptor. */

@@ -181,7 +181,7 @@ fn a_missing_folder_or_file_is_no_surprise() {
     assert_eq!(Folder::at(&missing).list().unwrap(), []);
     let error = write(&missing, &incident("one"), 0).expect_err("no folder").to_string();
     assert!(error.ends_with("check that the folder exists and that the recorder may write there"), "{error}");
-    assert!(read(&missing).expect_err("no file").to_string().starts_with("cannot open"));
+    assert!(read(&missing).expect_err("no file").to_string().starts_with("it cannot be opened: "));
     let empty = Incident::default();
     assert!(write(dir.path(), &empty, 0).expect_err("no id").to_string().starts_with("incident id \"\""));
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is usual for an interaction: the others of its kind in the window, or what the recorder had learned.
+
+use crate::model::Baseline;
+use tipme_measure::{Share, Summary};
+use tipme_record::Nanos;
+use tipme_record::incident::StoredBaseline;
+
+/// With fewer others in the window, what the recorder had learned says more.
+const WINDOW_MIN: usize = 5;
+
+/// What is usual, and where it is known from.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Usual {
+    /// Other interactions of the window, exactly.
+    Window(Summary),
+    /// The recorder's summary of this class and application, coarsely.
+    Stored(StoredBaseline),
+}
+
+impl Usual {
+    /// The others of the window where there are enough, else the summary where it knows more.
+    pub fn of(others: Summary, stored: &[StoredBaseline], class: &str, application: &str) -> Usual {
+        let same = |known: &&StoredBaseline| known.class == class && known.application == application;
+        let known = stored.iter().find(same).filter(|known| known.n > others.n() as u64);
+        match known {
+            Some(known) if others.n() < WINDOW_MIN => Usual::Stored(known.clone()),
+            _ => Usual::Window(others),
+        }
+    }
+
+    /// Observations.
+    pub fn n(&self) -> usize {
+        match self {
+            Usual::Window(summary) => summary.n(),
+            Usual::Stored(stored) => usize::try_from(stored.n).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// The median, however few there are; zero where there is none.
+    pub fn median(&self) -> Nanos {
+        match self {
+            Usual::Window(summary) => Nanos(summary.value(Share::P50).unwrap_or(0)),
+            Usual::Stored(stored) => Nanos(stored.p50_ns),
+        }
+    }
+
+    /// As the verdict has it; `None` where nothing is known.
+    pub fn baseline(&self) -> Option<Baseline> {
+        let ms = |nanos: u64| Nanos(nanos).millis();
+        let n = self.n();
+        match self {
+            Usual::Window(summary) => Some(Baseline {
+                n,
+                p50_ms: summary.shown(Share::P50).map(ms),
+                p98_ms: summary.shown(Share::P98).map(ms),
+                max_ms: ms(summary.max()?),
+                stored: false,
+            }),
+            Usual::Stored(stored) => Some(Baseline {
+                n,
+                p50_ms: Share::P50.is_shown(n).then(|| ms(stored.p50_ns)),
+                p98_ms: Share::P98.is_shown(n).then(|| ms(stored.p98_ns)),
+                max_ms: ms(stored.max_ns),
+                stored: true,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn stored(class: &str, application: &str, n: u64) -> StoredBaseline {
+        let (class, application) = (class.to_owned(), application.to_owned());
+        StoredBaseline { class, application, n, p50_ns: 2 * MS, p98_ns: 14 * MS, max_ns: 40 * MS }
+    }
+
+    fn of(window: usize, stored: &[StoredBaseline]) -> Usual {
+        Usual::of(Summary::new(vec![MS; window]), stored, "key", "xterm")
+    }
+
+    #[test]
+    fn enough_others_of_the_window_count_more() {
+        let known = [stored("key", "xterm", 3_000)];
+        assert!(matches!(of(5, &known), Usual::Window(_)));
+        assert_eq!(of(4, &known), Usual::Stored(known[0].clone()));
+        assert_eq!(of(0, &known).median(), Nanos(2 * MS));
+    }
+
+    #[test]
+    fn another_class_or_application_says_nothing() {
+        for known in [stored("click", "xterm", 3_000), stored("key", "gedit", 3_000), stored("key", "xterm", 2)] {
+            assert!(matches!(of(3, &[known]), Usual::Window(_)));
+        }
+        assert_eq!(of(0, &[]).baseline(), None);
+    }
+
+    #[test]
+    fn percentiles_are_shown_with_enough_observations() {
+        let shown = |n| of(0, &[stored("key", "xterm", n)]).baseline().map(|one| (one.p50_ms, one.p98_ms, one.stored));
+        assert_eq!(shown(9), Some((None, None, true)));
+        assert_eq!(shown(10), Some((Some(2.0), None, true)));
+        assert_eq!(shown(250), Some((Some(2.0), Some(14.0), true)));
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes that more than one kind of record tells of: quotas, eviction, softirqs, what comes back.
+
+mod support;
+
+use support::{APP, Machinery, VDA};
+use tipme_analysis::model::{Culprit, Finding, Kind, Verdict};
+use tipme_analysis::{Options, diagnose};
+use tipme_record::incident::{FileName, Groups};
+
+const NEIGHBOUR: u32 = 500;
+
+/// An editor that types well, with a key at 3 s that `fill` makes slow; it answers at 4 s.
+fn stall(fill: impl FnOnce(&mut Machinery)) -> Verdict {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(NEIGHBOUR, NEIGHBOUR, 1, "neighbour", 1).typing(100_000, 12).press(3_000_000);
+    fill(&mut machine);
+    let incident = machine.draw(4_000_000).incident(6_000_000);
+    diagnose(&incident, &Options::default()).expect("the scene is well formed")
+}
+
+fn first(verdict: &Verdict) -> &Finding {
+    verdict.findings.first().expect("there is a finding")
+}
+
+fn kinds(verdict: &Verdict) -> Vec<Kind> {
+    verdict.findings.iter().map(|finding| finding.kind).collect()
+}
+
+fn culprit(finding: &Finding) -> (u32, Option<&str>) {
+    match &finding.culprit {
+        Culprit::Process { pid, job, .. } => (*pid, job.as_deref()),
+        other => panic!("{other:?} is no process"),
+    }
+}
+
+/// The editor is ready from 3.005 to 3.995 s while the neighbour runs on its CPU.
+fn beside_neighbour(machine: &mut Machinery) {
+    machine.switch(3_005_000, 1, NEIGHBOUR, 0).switch(3_995_000, 1, APP, 0);
+}
+
+/// Counters that grow by 95 ms in each tenth of a second in which the group was throttled.
+fn throttled(machine: &mut Machinery, from: u64, until: u64) {
+    let mut times = 7;
+    for us in (100_000..6_000_000).step_by(100_000) {
+        times += u64::from(from < us && us <= until);
+        machine.counters(us, 3, times, times * 95);
+    }
+}
+
+#[test]
+fn a_throttled_group_is_named_and_never_the_neighbour() {
+    let verdict = stall(|machine| {
+        beside_neighbour(machine);
+        machine.limited(3, "/tipme/a", &[APP]);
+        throttled(machine, 3_000_000, 4_000_000);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, kinds(&verdict).len()), (Kind::CpuThrottled, 1));
+    assert_eq!(culprit(finding), (APP, Some("/tipme/a (5 ms per 100 ms)")));
+    assert!((finding.ms - 990.0).abs() < 15.0, "{}", finding.ms);
+    assert!(finding.remedy.contains("/sys/fs/cgroup/cpu/tipme/a/cpu.cfs_quota_us"), "{}", finding.remedy);
+    let evidence = finding.evidence.join("\n");
+    assert!(evidence.contains("the group was throttled in 10 periods, 950 ms on all CPUs"), "{evidence}");
+}
+
+#[test]
+fn a_group_that_is_not_throttled_competes_like_any_other() {
+    let verdict = stall(|machine| {
+        beside_neighbour(machine);
+        machine.limited(3, "/tipme/a", &[APP]);
+        throttled(machine, 1_000_000, 1_500_000);
+    });
+    assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (Kind::CpuCompetition, NEIGHBOUR));
+}
+
+#[test]
+fn another_process_of_the_machine_is_not_held_by_the_group() {
+    let verdict = stall(|machine| {
+        beside_neighbour(machine);
+        machine.limited(3, "/tipme/a", &[NEIGHBOUR]);
+        throttled(machine, 3_000_000, 4_000_000);
+    });
+    assert_eq!(first(&verdict).kind, Kind::CpuCompetition);
+}
+
+#[test]
+fn a_child_that_died_unseen_was_in_its_parents_group() {
+    let mut child_alone = None;
+    for (parent, kind) in [(APP, Kind::CpuThrottled), (NEIGHBOUR, Kind::CpuCompetition)] {
+        let verdict = stall(|machine| {
+            machine.fork(3_001_000, APP, 700).exit(3_998_000, 700, APP, APP, "spell");
+            machine.switch(3_002_000, 1, 700, 1).switch(3_005_000, 1, NEIGHBOUR, 0);
+            machine.wait(3_999_000, APP, 3_002_000, |wait| (wait.syscall, wait.args) = (61, [700, 0, 0]));
+            machine.switch(3_995_000, 1, 700, 0).wake_from(3_999_000, APP, 700, 0, 1).switch(3_999_010, 1, APP, 0x80);
+            machine.limited(3, "/tipme/a", &[parent]);
+            throttled(machine, 3_000_000, 4_000_000);
+        });
+        assert_eq!(first(&verdict).kind, kind);
+        child_alone = child_alone.or(culprit(first(&verdict)).1.map(str::to_owned));
+    }
+    assert_eq!(child_alone.as_deref(), Some("/tipme/a (5 ms per 100 ms)"));
+}
+
+#[test]
+fn an_idle_cpu_beside_a_ready_thread_is_a_stall_where_no_quota_holds() {
+    let beside_idle = |machine: &mut Machinery| {
+        machine.switch(3_005_000, 1, 0, 0).switch(3_995_000, 1, APP, 0);
+        machine.groups = Some(Groups::default());
+    };
+    assert_eq!(first(&stall(beside_idle)).kind, Kind::Stall);
+    let young = |machine: &mut Machinery| {
+        beside_idle(machine);
+        machine.limited(3, "/tipme/a", &[APP]);
+    };
+    let verdict = stall(young);
+    assert_eq!(first(&verdict).kind, Kind::CpuThrottled);
+    assert_eq!(culprit(first(&verdict)).1, Some("/tipme/a (5 ms per 100 ms)"));
+}
+
+/// The editor waits for one page from 3.005 to 3.995 s, and nobody else uses the disk.
+fn page_in(machine: &mut Machinery) {
+    let stack = machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
+    machine.block(3_994_990, APP, 3_004_900, 4_096, 0).switch(3_005_000, 1, 0, 0x8002);
+    machine.wake_from(3_995_000, APP, 0, 2, 1).wait(3_995_002, APP, 3_005_000, |wait| {
+        (wait.stack, wait.syscall, wait.state, wait.context) = (stack, -1, 0x8002, 2);
+        (wait.device, wait.inode, wait.mode) = (VDA, 77, 0x8000);
+    });
+    machine.switch(3_995_050, 1, APP, 0);
+    machine.files = vec![FileName { device: VDA.0, inode: 77, path: "/usr/lib/x/libfoo.so".to_owned() }];
+}
+
+#[test]
+fn a_page_in_names_its_file_and_who_evicted_it() {
+    let verdict = stall(|machine| {
+        page_in(machine);
+        machine.reclaim(1_500_000, NEIGHBOUR, 0, 0, 0).reclaim(1_550_000, NEIGHBOUR, 0, 1, 4_000);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (Kind::PageIn, NEIGHBOUR));
+    assert!(finding.evidence[0].contains("neighbour (pid 500) took memory"), "{:?}", finding.evidence);
+    let detail = &verdict.partition[0].detail;
+    assert_eq!(detail, "waited for the page-in of /usr/lib/x/libfoo.so");
+}
+
+#[test]
+fn memory_that_nobody_lacked_evicts_nothing() {
+    let device = |verdict: &Verdict| matches!(first(verdict).culprit, Culprit::Device { .. });
+    assert!(device(&stall(page_in)));
+    let verdict = stall(|machine| {
+        page_in(machine);
+        let stack = machine.stack(&["clear_page_erms", "do_anonymous_page"]);
+        for sample in 0..50 {
+            machine.kernel_sample(1_000_000 + sample * 10_000, NEIGHBOUR, stack);
+        }
+    });
+    assert!(device(&verdict), "allocating alone takes nothing away");
+}
+
+#[test]
+fn time_in_reclaim_is_not_the_applications_own() {
+    let verdict = stall(|machine| {
+        machine.reclaim(3_005_000, APP, 4, 0, 0).reclaim(3_990_000, APP, 4, 1, 64);
+    });
+    assert_eq!(first(&verdict).kind, Kind::Reclaim);
+}
+
+#[test]
+fn a_softirq_thread_stands_for_what_it_handles() {
+    let verdict = stall(|machine| {
+        machine.task(16, 16, 2, "ksoftirqd/1", 1).switch(3_005_000, 1, 16, 0).switch(3_995_000, 1, APP, 1);
+        for number in 0..90 {
+            let us = 3_010_000 + number * 10_000;
+            machine.interrupt(us, 1, 60, 3, 1).interrupt(us + 5_000, 1, if number % 3 == 0 { 55 } else { 0 }, 6, 1);
+        }
+    });
+    let finding = first(&verdict);
+    assert_eq!(finding.kind, Kind::Interrupt);
+    assert_eq!(finding.culprit, Culprit::Device { device: "softirq network receive".to_owned() });
+    assert!(finding.ms > 970.0, "{}", finding.ms);
+}
+
+#[test]
+fn a_job_that_comes_back_regularly_has_a_period() {
+    let verdict = stall(|machine| {
+        machine.task(600, 600, 1, "poller", 1);
+        for begin in [500_000, 1_500_000, 2_500_000, 4_500_000, 5_500_000] {
+            machine.switch(begin, 2, 600, 0).switch(begin + 300_000, 2, 0, 1);
+        }
+        machine.switch(3_500_000, 1, 600, 0).switch(3_800_000, 1, APP, 1);
+    });
+    let finding = verdict.findings.iter().find(|finding| finding.kind == Kind::CpuCompetition).expect("it competed");
+    assert_eq!((culprit(finding).0, finding.period_s), (600, Some(1.0)));
+    assert!(finding.evidence.contains(&"every 1.0 s (6 times, deviation 0.0 %)".to_owned()), "{:?}", finding.evidence);
+    assert!(verdict.findings.iter().any(|finding| finding.kind == Kind::OwnComputation && finding.period_s.is_none()));
+}
+
+#[test]
+fn an_interrupt_that_comes_back_regularly_has_a_period() {
+    let verdict = stall(|machine| {
+        for begin in [200_000, 1_150_000, 2_100_000, 3_050_000, 4_000_000, 4_950_000] {
+            machine.interrupt(begin + 160_000, 1, 160_000, 36, 0);
+        }
+    });
+    let finding = verdict.findings.iter().find(|finding| finding.kind == Kind::Interrupt).expect("it took the CPU");
+    assert_eq!(finding.period_s, Some(0.95));
+}

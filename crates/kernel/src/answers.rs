@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long clients take to answer presses, as the display tap counts it while recording goes on.
+//!
+//! All of it is read from mapped memory, without a system call. The kernel writes meanwhile: a figure
+//! may be half old and half new, which costs one wrong count at most.
+
+use crate::load::Kernel;
+use crate::skeleton::types::{answer, bss, notable};
+use tipme_record::{Nanos, Pid};
+
+/// Buckets of one histogram; the first holds what is shorter than 65,536 ns, then there are eight to each
+/// doubling, and the last holds what is longer than 2^36 ns.
+pub const BUCKETS: usize = 162;
+
+/// Classes that are counted apart: keys and buttons.
+pub const CLASSES: usize = 2;
+
+/// Counts by bucket, for keys and for buttons.
+pub type Counts = [[u32; BUCKETS]; CLASSES];
+
+/// What was counted on one connection since its slot was first used; numbers wrap.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    pub slot: usize,
+    pub client: Pid,
+    /// When the client was last told of a press.
+    pub used: Nanos,
+    pub counts: Counts,
+}
+
+/// One answer that took long, or a stay in a client's queue that did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Notable {
+    /// When it ended.
+    pub at: Nanos,
+    /// From the first of the presses until then.
+    pub first: Nanos,
+    /// From the last of them.
+    pub last: Nanos,
+    pub client: Pid,
+    pub slot: usize,
+    /// How many presses were answered together, or taken from the queue together.
+    pub presses: u32,
+    /// A button, not a key.
+    pub button: bool,
+    /// The stay in the queue alone; no drawing is needed to know it.
+    pub queued: bool,
+}
+
+/// Presses on one connection that were not answered so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Open {
+    pub slot: usize,
+    pub client: Pid,
+    /// The first of the presses.
+    pub since: Nanos,
+    /// When the oldest was sent that the client has not even taken.
+    pub untaken: Option<Nanos>,
+    pub presses: u32,
+    pub button: bool,
+}
+
+impl Kernel<'_> {
+    /// What took long since the last call. `seen` counts them; it begins with 0. Of more than the kernel
+    /// keeps between two calls, the newest are given.
+    pub fn notables(&self, seen: &mut u64) -> Vec<Notable> {
+        let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
+        let made = volatile(&bss.notables_made);
+        let kept = bss.notables.len() as u64;
+        let from = std::mem::replace(seen, made).max(made.saturating_sub(kept));
+        (from..made).map(|turn| told(volatile(&bss.notables[(turn % kept) as usize]))).collect()
+    }
+
+    /// Connections with presses that were not answered so far.
+    pub fn open_presses(&self) -> Vec<Open> {
+        let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
+        let words = bss.answers_open.iter().enumerate().filter(|(_, word)| volatile(*word) != 0);
+        let slots = words.flat_map(|(at, word)| bits(volatile(word)).map(move |bit| 64 * at + bit));
+        slots.filter_map(|slot| open(slot, volatile(&bss.answers[slot]))).collect()
+    }
+
+    /// The counts of all connections that were used at `since` or later.
+    pub fn counted(&self, since: Nanos) -> Vec<Counted> {
+        let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
+        let slots = (0..bss.answers.len()).filter_map(|slot| counted(bss, slot));
+        slots.filter(|counted| counted.used >= since).collect()
+    }
+
+    /// Presses on connections beyond those that can be watched at once.
+    pub fn unwatched(&self) -> u64 {
+        self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| volatile(&bss.answers_unwatched))
+    }
+}
+
+/// Reads what the kernel may be writing.
+fn volatile<T: Copy>(place: &T) -> T {
+    // SAFETY: a reference is valid for reads; the kernel writes plain integers there meanwhile, of which
+    // every bit pattern is one.
+    unsafe { std::ptr::from_ref(place).read_volatile() }
+}
+
+fn bits(word: u64) -> impl Iterator<Item = usize> {
+    (0..64).filter(move |bit| word >> bit & 1 == 1)
+}
+
+fn told(notable: notable) -> Notable {
+    Notable {
+        at: Nanos(notable.at),
+        first: Nanos(notable.first),
+        last: Nanos(notable.last),
+        client: Pid(notable.client),
+        slot: notable.slot as usize,
+        presses: notable.presses,
+        button: notable.class == 1,
+        queued: notable.queued == 1,
+    }
+}
+
+fn open(slot: usize, answer: answer) -> Option<Open> {
+    let untaken = (answer.fresh > 0 && answer.untaken > 0).then_some(Nanos(answer.untaken));
+    (answer.presses > 0).then_some(Open {
+        slot,
+        client: Pid(answer.client),
+        since: Nanos(answer.since),
+        untaken,
+        presses: answer.presses,
+        button: answer.class == 1,
+    })
+}
+
+fn counted(bss: &bss, slot: usize) -> Option<Counted> {
+    let answer = volatile(&bss.answers[slot]);
+    (answer.owner != 0).then(|| Counted {
+        slot,
+        client: Pid(answer.client),
+        used: Nanos(answer.used),
+        counts: volatile(&bss.answer_counts[slot]),
+    })
+}

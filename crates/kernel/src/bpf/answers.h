@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* How long each client takes from a press to its next drawing, coarsely, while recording goes on.
+ *
+ * It is what the recorder learns from what is usual, and by which it notices what is not; the exact times
+ * come from the records, after a mark. Nothing is kept of a key but that it was pressed: modifiers,
+ * which nobody answers, are left out by their codes, which are then forgotten. */
+#pragma once
+#include "ring.h"
+
+/* Connections that are watched at once, a power of two; one that was pressed in lately keeps its slot. */
+#define ANSWER_SLOTS 256
+#define ANSWER_PROBES 4
+#define ANSWER_IDLE_NS 300000000000ull
+#define ANSWER_CLASSES 2
+/* Below 2^16 ns, then eight buckets to each doubling up to 2^36 ns (69 s), then all above. */
+#define ANSWER_BUCKETS 162
+#define ANSWER_LEAST_BITS 16
+/* Latencies from here on are told one by one; a power of two of them is kept. */
+#define NOTABLE_NS 50000000
+#define NOTABLES 64
+/* An injected press that the server took so long ago is not what the event tells of. */
+#define INJECTED_NS 100000000
+#define DISPLAYS 64
+
+enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
+
+/* A connection: `owner` is the server's end of it, 0 where the slot is free. Times are 0 where there is none. */
+struct answer {
+	__u64 owner, used, since, last, untaken;
+	__u32 client, presses, fresh, class;
+};
+struct notable { __u64 at, first, last; __u32 client, presses, slot, class, queued, unused; };
+/* The oldest press that a client injected into a display and that nobody was told of. */
+struct injected { __u64 at, taken, connection; };
+
+struct answer answers[ANSWER_SLOTS];
+__u32 answer_counts[ANSWER_SLOTS][ANSWER_CLASSES][ANSWER_BUCKETS];
+/* A bit for each slot with a press that was not answered. */
+__u64 answers_open[ANSWER_SLOTS / 64];
+struct notable notables[NOTABLES];
+__u64 notables_made;
+/* Presses on connections that found no slot. */
+__u64 answers_unwatched;
+struct injected injected[DISPLAYS];
+
+/* Modifier keys by the codes that displays give to those of input devices: shift, control, alt, super and locks. */
+static __always_inline bool is_modifier(__u8 code)
+{
+	return code == 37 || code == 50 || code == 62 || code == 64 || code == 66 || code == 77 || code == 78 ||
+	       code == 92 || code == 105 || code == 108 || code == 133 || code == 134;
+}
+
+/* Requests that change what is seen; every request of an extension counts. */
+static __always_inline bool is_drawing(__u8 major, __u32 fake)
+{
+	return (major >= 61 && major <= 77 && major != 73) || (major >= 128 && !fake);
+}
+
+static __always_inline __u32 latency_bucket(__u64 latency)
+{
+	__u32 bits = 0;
+
+	for (__u64 rest = latency >> ANSWER_LEAST_BITS; rest && bits < 21; rest >>= 1)
+		bits++;
+	if (!bits)
+		return 0;
+	if (bits > 20)
+		return ANSWER_BUCKETS - 1;
+	return 1 + (bits - 1) * 8 + ((latency >> (bits + ANSWER_LEAST_BITS - 4)) & 7);
+}
+
+static __always_inline __u32 answer_place(__u64 owner, __u32 probe)
+{
+	return (((owner * 0x9e3779b97f4a7c15ull) >> 40) + probe) & (ANSWER_SLOTS - 1);
+}
+
+/* The slot of a connection; `ANSWER_SLOTS` where it has none. */
+static __always_inline __u32 find_answer(__u64 owner)
+{
+	for (int probe = 0; probe < ANSWER_PROBES; probe++) {
+		__u32 place = answer_place(owner, probe);
+		if (answers[place].owner == owner)
+			return place;
+	}
+	return ANSWER_SLOTS;
+}
+
+/* The slot of a connection, taken from one that was not used for long where it has none. */
+static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
+{
+	__u32 known = find_answer(owner);
+
+	for (int probe = 0; probe < ANSWER_PROBES && known >= ANSWER_SLOTS; probe++) {
+		__u32 place = answer_place(owner, probe);
+		if (!answers[place].owner || answers[place].used + ANSWER_IDLE_NS < now)
+			known = place;
+	}
+	if (known >= ANSWER_SLOTS)
+		return known;
+	struct answer *answer = &answers[known & (ANSWER_SLOTS - 1)];
+	if (answer->owner != owner || answer->client != client) {
+		answer->presses = answer->fresh = 0;
+		answer->untaken = 0;
+		answer->client = client;
+		answer->owner = owner;
+	}
+	return known;
+}
+
+static __always_inline void tell_notable(struct answer *answer, __u32 slot, __u64 now, __u64 first, __u64 last, bool queued)
+{
+	__u64 turn = __sync_fetch_and_add(&notables_made, 1);
+	struct notable *notable = &notables[turn & (NOTABLES - 1)];
+
+	notable->first = first;
+	notable->last = last;
+	notable->client = answer->client;
+	notable->presses = answer->presses - (queued ? 0 : answer->fresh);
+	notable->slot = slot;
+	notable->class = answer->class;
+	notable->queued = queued;
+	barrier();
+	notable->at = now;
+}
+
+static __always_inline __u64 slot_bit(__u32 slot)
+{
+	return 1ull << (slot & 63);
+}
+
+/* A client was told of a press that was made at `at`. */
+static __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u64 now)
+{
+	__u32 slot = take_answer(owner, client, now);
+
+	if (slot >= ANSWER_SLOTS) {
+		__sync_fetch_and_add(&answers_unwatched, 1);
+		return 0;
+	}
+	struct answer *answer = &answers[slot];
+	if (!answer->presses) {
+		answer->since = at;
+		answer->class = press == BUTTON_PRESSED;
+	}
+	if (!answer->fresh)
+		answer->untaken = now;
+	answer->fresh++;
+	answer->presses++;
+	answer->last = answer->used = now;
+	__sync_fetch_and_or(&answers_open[slot / 64], slot_bit(slot));
+	return 0;
+}
+
+/* A client took what it was told: how long that lay there needs no drawing to be known. */
+static __noinline int note_taken(__u64 owner, __u64 now)
+{
+	__u32 slot = find_answer(owner);
+
+	if (slot >= ANSWER_SLOTS)
+		return 0;
+	struct answer *answer = &answers[slot];
+	if (!answer->fresh)
+		return 0;
+	__u64 lay = now - answer->untaken;
+	if (lay >= NOTABLE_NS)
+		tell_notable(answer, slot, now, lay, lay, 1);
+	answer->fresh = 0;
+	answer->untaken = 0;
+	return 0;
+}
+
+/* A client draws: that answers the presses that it took. Those that lie in its queue stay open. */
+static __noinline int note_drawing(__u64 owner, __u64 now)
+{
+	__u32 slot = find_answer(owner);
+
+	if (slot >= ANSWER_SLOTS)
+		return 0;
+	struct answer *answer = &answers[slot];
+	__u32 fresh = answer->fresh, presses = answer->presses, class = answer->class & (ANSWER_CLASSES - 1);
+	if (presses <= fresh)
+		return 0;
+	__u64 first = now - answer->since, last = fresh ? first : now - answer->last;
+	__u32 bucket = latency_bucket(first);
+	if (presses - fresh == 1 && bucket < ANSWER_BUCKETS)
+		answer_counts[slot][class][bucket]++;
+	if (first >= NOTABLE_NS)
+		tell_notable(answer, slot, now, first, last, 0);
+	answer->presses = fresh;
+	answer->since = answer->untaken;
+	if (!fresh)
+		__sync_fetch_and_and(&answers_open[slot / 64], ~slot_bit(slot));
+	return 0;
+}
+
+/* A client injects a press: the first that the server has not taken is remembered. */
+static __always_inline void note_injection(__u32 display, __u64 connection, __u64 now)
+{
+	struct injected *open = &injected[display & (DISPLAYS - 1)];
+
+	if (open->at && !open->taken && open->connection == connection)
+		return;
+	open->at = now;
+	open->taken = 0;
+	open->connection = connection;
+}
+
+static __always_inline void note_injection_taken(__u32 display, __u64 connection, __u64 now)
+{
+	struct injected *open = &injected[display & (DISPLAYS - 1)];
+
+	if (open->at && !open->taken && open->connection == connection)
+		open->taken = now;
+}
+
+/* When the press was made that a server tells of now: injected, or stamped by the server some time ago. */
+static __always_inline __u64 press_time(__u32 display, __u32 stamp_ms, __u64 now)
+{
+	struct injected *open = &injected[display & (DISPLAYS - 1)];
+	__u64 at = open->at, taken = open->taken;
+	__u32 age_ms = (__u32)(now / 1000000) - stamp_ms;
+
+	open->at = 0;
+	if (at && at < now && (!taken || now - taken < INJECTED_NS))
+		return at;
+	return age_ms >= 20 && age_ms < 10000 ? now - age_ms * 1000000ull : now;
+}

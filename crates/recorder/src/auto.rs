@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Marks that the recorder makes by itself: which latency is worth a look, and which look is worth a file.
+//!
+//! The kernel's coarse figures only raise a suspicion. A suspicion is looked at by the diagnosis, in a
+//! process of its own; only what it finds a cause for is kept, and the same cause once an hour. All of
+//! it is bounded, since a machine in trouble has suspicions all the time.
+
+use crate::baselines::class_name;
+use crate::judge::{Cause, Judgement};
+use crate::learning::{Learning, class};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use tipme_control::AutoCounts;
+use tipme_kernel::{Kernel, Notable, Open};
+use tipme_measure::{Class, Limits, Profile, exceeds_habit};
+use tipme_record::Nanos;
+
+/// Looks within an hour, at most: each takes a second or two of a CPU that nobody else wants.
+const LOOKS_MAX: usize = 20;
+
+/// Of these, looks at what is doubtful.
+const DOUBTS_MAX: usize = 5;
+
+/// From one look to the next.
+const APART: Nanos = Nanos::from_secs(20);
+
+const HOUR: Nanos = Nanos::from_secs(3600);
+
+/// A client without open presses for so long is quiet: what it had to answer is over.
+const QUIET: Nanos = Nanos::from_millis(300);
+
+/// A client that does not become quiet is looked at after this time.
+const QUIET_MAX: Nanos = Nanos::from_secs(3);
+
+/// A suspicion that could not be looked at for so long is given up: its records are being overwritten.
+const STALE: Nanos = Nanos::from_secs(30);
+
+/// So soon after the last of several presses a drawing may answer that one alone, where nothing better is known.
+const PROMPT: Nanos = Nanos::from_millis(20);
+
+/// So many presses without an answer are hardly all of the kind that needs none.
+const PRESSES_MANY: u32 = 4;
+
+/// With so many answers an application is known to answer.
+const KNOWN_N: u64 = 50;
+
+/// What is done with what was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AutoMode {
+    /// The incident is kept.
+    Mark,
+    /// Only a line tells of it.
+    DryRun,
+}
+
+/// How the recorder marks by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AutoOptions {
+    pub mode: AutoMode,
+    /// Marks within an hour, at most.
+    pub per_hour: usize,
+    /// The program that judges: called with `diagnose FILE --json --at SECONDS`.
+    pub judge: PathBuf,
+}
+
+/// A latency that may be worth a mark.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Suspicion {
+    pub(crate) class: Class,
+    pub(crate) application: String,
+    pub(crate) slot: usize,
+    pub(crate) latency: Nanos,
+    /// When it ended, or became suspicious where it has not.
+    pub(crate) at: Nanos,
+    /// When the first of its presses was made, where it has not ended.
+    open_since: Option<Nanos>,
+    /// Only the times of the presses speak for it.
+    doubtful: bool,
+}
+
+/// What became of a look.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// Worth a file, or a line: what it was.
+    Marked(String),
+    /// Not worth one.
+    Dropped,
+}
+
+/// The suspicion that is waited with, and what was done within the last hour.
+pub(crate) struct Auto {
+    pub(crate) options: AutoOptions,
+    seen: u64,
+    suspicion: Option<Suspicion>,
+    /// When the suspected client had no open presses first.
+    quiet_since: Option<Nanos>,
+    looks: VecDeque<(Nanos, bool)>,
+    kept: VecDeque<(Nanos, Cause)>,
+    /// The unfinished one that was looked at last: slot and first press.
+    looked_open: Option<(usize, Nanos)>,
+    pub(crate) counts: AutoCounts,
+}
+
+impl Auto {
+    pub(crate) fn new(options: AutoOptions) -> Auto {
+        Auto {
+            options,
+            seen: 0,
+            suspicion: None,
+            quiet_since: None,
+            looks: VecDeque::new(),
+            kept: VecDeque::new(),
+            looked_open: None,
+            counts: AutoCounts::default(),
+        }
+    }
+
+    /// What to look at now, if anything. To be called at every tick.
+    pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
+        let notables = kernel.notables(&mut self.seen);
+        let open = kernel.open_presses();
+        if !notables.is_empty() || open.iter().any(|open| is_late(open, now)) {
+            learning.merge(kernel, now);
+        }
+        for notable in notables {
+            self.suspect(weigh(&notable, learning));
+        }
+        let looked = self.looked_open;
+        for open in open.iter().filter(|open| looked != Some((open.slot, open.since))) {
+            let suspicion = weigh_open(open, learning, now);
+            self.suspect(suspicion);
+        }
+        self.due(&open, now)
+    }
+
+    /// Somebody marked: what is suspected is in that file.
+    pub(crate) fn marked_by_hand(&mut self) {
+        self.suspicion = None;
+    }
+
+    /// The worst is waited with.
+    fn suspect(&mut self, new: Option<Suspicion>) {
+        let Some(new) = new else { return };
+        let better =
+            self.suspicion.as_ref().is_none_or(|old| (!new.doubtful, new.latency) > (!old.doubtful, old.latency));
+        if better {
+            self.quiet_since = None;
+            self.suspicion = Some(new);
+        }
+    }
+
+    /// The suspicion, once its client is quiet and the bounds allow a look.
+    fn due(&mut self, open: &[Open], now: Nanos) -> Option<Suspicion> {
+        let suspicion = self.suspicion.as_ref()?;
+        let age = now.since(suspicion.at);
+        if open.iter().any(|open| open.slot == suspicion.slot) {
+            self.quiet_since = None;
+        } else {
+            self.quiet_since.get_or_insert(now);
+        }
+        let quiet = self.quiet_since.is_some_and(|since| now.since(since) >= QUIET);
+        if !quiet && age < QUIET_MAX {
+            return None;
+        }
+        if !self.may_look(suspicion.doubtful, now) || age > STALE {
+            self.counts.passed_over += 1;
+            self.suspicion = None;
+            return None;
+        }
+        let recent = self.looks.back().is_some_and(|(last, _)| now.since(*last) < APART);
+        let due = if recent { None } else { self.suspicion.take() };
+        if let Some(suspicion) = &due {
+            self.looks.push_back((now, suspicion.doubtful));
+            self.looked_open = suspicion.open_since.map(|since| (suspicion.slot, since));
+            self.counts.looked_at += 1;
+        }
+        due
+    }
+
+    fn may_look(&mut self, doubtful: bool, now: Nanos) -> bool {
+        let hour_ago = now.before(HOUR);
+        self.looks.retain(|(at, _)| *at > hour_ago);
+        self.kept.retain(|(at, _)| *at > hour_ago);
+        let doubts = self.looks.iter().filter(|(_, doubtful)| *doubtful).count();
+        self.kept.len() < self.options.per_hour && self.looks.len() < LOOKS_MAX && (!doubtful || doubts < DOUBTS_MAX)
+    }
+
+    /// Decides on a look, whose file was judged.
+    pub(crate) fn decide(&mut self, suspicion: &Suspicion, judgement: Judgement, now: Nanos) -> Outcome {
+        let (cause, ms) = match judgement {
+            Judgement::Found { cause, latency_ms } => (cause, latency_ms),
+            Judgement::Nothing => {
+                self.counts.without_finding += 1;
+                return Outcome::Dropped;
+            }
+            Judgement::Failed(why) => {
+                eprintln!("tipme: a look at {} failed: {why}", suspicion.application);
+                self.counts.failed += 1;
+                return Outcome::Dropped;
+            }
+        };
+        if self.kept.iter().any(|(_, known)| *known == cause) {
+            self.counts.known_causes += 1;
+            return Outcome::Dropped;
+        }
+        self.counts.marked += 1;
+        let line = format!("{} {} in {}, {cause}", seconds(ms), class_name(suspicion.class), cause.application);
+        self.kept.push_back((now, cause));
+        Outcome::Marked(line)
+    }
+}
+
+/// `1.2 s`, `340 ms`.
+fn seconds(ms: f64) -> String {
+    if ms >= 1_000.0 { format!("{:.1} s", ms / 1_000.0) } else { format!("{ms:.0} ms") }
+}
+
+fn limits(class: Class) -> Limits {
+    class.limits(Profile::Default)
+}
+
+/// Whether presses are open that may be a suspicion.
+fn is_late(open: &Open, now: Nanos) -> bool {
+    now.since(open.since).0 > limits(class(open.button)).frustrated
+}
+
+/// A finished latency, by the rule.
+fn weigh(notable: &Notable, learning: &mut Learning) -> Option<Suspicion> {
+    let class = class(notable.button);
+    let application = learning.name(notable.client)?;
+    let (n, p98) = learning.habit(class, &application);
+    let (latency, doubtful) = latency(notable, p98.filter(|_| n >= KNOWN_N));
+    exceeds_habit(latency.0, limits(class), n, p98).then_some(Suspicion {
+        class,
+        application,
+        slot: notable.slot,
+        latency,
+        at: notable.at,
+        open_since: None,
+        doubtful,
+    })
+}
+
+/// How long an answer took, and whether that is doubtful.
+///
+/// One press and its drawing, or a stay in the queue, are certain. Of several presses that were taken,
+/// and a drawing right after the last, the earlier ones may need no answer: a key that does nothing, or
+/// a word that is not shown. Many of them are worth a look.
+fn latency(notable: &Notable, p98: Option<u64>) -> (Nanos, bool) {
+    let prompt = p98.map_or(PROMPT, |p98| PROMPT.max(Nanos(p98)));
+    if notable.queued || notable.presses <= 1 || notable.last > prompt {
+        (notable.first, false)
+    } else if notable.presses >= PRESSES_MANY {
+        (notable.first, true)
+    } else {
+        (notable.last, false)
+    }
+}
+
+/// Presses that are open for long: not even taken, or many by now in an application that answers as a rule.
+fn weigh_open(open: &Open, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
+    if !is_late(open, now) {
+        return None;
+    }
+    let class = class(open.button);
+    let application = learning.name(open.client)?;
+    let frustrated = limits(class).frustrated;
+    let lies = open.untaken.map(|untaken| now.since(untaken)).filter(|lies| lies.0 > frustrated);
+    let (n, p98) = learning.habit(class, &application);
+    let many = (n >= KNOWN_N && open.presses >= PRESSES_MANY).then_some(now.since(open.since));
+    let latency = lies.or(many)?;
+    exceeds_habit(latency.0, limits(class), n, p98).then_some(Suspicion {
+        class,
+        application,
+        slot: open.slot,
+        latency,
+        at: now.before(latency).after(Nanos(frustrated)),
+        open_since: Some(open.since),
+        doubtful: lies.is_none(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::Pid;
+
+    const fn ms(ms: u64) -> Nanos {
+        Nanos::from_millis(ms)
+    }
+
+    fn auto(per_hour: usize) -> Auto {
+        Auto::new(AutoOptions { mode: AutoMode::Mark, per_hour, judge: "tipme".into() })
+    }
+
+    fn suspicion(latency: Nanos, at: Nanos, doubtful: bool) -> Suspicion {
+        let application = "xterm".to_owned();
+        Suspicion { class: Class::Key, application, slot: 3, latency, at, open_since: None, doubtful }
+    }
+
+    fn found(what: &str) -> Judgement {
+        let cause = Cause { kind: "stopped".into(), culprit: what.into(), application: "xterm".into() };
+        Judgement::Found { cause, latency_ms: 1234.0 }
+    }
+
+    fn notable(presses: u32, first: Nanos, last: Nanos) -> Notable {
+        Notable { at: ms(10_000), first, last, client: Pid(1), slot: 3, presses, button: false, queued: false }
+    }
+
+    /// Lets ticks of a tenth of a second pass from `from` on, with nothing open; the time of the look.
+    fn look_at(auto: &mut Auto, from: Nanos, until: Nanos) -> Option<Nanos> {
+        let ticks = (from.0..until.0).step_by(100_000_000).map(Nanos);
+        ticks.into_iter().find(|now| auto.due(&[], *now).is_some())
+    }
+
+    #[test]
+    fn one_press_counts_from_the_press() {
+        assert_eq!(latency(&notable(1, ms(700), ms(700)), None), (ms(700), false));
+        assert_eq!(latency(&notable(3, ms(700), ms(150)), None), (ms(700), false));
+        assert_eq!(latency(&Notable { queued: true, ..notable(3, ms(700), ms(0)) }, None), (ms(700), false));
+    }
+
+    #[test]
+    fn presses_that_need_no_answer_do_not_count() {
+        assert_eq!(latency(&notable(2, ms(3_000), ms(1)), None), (ms(1), false));
+        assert_eq!(latency(&notable(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
+        assert_eq!(latency(&notable(5, ms(900), ms(1)), None), (ms(900), true));
+    }
+
+    #[test]
+    fn a_look_waits_until_the_client_is_quiet() {
+        let mut auto = auto(6);
+        auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
+        let open = Open { slot: 3, client: Pid(1), since: ms(1_000), untaken: None, presses: 1, button: false };
+        assert_eq!(auto.due(&[open], ms(1_100)), None);
+        assert_eq!(look_at(&mut auto, ms(1_200), ms(9_000)), Some(ms(1_500)));
+        auto.looks.clear();
+        auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
+        assert_eq!(auto.due(&[open], ms(3_900)), None);
+        assert!(auto.due(&[open], ms(4_000)).is_some());
+    }
+
+    #[test]
+    fn looks_are_apart_and_the_worst_waits() {
+        let mut auto = auto(6);
+        auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
+        assert_eq!(look_at(&mut auto, ms(1_000), ms(9_000)), Some(ms(1_300)));
+        auto.suspect(Some(suspicion(ms(800), ms(2_000), false)));
+        auto.suspect(Some(suspicion(ms(9_000), ms(2_500), true)));
+        auto.suspect(Some(suspicion(ms(600), ms(2_500), false)));
+        assert_eq!(auto.suspicion.as_ref().map(|one| one.latency), Some(ms(800)));
+        assert_eq!(look_at(&mut auto, ms(2_000), ms(60_000)), Some(ms(21_300)));
+    }
+
+    #[test]
+    fn looks_within_an_hour_are_bounded() {
+        let mut auto = auto(100);
+        let mut looks = 0;
+        for second in (0..3_500).step_by(25) {
+            let at = Nanos::from_secs(second + 1);
+            auto.suspect(Some(suspicion(ms(700), at, false)));
+            looks += usize::from(look_at(&mut auto, at, at.after(Nanos::from_secs(24))).is_some());
+        }
+        assert_eq!(looks, LOOKS_MAX);
+        assert_eq!((auto.counts.looked_at, auto.counts.passed_over), (20, 120));
+        let later = Nanos::from_secs(3_700);
+        auto.suspect(Some(suspicion(ms(700), later, false)));
+        assert!(look_at(&mut auto, later, later.after(ms(1_000))).is_some());
+    }
+
+    #[test]
+    fn doubtful_looks_are_fewer() {
+        let mut auto = auto(100);
+        (0..DOUBTS_MAX).for_each(|_| auto.looks.push_back((ms(1), true)));
+        assert!(!auto.may_look(true, ms(2)) && auto.may_look(false, ms(2)));
+    }
+
+    #[test]
+    fn marks_within_an_hour_are_bounded() {
+        let mut auto = auto(1);
+        let suspicion = suspicion(ms(1_200), ms(1), false);
+        let line = auto.decide(&suspicion, found("kill"), ms(2));
+        assert_eq!(line, Outcome::Marked("1.2 s key in xterm, stopped by kill".to_owned()));
+        assert!(!auto.may_look(false, ms(3)));
+        assert!(auto.may_look(false, HOUR.after(ms(3))));
+    }
+
+    #[test]
+    fn the_same_cause_is_marked_once_an_hour() {
+        let mut auto = auto(6);
+        let suspicion = suspicion(ms(1_200), ms(1), false);
+        let marked = |outcome| matches!(outcome, Outcome::Marked(_));
+        assert!(marked(auto.decide(&suspicion, found("kill"), ms(2))));
+        assert!(!marked(auto.decide(&suspicion, found("kill"), ms(3))));
+        assert!(marked(auto.decide(&suspicion, found("gdb"), ms(4))));
+        assert!(!marked(auto.decide(&suspicion, Judgement::Nothing, ms(5))));
+        auto.may_look(false, HOUR.after(ms(10)));
+        assert!(marked(auto.decide(&suspicion, found("kill"), HOUR.after(ms(10)))));
+        assert_eq!((auto.counts.marked, auto.counts.known_causes, auto.counts.without_finding), (3, 1, 1));
+    }
+}

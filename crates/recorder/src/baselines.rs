@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is usual, per class and application, kept over restarts.
+//!
+//! A file of counts and names of applications: no times, no keys. It is small and bounded: so many
+//! applications, a fixed number of buckets each, and counts that are halved before they grow large, so
+//! that the last weeks weigh more than the last year.
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use tipme_measure::{Class, Histogram, Share};
+use tipme_record::incident::StoredBaseline;
+
+/// Summaries at most; the one that was not added to for longest makes room.
+const SUMMARIES_MAX: usize = 256;
+
+/// With more latencies than this the counts of a summary are halved.
+const FADE_N: u64 = 10_000;
+
+/// Bytes of the file at most: all summaries with every bucket filled take less than half of it.
+const FILE_BYTES_MAX: u64 = 2 << 20;
+
+/// Bytes of an application's name at most; the kernel keeps fifteen.
+const NAME_BYTES_MAX: usize = 64;
+
+const VERSION: u32 = 1;
+
+/// The classes that are learned, with their names.
+const CLASSES: [(Class, &str); 2] = [(Class::Key, "key"), (Class::Click, "click")];
+
+/// The name of a class in files and messages.
+pub(crate) fn class_name(class: Class) -> &'static str {
+    CLASSES.iter().find(|(known, _)| *known == class).map_or("activity", |(_, name)| name)
+}
+
+/// Latencies of one class in one application.
+#[derive(Clone, Debug)]
+struct Summary {
+    class: Class,
+    application: String,
+    /// Seconds since 1970 when something was added last.
+    used_s: u64,
+    histogram: Histogram,
+}
+
+/// All summaries.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Baselines {
+    summaries: Vec<Summary>,
+    changed: bool,
+}
+
+/// The file, as it is written.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    version: u32,
+    summaries: Vec<Row>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    class: String,
+    application: String,
+    used_s: u64,
+    /// Bucket and count, of those that are not empty.
+    counts: Vec<(usize, u64)>,
+}
+
+impl Baselines {
+    /// Reads the file; nothing is known where there is none. One that cannot be read is put aside, and the
+    /// second value says so.
+    pub(crate) fn open(path: &Path) -> (Baselines, Option<String>) {
+        match read(path) {
+            Ok(baselines) => (baselines, None),
+            Err(error) => {
+                let aside = aside(path);
+                let moved = match std::fs::rename(path, &aside) {
+                    Ok(()) => format!("it lies in {} now", aside.display()),
+                    Err(error) => format!("it cannot be put aside: {error}"),
+                };
+                (Baselines::default(), Some(format!("what is usual is learned anew: {error:#}; {moved}")))
+            }
+        }
+    }
+
+    /// Adds latencies: bucket and count.
+    pub(crate) fn add(&mut self, class: Class, application: &str, counts: &[(usize, u64)], now_s: u64) {
+        if counts.is_empty() {
+            return;
+        }
+        let at = self.place(class, application);
+        let summary = &mut self.summaries[at];
+        summary.used_s = now_s;
+        counts.iter().for_each(|(bucket, count)| summary.histogram.add(*bucket, *count));
+        while summary.histogram.n() > FADE_N {
+            summary.histogram.fade();
+        }
+        self.changed = true;
+    }
+
+    /// The number of latencies of a class in an application, and their 98th percentile.
+    pub(crate) fn habit(&self, class: Class, application: &str) -> (u64, Option<u64>) {
+        let known = self.find(class, application).map(|at| &self.summaries[at].histogram);
+        known.map_or((0, None), |histogram| (histogram.n(), histogram.value(Share::P98)))
+    }
+
+    /// The summaries of these applications, as an incident has them.
+    pub(crate) fn stored(&self, applications: &[String]) -> Vec<StoredBaseline> {
+        let wanted = self.summaries.iter().filter(|summary| applications.contains(&summary.application));
+        wanted.map(stored).collect()
+    }
+
+    /// Writes the file where something has changed since the last time.
+    ///
+    /// The file is replaced as a whole. It is not forced to the disk: after a loss of power the file of before is as good.
+    pub(crate) fn save(&mut self, path: &Path) -> Result<()> {
+        if !std::mem::take(&mut self.changed) {
+            return Ok(());
+        }
+        let rows = self.summaries.iter().map(|summary| Row {
+            class: class_name(summary.class).to_owned(),
+            application: summary.application.clone(),
+            used_s: summary.used_s,
+            counts: summary.histogram.filled().collect(),
+        });
+        let document = Document { version: VERSION, summaries: rows.collect() };
+        write(path, &serde_json::to_vec(&document)?).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn find(&self, class: Class, application: &str) -> Option<usize> {
+        self.summaries.iter().position(|known| known.class == class && known.application == application)
+    }
+
+    /// The place of a summary, made where there is none.
+    fn place(&mut self, class: Class, application: &str) -> usize {
+        if let Some(known) = self.find(class, application) {
+            return known;
+        }
+        if self.summaries.len() >= SUMMARIES_MAX {
+            let oldest = self.summaries.iter().enumerate().min_by_key(|(_, summary)| summary.used_s);
+            if let Some((at, _)) = oldest {
+                self.summaries.swap_remove(at);
+            }
+        }
+        let application = application.to_owned();
+        self.summaries.push(Summary { class, application, used_s: 0, histogram: Histogram::default() });
+        self.summaries.len() - 1
+    }
+}
+
+fn stored(summary: &Summary) -> StoredBaseline {
+    let value = |share| summary.histogram.value(share).unwrap_or(0);
+    StoredBaseline {
+        class: class_name(summary.class).to_owned(),
+        application: summary.application.clone(),
+        n: summary.histogram.n(),
+        p50_ns: value(Share::P50),
+        p98_ns: value(Share::P98),
+        max_ns: value(Share::ALL),
+    }
+}
+
+fn aside(path: &Path) -> PathBuf {
+    path.with_extension("damaged.json")
+}
+
+fn read(path: &Path) -> Result<Baselines> {
+    let what = || format!("cannot read {}", path.display());
+    let file = match std::fs::File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Baselines::default()),
+        opened => opened.with_context(what)?,
+    };
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(what)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        bail!("{} has more than {FILE_BYTES_MAX} bytes", path.display());
+    }
+    let document: Document = serde_json::from_slice(&bytes).with_context(what)?;
+    if document.version != VERSION {
+        bail!("{} has version {}, not {VERSION}", path.display(), document.version);
+    }
+    Ok(Baselines {
+        summaries: document.summaries.into_iter().take(SUMMARIES_MAX).filter_map(summary).collect(),
+        changed: false,
+    })
+}
+
+/// A row of a class that is known, under a name that a program can have.
+fn summary(row: Row) -> Option<Summary> {
+    let (class, _) = CLASSES.into_iter().find(|(_, name)| *name == row.class)?;
+    let mut histogram = Histogram::default();
+    row.counts.iter().for_each(|(bucket, count)| histogram.add(*bucket, (*count).min(FADE_N)));
+    let named = (1..=NAME_BYTES_MAX).contains(&row.application.len());
+    named.then_some(Summary { class, application: row.application, used_s: row.used_s, histogram })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let partial = path.with_extension("json.partial");
+    // One that is left from a killed recorder may have another mode.
+    match std::fs::remove_file(&partial) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
+    file.write_all(bytes)?;
+    drop(file);
+    std::fs::rename(&partial, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const MS: u64 = 1_000_000;
+
+    fn one(ms: u64, count: u64) -> [(usize, u64); 1] {
+        [(Histogram::bucket(ms * MS), count)]
+    }
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::TempDir::new().unwrap()
+    }
+
+    #[test]
+    fn what_was_learned_is_read_back() {
+        let dir = folder();
+        let path = dir.path().join("baselines.json");
+        let (mut baselines, none) = Baselines::open(&path);
+        assert_eq!(none, None);
+        baselines.add(Class::Key, "xterm", &one(14, 60), 7);
+        baselines.add(Class::Click, "xterm", &one(40, 3), 7);
+        baselines.save(&path).unwrap();
+        let (again, none) = Baselines::open(&path);
+        assert_eq!((none, again.habit(Class::Key, "xterm")), (None, baselines.habit(Class::Key, "xterm")));
+        assert_eq!(again.habit(Class::Key, "xterm").0, 60);
+        assert_eq!(again.stored(&["xterm".to_owned()]).len(), 2);
+        assert!(again.stored(&["gedit".to_owned()]).is_empty());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_damaged_file_is_put_aside() {
+        let dir = folder();
+        let path = dir.path().join("baselines.json");
+        for bytes in [&b"{\"version\":1,\"summ"[..], b"{\"version\":9,\"summaries\":[]}", b"\xff\0"] {
+            std::fs::write(&path, bytes).unwrap();
+            let (baselines, why) = Baselines::open(&path);
+            let why = why.unwrap();
+            assert!(why.starts_with("what is usual is learned anew: "), "{why}");
+            assert!(baselines.summaries.is_empty() && !path.exists());
+            assert_eq!(std::fs::read(dir.path().join("baselines.damaged.json")).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn rows_that_make_no_sense_are_left_out() {
+        let dir = folder();
+        let path = dir.path().join("baselines.json");
+        let row = |class: &str, name: &str| {
+            format!(
+                r#"{{"class":"{class}","application":"{name}","used_s":1,"counts":[[5,18446744073709551615],[999,1]]}}"#
+            )
+        };
+        let rows = [row("key", "xterm"), row("motion", "xterm"), row("key", ""), row("key", &"x".repeat(65))].join(",");
+        std::fs::write(&path, format!(r#"{{"version":1,"summaries":[{rows}]}}"#)).unwrap();
+        let (baselines, why) = Baselines::open(&path);
+        assert_eq!((why, baselines.summaries.len()), (None, 1));
+        assert_eq!(baselines.habit(Class::Key, "xterm").0, FADE_N);
+    }
+
+    #[test]
+    fn old_data_fades() {
+        let mut baselines = Baselines::default();
+        baselines.add(Class::Key, "xterm", &one(10, FADE_N), 1);
+        baselines.add(Class::Key, "xterm", &one(100, 1), 1);
+        assert_eq!(baselines.habit(Class::Key, "xterm").0, FADE_N / 2);
+        baselines.add(Class::Key, "xterm", &one(100, FADE_N / 2), 1);
+        let (_, p98) = baselines.habit(Class::Key, "xterm");
+        assert!(p98.is_some_and(|p98| p98 >= 100 * MS), "{p98:?}");
+    }
+
+    #[test]
+    fn the_application_that_was_not_used_for_longest_makes_room() {
+        let mut baselines = Baselines::default();
+        for index in 0..SUMMARIES_MAX as u64 + 3 {
+            baselines.add(Class::Key, &format!("app{index}"), &one(10, 1), index);
+        }
+        assert_eq!(baselines.summaries.len(), SUMMARIES_MAX);
+        assert_eq!(baselines.habit(Class::Key, "app2"), (0, None));
+        assert_eq!(baselines.habit(Class::Key, "app3").0, 1);
+    }
+
+    #[test]
+    fn the_largest_file_can_be_read() {
+        let dir = folder();
+        let path = dir.path().join("baselines.json");
+        let mut baselines = Baselines::default();
+        let full: Vec<(usize, u64)> = (0..tipme_measure::BUCKETS).map(|bucket| (bucket, 60)).collect();
+        for index in 0..SUMMARIES_MAX {
+            baselines.add(Class::Key, &format!("{index:064}"), &full, 4_000_000_000);
+        }
+        baselines.save(&path).unwrap();
+        assert!(std::fs::metadata(&path).unwrap().len() < FILE_BYTES_MAX / 2);
+        assert_eq!(Baselines::open(&path).1, None);
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the kernel's coarse counts to what is usual: who the clients are, and what grew since the last look.
+
+use crate::baselines::Baselines;
+use crate::identity::realtime_now;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use tipme_kernel::{Counted, Counts, Kernel};
+use tipme_measure::Class;
+use tipme_record::incident::StoredBaseline;
+use tipme_record::{Nanos, Pid};
+
+/// Counts are taken over this often: the kernel's slots outlive a connection by longer.
+const MERGE_PERIOD: Nanos = Nanos::from_secs(60);
+
+/// Slots are looked at that were used so long before the last time: an answer is counted after its press.
+const OVERLAP: Nanos = Nanos::from_secs(120);
+
+/// The file is written this often, where something was learned; a crash costs no more.
+const SAVE_PERIOD: Nanos = Nanos::from_secs(600);
+
+/// Clients whose names are remembered, at most.
+const NAMES_MAX: usize = 512;
+
+/// The recorder's own windows.
+const OWN_NAME: &str = "tipme";
+
+/// The classes of the kernel's counts, in their order.
+const CLASSES: [Class; tipme_kernel::CLASSES] = [Class::Key, Class::Click];
+
+/// The class of a press.
+pub(crate) fn class(button: bool) -> Class {
+    CLASSES[usize::from(button)]
+}
+
+/// What is being learned.
+pub(crate) struct Learning {
+    path: PathBuf,
+    baselines: Baselines,
+    /// Per slot the client and the counts that were taken over.
+    taken: HashMap<usize, (Pid, Counts)>,
+    names: HashMap<Pid, String>,
+    merged: Nanos,
+    next_merge: Nanos,
+    next_save: Nanos,
+}
+
+impl Learning {
+    /// Begins with what the file holds; says on standard error where it is damaged.
+    pub(crate) fn open(path: PathBuf, now: Nanos) -> Learning {
+        let (baselines, damage) = Baselines::open(&path);
+        if let Some(damage) = damage {
+            eprintln!("tipme: {damage}");
+        }
+        let (next_merge, next_save) = (now.after(MERGE_PERIOD), now.after(SAVE_PERIOD));
+        Learning { path, baselines, taken: HashMap::new(), names: HashMap::new(), merged: now, next_merge, next_save }
+    }
+
+    /// To be called at every tick; does its work once a minute.
+    pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, now: Nanos) {
+        if now >= self.next_merge {
+            self.next_merge = now.after(MERGE_PERIOD);
+            self.merge(kernel, now);
+        }
+        if now >= self.next_save {
+            self.next_save = now.after(SAVE_PERIOD);
+            self.save();
+        }
+    }
+
+    /// Takes over what was counted up to now.
+    pub(crate) fn merge(&mut self, kernel: &Kernel<'_>, now: Nanos) {
+        let since = self.merged.before(OVERLAP);
+        self.merged = now;
+        for counted in kernel.counted(since) {
+            self.take(&counted, realtime_now() / 1_000_000_000);
+        }
+    }
+
+    /// Writes the file; says on standard error why it cannot be, and goes on.
+    pub(crate) fn save(&mut self) {
+        if let Err(error) = self.baselines.save(&self.path) {
+            eprintln!("tipme: what was learned is not kept: {error:#}");
+        }
+    }
+
+    fn take(&mut self, counted: &Counted, now_s: u64) {
+        let before = self.taken.insert(counted.slot, (counted.client, counted.counts));
+        let zero = [[0; tipme_kernel::BUCKETS]; tipme_kernel::CLASSES];
+        let before = before.map_or(zero, |(_, counts)| counts);
+        let grown = CLASSES.iter().zip(growth(&counted.counts, &before));
+        let grown: Vec<(Class, Vec<(usize, u64)>)> = grown.map(|(class, counts)| (*class, counts)).collect();
+        if grown.iter().all(|(_, counts)| counts.is_empty()) {
+            return;
+        }
+        let Some(name) = self.name(counted.client) else { return };
+        for (class, counts) in grown {
+            self.baselines.add(class, &name, &counts, now_s);
+        }
+    }
+
+    /// The name of a client; `None` where it is gone unnamed, and for the recorder's own windows.
+    ///
+    /// Asked anew each time, since a program may become another one; remembered for when it has ended.
+    pub(crate) fn name(&mut self, client: Pid) -> Option<String> {
+        if let Ok(text) = std::fs::read_to_string(format!("/proc/{client}/comm")) {
+            if self.names.len() >= NAMES_MAX {
+                self.names.clear();
+            }
+            self.names.insert(client, text.trim_end_matches('\n').to_owned());
+        }
+        self.names.get(&client).filter(|name| *name != OWN_NAME && !name.is_empty()).cloned()
+    }
+
+    /// The number of latencies so far, and their 98th percentile.
+    pub(crate) fn habit(&self, class: Class, application: &str) -> (u64, Option<u64>) {
+        self.baselines.habit(class, application)
+    }
+
+    /// What is usual in the applications that had input since recording began.
+    pub(crate) fn stored(&self) -> Vec<StoredBaseline> {
+        let applications: Vec<String> = self.names.values().cloned().collect();
+        self.baselines.stored(&applications)
+    }
+}
+
+/// Bucket and count of what was added, per class.
+fn growth(now: &Counts, before: &Counts) -> Vec<Vec<(usize, u64)>> {
+    let of = |now: &[u32], before: &[u32]| {
+        let grown = now.iter().zip(before).map(|(now, before)| u64::from(now.wrapping_sub(*before)));
+        grown.enumerate().filter(|(_, count)| *count > 0).collect()
+    };
+    now.iter().zip(before).map(|(now, before)| of(now, before)).collect()
+}
+
+const _: () = assert!(tipme_kernel::BUCKETS == tipme_measure::BUCKETS, "both sides have the same buckets");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learning() -> (tempfile::TempDir, Learning) {
+        let dir = tempfile::TempDir::new().unwrap();
+        let learning = Learning::open(dir.path().join("baselines.json"), Nanos(0));
+        (dir, learning)
+    }
+
+    fn counted(slot: usize, key: u32) -> Counted {
+        let mut counts = [[0; tipme_kernel::BUCKETS]; tipme_kernel::CLASSES];
+        counts[0][40] = key;
+        Counted { slot, client: Pid(std::process::id()), used: Nanos(1), counts }
+    }
+
+    #[test]
+    fn only_growth_is_added_and_numbers_may_wrap() {
+        let (_dir, mut learning) = learning();
+        let name = learning.name(Pid(std::process::id())).unwrap();
+        for key in [u32::MAX - 1, u32::MAX, 2, 2] {
+            learning.take(&counted(3, key), 1);
+        }
+        // The first is more than the bound and fades; then come one, three and none.
+        let (n, _) = learning.habit(Class::Key, &name);
+        learning.take(&counted(3, 7), 1);
+        assert_eq!(learning.habit(Class::Key, &name).0, n + 5);
+        assert_eq!(learning.stored().len(), 1);
+    }
+
+    #[test]
+    fn what_was_learned_survives() {
+        let (dir, mut learning) = learning();
+        let name = learning.name(Pid(std::process::id())).unwrap();
+        learning.take(&counted(0, 60), 1);
+        learning.save();
+        let again = Learning::open(dir.path().join("baselines.json"), Nanos(0));
+        assert_eq!(again.habit(Class::Key, &name), learning.habit(Class::Key, &name));
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A look at a suspicion: an incident beside the others, judged by another process, kept or removed.
+
+use crate::auto::Suspicion;
+use crate::capture::Capture;
+use crate::displays::Displays;
+use crate::judge::{Judgement, judge};
+use crate::seal::seal;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use tipme_record::Nanos;
+use tipme_store::{Bounds, Folder};
+
+/// Where incidents lie until they are judged: a folder in that of the incidents, so that keeping one is a rename.
+const BESIDE: &str = ".auto";
+
+/// The document of the judgement that is being made.
+const SCRATCH: &str = "verdict.json";
+
+/// A look that has ended.
+pub(crate) struct Looked {
+    pub(crate) suspicion: Suspicion,
+    /// Where the incident lies, and what is said of it.
+    pub(crate) judged: Result<(PathBuf, Judgement)>,
+}
+
+/// The folder of looks, and those that have ended.
+pub(crate) struct Looks {
+    beside: Folder,
+    incidents: Folder,
+    program: PathBuf,
+    sender: Sender<Looked>,
+    ended: Receiver<Looked>,
+    stop: Arc<AtomicBool>,
+    running: Arc<AtomicUsize>,
+}
+
+impl Looks {
+    /// Makes the folder, and removes what a killed recorder left in it.
+    pub(crate) fn open(incidents: &Folder, program: &Path) -> Result<Looks> {
+        let path = incidents.path().join(BESIDE);
+        let beside = Folder::open(&path)?;
+        for entry in std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?.flatten() {
+            std::fs::remove_file(entry.path())
+                .with_context(|| format!("cannot remove {}; remove it by hand", entry.path().display()))?;
+        }
+        let (sender, ended) = channel();
+        Ok(Looks {
+            beside,
+            incidents: incidents.clone(),
+            program: program.to_owned(),
+            sender,
+            ended,
+            stop: Arc::default(),
+            running: Arc::default(),
+        })
+    }
+
+    /// Whether one is going on; there is one at a time.
+    pub(crate) fn running(&self) -> bool {
+        self.running.load(Ordering::Acquire) > 0
+    }
+
+    /// Seals and judges in a thread that takes only what nobody else wants of the CPU.
+    pub(crate) fn begin(&self, suspicion: Suspicion, capture: Result<Capture>, displays: &Displays) {
+        let (displays, beside, program) = (displays.clone(), self.beside.clone(), self.program.clone());
+        let (sender, stop, running) = (self.sender.clone(), self.stop.clone(), self.running.clone());
+        running.fetch_add(1, Ordering::AcqRel);
+        std::thread::spawn(move || {
+            // The thread's own priority, which the diagnosis inherits; where it is refused, it takes its turn.
+            rustix::process::setpriority_process(None, 19).ok();
+            let judged = capture.and_then(|capture| look(capture, suspicion.at, &displays, &beside, &program, &stop));
+            // Who no longer listens has stopped; the next start tidies up.
+            sender.send(Looked { suspicion, judged }).ok();
+            running.fetch_sub(1, Ordering::AcqRel);
+        });
+    }
+
+    /// Looks that have ended since the last call.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = Looked> {
+        self.ended.try_iter()
+    }
+
+    /// Moves an incident to the others, and keeps those within their bounds.
+    pub(crate) fn keep(&self, path: &Path) -> Result<PathBuf> {
+        let name = path.file_name().context("an incident has a name")?;
+        let kept = self.incidents.path().join(name);
+        std::fs::rename(path, &kept).with_context(|| format!("cannot keep {}", path.display()))?;
+        self.incidents
+            .prune(Bounds::default())
+            .with_context(|| format!("cannot tidy {}", self.incidents.path().display()))?;
+        Ok(kept)
+    }
+
+    /// Ends the diagnosis that is running, if one is.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+}
+
+fn look(
+    capture: Capture,
+    at: Nanos,
+    displays: &Displays,
+    beside: &Folder,
+    program: &Path,
+    stop: &AtomicBool,
+) -> Result<(PathBuf, Judgement)> {
+    let before = Nanos(capture.meta.mark_ns).since(at);
+    let path = seal(capture, displays, beside)?;
+    let scratch = beside.path().join(SCRATCH);
+    let judgement = judge(program, &path, before.0 as f64 / 1e9, &scratch, stop);
+    std::fs::remove_file(&scratch).ok();
+    Ok((path, judgement))
+}

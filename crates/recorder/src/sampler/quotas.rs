@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Control groups with a CPU quota: how often they were throttled, and which processes were in them.
+//!
+//! A walk over the hierarchy finds them, a few directories at each tick, so that no tick is slow. The kernel
+//! counts its groups: when the number changes a few walks follow each other at once, so that a new group
+//! is found within two seconds; else the whole hierarchy is walked now and then only, and every
+//! [`WALK_PERIOD`] the groups that are known. Their counters are read at every tick. At a mark one more walk
+//! is made in one go: it finds what is younger than the last one, and who is where at that moment.
+
+use crate::sampler::Sample;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tipme_record::Nanos;
+use tipme_record::incident::{GroupMember, Groups, LimitedGroup};
+
+/// The number of `cpu.stat` among the sources of samples.
+pub(crate) const SOURCE: u32 = 5;
+
+/// A walk begins this long after the one before, or when that one is done.
+const WALK_PERIOD: Nanos = Nanos::from_secs(1);
+
+/// The whole hierarchy is walked at least this often: an old group may be given a quota.
+const WHOLE_PERIOD: Nanos = Nanos::from_secs(10);
+
+/// Whole walks in a row after the number of groups has changed: the quota comes some time after the group.
+const EAGER_WALKS: u32 = 3;
+
+/// What a walk may take of one tick, and what an eager one may.
+const STEP_MAX: Duration = Duration::from_micros(100);
+const EAGER_STEP_MAX: Duration = Duration::from_micros(600);
+
+/// Directories that one walk looks at; groups beyond are not found.
+const DIRECTORIES: usize = 4_096;
+
+/// Groups with a quota that are kept; further ones are not recorded.
+const GROUPS: usize = 64;
+
+/// Processes remembered per group; further ones are not known as its members.
+const MEMBERS: usize = 1_024;
+
+/// Bytes read of a counter file, and of a list of processes.
+const STAT_BYTES: usize = 512;
+const PROCS_BYTES: u64 = 64 * 1024;
+
+/// The control group file systems differ in the names of their files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Version {
+    One,
+    Two,
+}
+
+/// Where the CPU controller's groups are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Hierarchy {
+    mount: PathBuf,
+    version: Version,
+    /// The table of the numbers of groups.
+    numbers: PathBuf,
+}
+
+/// CPU time per period, microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Limit {
+    quota_us: u64,
+    period_us: u64,
+}
+
+/// The groups that were found to have a quota, and their members.
+#[derive(Clone, Default)]
+struct Register {
+    groups: Vec<LimitedGroup>,
+    next_number: u32,
+}
+
+/// A walk that may be interrupted after every directory.
+#[derive(Default)]
+struct Walk {
+    /// Directories to look at, below the mount, with the numbers of the limited groups around them.
+    open: VecDeque<(PathBuf, Vec<u32>)>,
+    looked: usize,
+}
+
+/// The counters of one group; without a file once it is gone.
+#[derive(Default)]
+struct Counter {
+    file: Option<File>,
+    samples: VecDeque<Sample>,
+}
+
+/// Keeps the counters of one window.
+pub(crate) struct Quotas {
+    hierarchy: Option<Hierarchy>,
+    register: Register,
+    walk: Walk,
+    next_walk: Nanos,
+    next_whole: Nanos,
+    /// The number of groups when it was last looked at.
+    count: u32,
+    /// Eager walks still to come, the present one included.
+    eager: u32,
+    counters: BTreeMap<u32, Counter>,
+    /// Samples kept per group.
+    limit: usize,
+}
+
+impl Hierarchy {
+    /// The hierarchy with the CPU controller: version 1 where it is mounted, since version 2 then lacks it.
+    fn find() -> Option<Hierarchy> {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        Hierarchy::among(&mounts)
+    }
+
+    fn among(mounts: &str) -> Option<Hierarchy> {
+        let fields = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|line| line.len() >= 4);
+        let one = fields().find(|line| line[2] == "cgroup" && line[3].split(',').any(|option| option == "cpu"));
+        let two = || fields().find(|line| line[2] == "cgroup2");
+        let at = |line: Vec<&str>, version| {
+            let (mount, numbers) = (PathBuf::from(line[1]), PathBuf::from("/proc/cgroups"));
+            Hierarchy { mount, version, numbers }
+        };
+        one.map(|line| at(line, Version::One)).or_else(|| two().map(|line| at(line, Version::Two)))
+    }
+
+    /// How many groups there are; 0 where the kernel does not tell.
+    fn count(&self) -> u32 {
+        let text = std::fs::read_to_string(&self.numbers).unwrap_or_default();
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some("cpu"));
+        line.and_then(|line| line.split_whitespace().nth(2)?.parse().ok()).unwrap_or(0)
+    }
+
+    fn limit_file(&self) -> &'static str {
+        match self.version {
+            Version::One => "cpu.cfs_quota_us",
+            Version::Two => "cpu.max",
+        }
+    }
+
+    /// The quota of a group, where it has one.
+    fn limit(&self, group: &Path) -> Option<Limit> {
+        let text = std::fs::read_to_string(self.mount.join(group).join(self.limit_file())).ok()?;
+        let mut words = text.split_whitespace();
+        // No quota is -1 or `max`, which are no such numbers.
+        let quota_us = words.next()?.parse().ok()?;
+        let period = match self.version {
+            Version::One => std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?,
+            Version::Two => words.next()?.to_owned(),
+        };
+        Some(Limit { quota_us, period_us: period.trim().parse().ok()? })
+    }
+
+    fn processes(&self, group: &Path) -> Vec<u32> {
+        let Ok(file) = File::open(self.mount.join(group).join("cgroup.procs")) else { return Vec::new() };
+        let mut text = String::new();
+        file.take(PROCS_BYTES).read_to_string(&mut text).ok();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Names of the groups in a group. A directory with two links has no other directory in it; file
+    /// systems that do not count links say one.
+    fn children(&self, group: &Path) -> Vec<PathBuf> {
+        let dir = self.mount.join(group);
+        if std::fs::metadata(&dir).map_or(2, |dir| dir.nlink()) == 2 {
+            return Vec::new();
+        }
+        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        dirs.map(|entry| group.join(entry.file_name())).collect()
+    }
+}
+
+impl Register {
+    fn known(&mut self, path: &str) -> Option<&mut LimitedGroup> {
+        self.groups.iter_mut().find(|group| group.path == path)
+    }
+
+    /// The number of a group with this limit; `None` where there are too many.
+    fn note(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit) -> Option<u32> {
+        let path = format!("/{}", group.display());
+        if let Some(known) = self.known(&path) {
+            (known.quota_us, known.period_us) = (limit.quota_us, limit.period_us);
+            return Some(known.number);
+        }
+        if self.groups.len() >= GROUPS {
+            return None;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let file = hierarchy.mount.join(group).join(hierarchy.limit_file()).display().to_string();
+        let Limit { quota_us, period_us } = limit;
+        self.groups.push(LimitedGroup { number, path, file, quota_us, period_us, members: Vec::new() });
+        Some(number)
+    }
+
+    fn add_members(&mut self, numbers: &[u32], pids: &[u32], now: Nanos) {
+        for group in self.groups.iter_mut().filter(|group| numbers.contains(&group.number)) {
+            for pid in pids {
+                match group.members.binary_search_by_key(pid, |member| member.pid) {
+                    Ok(index) => group.members[index].last_ns = now.0,
+                    Err(index) if group.members.len() < MEMBERS => {
+                        group.members.insert(index, GroupMember { pid: *pid, first_ns: now.0, last_ns: now.0 });
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Forgets processes that were last seen before a time.
+    fn forget_members(&mut self, before: Nanos) {
+        self.groups.iter_mut().for_each(|group| group.members.retain(|member| member.last_ns >= before.0));
+    }
+}
+
+impl Walk {
+    fn begin() -> Walk {
+        Walk { open: VecDeque::from([(PathBuf::new(), Vec::new())]), looked: 0 }
+    }
+
+    /// A walk over the groups that are known to have a quota, and those below them.
+    fn among(register: &Register) -> Walk {
+        let paths = || register.groups.iter().map(|group| Path::new(&group.path));
+        let topmost = paths().filter(|path| !paths().any(|other| other != *path && path.starts_with(other)));
+        let below = topmost.map(|path| (path.strip_prefix("/").unwrap_or(path).to_owned(), Vec::new()));
+        Walk { open: below.collect(), looked: 0 }
+    }
+
+    fn is_done(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Looks at one directory.
+    fn step(&mut self, hierarchy: &Hierarchy, register: &mut Register, now: Nanos) {
+        let Some((group, mut within)) = self.open.pop_front() else { return };
+        self.looked += 1;
+        let limit = hierarchy.limit(&group);
+        within.extend(limit.and_then(|limit| register.note(hierarchy, &group, limit)));
+        if !within.is_empty() {
+            register.add_members(&within, &hierarchy.processes(&group), now);
+        }
+        let room = DIRECTORIES.saturating_sub(self.looked + self.open.len());
+        let children = hierarchy.children(&group).into_iter().take(room);
+        self.open.extend(children.map(|child| (child, within.clone())));
+    }
+}
+
+impl Counter {
+    /// Reads the counters; what did not change only moves the newest sample on. A group that is gone
+    /// keeps its samples.
+    fn sample(&mut self, number: u32, now: Nanos, limit: usize) {
+        let Some(file) = &self.file else { return };
+        let mut buffer = [0u8; STAT_BYTES];
+        let Ok(count) = file.read_at(&mut buffer, 0) else {
+            self.file = None;
+            return;
+        };
+        let text = [format!("group {number}\n").as_bytes(), &buffer[..count]].concat();
+        let mut newest = self.samples.iter_mut().rev();
+        if let (Some(last), Some(before)) = (newest.next(), newest.next())
+            && last.text == text
+            && before.text == text
+        {
+            last.at = now;
+            return;
+        }
+        if self.samples.len() >= limit {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(Sample { at: now, source: SOURCE, text });
+    }
+}
+
+impl Quotas {
+    /// Looks for the hierarchy; without one nothing is ever found.
+    pub(crate) fn open(limit: usize) -> Quotas {
+        Quotas::below(Hierarchy::find(), limit)
+    }
+
+    fn below(hierarchy: Option<Hierarchy>, limit: usize) -> Quotas {
+        let (register, walk) = (Register::default(), Walk::default());
+        let (next_walk, next_whole, counters) = (Nanos(0), Nanos(0), BTreeMap::new());
+        Quotas { hierarchy, register, walk, next_walk, next_whole, count: 0, eager: 0, counters, limit }
+    }
+
+    /// Goes on with the walk, and reads all counters. What ended before `from` is forgotten.
+    pub(crate) fn tick(&mut self, now: Nanos, from: Nanos) {
+        let Some(hierarchy) = self.hierarchy.clone() else { return };
+        if self.walk.is_done() && now >= self.next_walk {
+            self.forget(from);
+            self.walk = self.next_walk(&hierarchy, now);
+            self.next_walk = now.after(WALK_PERIOD);
+        }
+        let begun = Instant::now();
+        let step = if self.eager > 0 { EAGER_STEP_MAX } else { STEP_MAX };
+        while !self.walk.is_done() && begun.elapsed() < step {
+            self.walk.step(&hierarchy, &mut self.register, now);
+        }
+        for group in &self.register.groups {
+            let counter = self.counters.entry(group.number).or_default();
+            if counter.file.is_none() && group.members.iter().any(|member| member.last_ns == now.0) {
+                counter.file = File::open(Path::new(&group.file).with_file_name("cpu.stat")).ok();
+            }
+            counter.sample(group.number, now, self.limit);
+        }
+    }
+
+    fn next_walk(&mut self, hierarchy: &Hierarchy, now: Nanos) -> Walk {
+        let count = hierarchy.count();
+        self.eager = if count == self.count { self.eager.saturating_sub(1) } else { EAGER_WALKS };
+        self.count = count;
+        if self.eager == 0 && now < self.next_whole {
+            return Walk::among(&self.register);
+        }
+        self.next_whole = now.after(WHOLE_PERIOD);
+        Walk::begin()
+    }
+
+    /// A group without members throttles nobody; where it gets some, a walk finds it again.
+    fn forget(&mut self, from: Nanos) {
+        self.register.forget_members(from);
+        self.register.groups.retain(|group| !group.members.is_empty());
+        let groups = &self.register.groups;
+        self.counters.retain(|number, _| groups.iter().any(|group| group.number == *number));
+    }
+
+    /// The samples of all groups from `from` on.
+    pub(crate) fn samples(&self, from: Nanos) -> impl Iterator<Item = &Sample> {
+        self.counters.values().flat_map(|counter| &counter.samples).filter(move |sample| sample.at >= from)
+    }
+
+    /// All groups that were found, and those that a fresh walk finds now.
+    pub(crate) fn groups(&self, now: Nanos) -> Groups {
+        let mut register = self.register.clone();
+        if let Some(hierarchy) = &self.hierarchy {
+            let mut walk = Walk::begin();
+            while !walk.is_done() {
+                walk.step(hierarchy, &mut register, now);
+            }
+        }
+        Groups { limited: register.groups }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, write};
+
+    /// A hierarchy of plain files below a folder of its own, which is removed in the end.
+    struct Plain(Hierarchy);
+
+    impl Plain {
+        fn new(name: &str, version: Version) -> Plain {
+            let mount = std::env::temp_dir().join(format!("tipme-quotas-{name}-{}", std::process::id()));
+            create_dir_all(&mount).expect("a folder can be made");
+            let numbers = mount.join("numbers");
+            Plain(Hierarchy { mount, version, numbers })
+        }
+
+        fn group(&self, path: &str, limit: Option<&str>, pids: &str) {
+            let dir = self.0.mount.join(path);
+            create_dir_all(&dir).expect("a group can be made");
+            write(dir.join("cgroup.procs"), pids).expect("it can be written");
+            write(dir.join("cpu.stat"), "nr_periods 9\nnr_throttled 4\nthrottled_time 100\n")
+                .expect("it can be written");
+            write(dir.join("cpu.cfs_period_us"), "100000\n").expect("it can be written");
+            let text = limit.unwrap_or(if self.0.version == Version::One { "-1\n" } else { "max 100000\n" });
+            write(dir.join(self.0.limit_file()), text).expect("it can be written");
+        }
+
+        fn count(&self, number: u32) {
+            write(&self.0.numbers, format!("#name\tid\tgroups\nmemory\t2\t9\t1\ncpu\t1\t{number}\t1\n"))
+                .expect("it can be written");
+        }
+
+        fn quotas(&self) -> Quotas {
+            Quotas::below(Some(self.0.clone()), 400)
+        }
+    }
+
+    impl Drop for Plain {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0.mount).ok();
+        }
+    }
+
+    fn ticks(quotas: &mut Quotas, from: u64, count: u64) {
+        for tick in from..from + count {
+            quotas.tick(Nanos::from_millis(100 * tick), Nanos(0));
+        }
+    }
+
+    fn pids(group: &LimitedGroup) -> Vec<u32> {
+        group.members.iter().map(|member| member.pid).collect()
+    }
+
+    #[test]
+    fn limits_hold_for_the_groups_below() {
+        for (version, limit) in [(Version::One, "5000\n"), (Version::Two, "5000 100000\n")] {
+            let plain = Plain::new(&format!("below-{version:?}"), version);
+            plain.group("free", None, "10\n");
+            plain.group("a", Some(limit), "11\n");
+            plain.group("a/b", None, "12\n13\n");
+            let mut quotas = plain.quotas();
+            ticks(&mut quotas, 1, 10);
+            let groups = quotas.groups(Nanos::from_millis(1_001)).limited;
+            assert_eq!(groups.len(), 1);
+            let group = &groups[0];
+            assert_eq!((group.path.as_str(), group.quota_us, group.period_us), ("/a", 5_000, 100_000));
+            assert_eq!(pids(group), [11, 12, 13]);
+            assert!(group.file.ends_with(plain.0.limit_file()));
+        }
+    }
+
+    #[test]
+    fn a_group_is_found_within_two_seconds_and_at_once_at_a_mark() {
+        let plain = Plain::new("young", Version::One);
+        plain.group("old", None, "");
+        let mut quotas = plain.quotas();
+        ticks(&mut quotas, 1, 10);
+        plain.group("young", Some("20000\n"), "42\n");
+        plain.count(7);
+        assert_eq!(pids(&quotas.groups(Nanos(1)).limited[0]), [42]);
+        ticks(&mut quotas, 11, 20);
+        assert!(
+            quotas.samples(Nanos::from_millis(3_000)).any(|sample| sample.text.starts_with(b"group 0\nnr_periods 9"))
+        );
+    }
+
+    #[test]
+    fn a_quota_of_an_old_group_and_a_new_member_are_found() {
+        let plain = Plain::new("old", Version::Two);
+        plain.count(7);
+        plain.group("a", None, "42\n");
+        let mut quotas = plain.quotas();
+        ticks(&mut quotas, 1, 50);
+        plain.group("a", Some("5000 100000\n"), "42\n");
+        ticks(&mut quotas, 51, 110);
+        assert_eq!(quotas.register.groups.len(), 1);
+        plain.group("a/b", None, "43\n");
+        ticks(&mut quotas, 161, 20);
+        assert_eq!(pids(&quotas.register.groups[0]), [42, 43]);
+    }
+
+    #[test]
+    fn who_died_and_what_is_gone_stays_for_a_window() {
+        let plain = Plain::new("gone", Version::One);
+        plain.group("a", Some("5000\n"), "11\n12\n");
+        let mut quotas = plain.quotas();
+        ticks(&mut quotas, 1, 10);
+        std::fs::remove_dir_all(plain.0.mount.join("a")).expect("it is there");
+        ticks(&mut quotas, 11, 10);
+        assert_eq!(pids(&quotas.groups(Nanos(0)).limited[0]), [11, 12]);
+        quotas.tick(Nanos::from_secs(60), Nanos::from_secs(20));
+        assert!(quotas.groups(Nanos::from_secs(60)).limited.is_empty());
+        assert_eq!(quotas.samples(Nanos(0)).count(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let plain = Plain::new("many", Version::One);
+        let many: String = (1..3_000).map(|pid| format!("{pid}\n")).collect();
+        for number in 0..GROUPS + 10 {
+            plain.group(&format!("g{number}"), Some("5000\n"), if number == 0 { &many } else { "7\n" });
+        }
+        let quotas = plain.quotas();
+        let groups = quotas.groups(Nanos(1)).limited;
+        assert_eq!(groups.len(), GROUPS);
+        assert!(groups.iter().all(|group| group.members.len() <= MEMBERS));
+    }
+
+    #[test]
+    fn counters_that_stand_still_take_no_room() {
+        let plain = Plain::new("still", Version::One);
+        plain.group("a", Some("5000\n"), "11\n");
+        let mut quotas = plain.quotas();
+        ticks(&mut quotas, 1, 300);
+        let times: Vec<u64> = quotas.samples(Nanos(0)).map(|sample| sample.at.0 / 100_000_000).collect();
+        assert!(times.len() == 2 && times[1] == 300, "{times:?}");
+    }
+
+    #[test]
+    fn version_one_goes_first_where_both_are_mounted() {
+        let mounts = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu,cpuacct 0 0\n";
+        let found = Hierarchy::among(mounts).map(|found| (found.mount, found.version));
+        assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), Version::One)));
+        let two = Hierarchy::among("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").map(|found| found.version);
+        assert_eq!(two, Some(Version::Two));
+        assert_eq!(Hierarchy::among("cgroup /c cgroup rw,memory 0 0\n"), None);
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Paths of the files that threads waited for, which the records name by device and inode only.
+//!
+//! The mappings of the processes that waited have them, and so have their open files, as long as the
+//! processes live: so this is done when an incident is sealed.
+
+use crate::owners::waits;
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt;
+use tipme_record::incident::FileName;
+use tipme_record::records::Wait;
+use tipme_record::{CHUNK_BYTES, Kind, Pid, entries};
+
+/// Processes whose mappings are read: those that waited most often.
+const PROCESSES: usize = 32;
+/// Bytes of mappings that are read of each.
+const MAPS_BYTES: usize = 1 << 20;
+/// Open files that are looked at, of all processes together.
+const OPEN_FILES: usize = 256;
+/// Files that are named.
+const FILES: usize = 1_024;
+/// Bytes of a path; longer ones are left out.
+const PATH_BYTES: usize = 1_024;
+
+/// Type of a regular file, the only one that is named.
+const REGULAR: u32 = 0x8000;
+
+/// Device in the kernel's encoding and inode.
+type Key = (u32, u64);
+
+/// The files that the waits of a task walk and of a ring name, as far as their paths can be told.
+pub(crate) fn names(tasks: &[u8], rare: &[u8]) -> Vec<FileName> {
+    let recorded = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == Kind::Wait);
+    let recorded = recorded.filter_map(|entry| Wait::read(entry.bytes));
+    let wanted = Wanted::of(waits(tasks).chain(recorded));
+    wanted.resolve().into_iter().map(|((device, inode), path)| FileName { device, inode, path }).collect()
+}
+
+/// What is to be named, and who may know it.
+#[derive(Default)]
+struct Wanted {
+    files: HashMap<Key, Option<String>>,
+    /// How often each process waited.
+    processes: BTreeMap<Pid, usize>,
+    /// File descriptors that were waited on, and for which file.
+    descriptors: BTreeMap<(Pid, u32), Key>,
+}
+
+impl Wanted {
+    fn of(waits: impl Iterator<Item = Wait>) -> Wanted {
+        let mut wanted = Wanted::default();
+        for wait in waits.filter(|wait| wait.mode == REGULAR && wait.inode != 0) {
+            let key = (wait.device.0, wait.inode);
+            if wanted.files.len() >= FILES && !wanted.files.contains_key(&key) {
+                continue;
+            }
+            wanted.files.insert(key, None);
+            *wanted.processes.entry(wait.pid).or_default() += 1;
+            if wait.syscall >= 0 && wanted.descriptors.len() < OPEN_FILES {
+                wanted.descriptors.insert((wait.pid, wait.args[0] as u32), key);
+            }
+        }
+        wanted
+    }
+
+    fn resolve(mut self) -> BTreeMap<Key, String> {
+        for ((pid, descriptor), key) in std::mem::take(&mut self.descriptors) {
+            let link = format!("/proc/{pid}/fd/{descriptor}");
+            let same = std::fs::metadata(&link).is_ok_and(|file| (kernel_device(file.dev()), file.ino()) == key);
+            if let Some(path) = std::fs::read_link(&link).ok().filter(|_| same) {
+                self.learn(key, &path.to_string_lossy());
+            }
+        }
+        let mut most: Vec<(Pid, usize)> = std::mem::take(&mut self.processes).into_iter().collect();
+        most.sort_by_key(|(_, waits)| std::cmp::Reverse(*waits));
+        for (pid, _) in most.into_iter().take(PROCESSES) {
+            let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+            self.learn_mappings(crate::symbols::cut(&maps, MAPS_BYTES));
+        }
+        self.files.into_iter().filter_map(|(key, path)| Some((key, path?))).collect()
+    }
+
+    fn learn_mappings(&mut self, maps: &str) {
+        for (key, path) in maps.lines().filter_map(mapping) {
+            self.learn(key, path);
+        }
+    }
+
+    fn learn(&mut self, key: Key, path: &str) {
+        if let Some(known @ None) = self.files.get_mut(&key).filter(|_| path.len() <= PATH_BYTES) {
+            *known = Some(path.to_owned());
+        }
+    }
+}
+
+/// `7f00-7f10 r-xp 00000000 fe:00 12    /usr/lib/libc.so.6`, where a file is mapped.
+fn mapping(line: &str) -> Option<(Key, &str)> {
+    let mut words = line.splitn(6, ' ');
+    let (device, inode) = (words.nth(3)?, words.next()?);
+    let (major, minor) = device.split_once(':')?;
+    let part = |text| u32::from_str_radix(text, 16).ok();
+    let path = words.next()?.trim_start();
+    let key = ((part(major)? << 20) | part(minor)?, inode.parse().ok()?);
+    path.starts_with('/').then_some((key, path))
+}
+
+/// The kernel's encoding of a device number that a system call gave.
+fn kernel_device(device: u64) -> u32 {
+    (rustix::fs::major(device) << 20) | rustix::fs::minor(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::Device;
+    use zerocopy::{FromZeros, IntoBytes};
+
+    fn wait(pid: u32, syscall: i32, key: Key) -> Wait {
+        let mut wait = Wait::new_zeroed();
+        (wait.pid, wait.syscall, wait.mode) = (Pid(pid), syscall, REGULAR);
+        (wait.device, wait.inode) = (Device(key.0), key.1);
+        wait.head.size = Wait::SIZE as u16;
+        wait.head.kind = Wait::KIND as u8;
+        wait
+    }
+
+    #[test]
+    fn mappings_name_files() {
+        let line = "7f00-7f10 r-xp 00000000 fe:01 12                         /usr/lib/a b.so";
+        assert_eq!(mapping(line), Some(((0xfe0_0001, 12), "/usr/lib/a b.so")));
+        assert_eq!(mapping("7f00-7f10 rw-p 00000000 00:00 0 "), None);
+        assert_eq!(mapping("7f00-7f10 rw-p 00000000 00:00 0          [heap]"), None);
+        assert_eq!(mapping("rubbish"), None);
+    }
+
+    #[test]
+    fn an_own_mapping_and_an_own_file_are_found() {
+        let own = std::env::current_exe().expect("a test has a file");
+        let file = std::fs::File::open(&own).expect("it can be read");
+        let meta = file.metadata().expect("it has metadata");
+        let key = (kernel_device(meta.dev()), meta.ino());
+        let fault = wait(std::process::id(), -1, key);
+        let found = names(fault.as_bytes(), &[]);
+        assert_eq!(found, [FileName { device: key.0, inode: key.1, path: own.display().to_string() }]);
+        let mut read = wait(std::process::id(), 0, key);
+        read.args[0] = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
+        assert_eq!(names(read.as_bytes(), &[]), found);
+    }
+
+    #[test]
+    fn what_is_named_is_bounded() {
+        let many: Vec<u8> = (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
+        assert_eq!(Wanted::of(waits(&many)).files.len(), FILES);
+        assert!(names(&many, &[]).is_empty());
+    }
+}

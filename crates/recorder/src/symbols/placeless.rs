@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kernel addresses without the place of the kernel.
+//!
+//! The owner of an incident is a user, who must not learn where the kernel lies in memory: that is what
+//! stands between a bug and its use. So each address becomes the number of a function and the distance
+//! from its begin, which are the same wherever the kernel lies. The ids of stacks are made from addresses
+//! and are replaced too, and what is left of earlier lives of chunks is cleared.
+
+use super::{KERNEL, push};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::offset_of;
+use tipme_record::records::{Lock, Message, Sample, Wait};
+use tipme_record::{CHUNK_BYTES, ChunkHead, Head, Kind, StackId, entries};
+use zerocopy::FromBytes;
+
+/// Set in every number that stands for a kernel address; no address of a process has this bit.
+const PLACELESS: u64 = 1 << 63;
+
+/// The function's number stands from this bit on, the distance from its begin below.
+const FUNCTION_SHIFT: u32 = 24;
+
+/// The number of all functions whose name is not known.
+const NAMELESS: u64 = 0;
+
+/// What stands for the addresses and the stacks of one incident.
+pub(super) struct Placeless {
+    /// Functions in the order of their names, so that their numbers tell nothing of their places.
+    names: Vec<String>,
+    numbers: HashMap<u64, u64>,
+    /// Stacks in the order of their new content, for the same reason; the id is the index plus one.
+    stacks: Vec<Vec<u64>>,
+    ids: HashMap<StackId, u32>,
+}
+
+impl Placeless {
+    /// Finds the nearest function below each address, from /proc/kallsyms.
+    pub(super) fn of(addresses: BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
+        Placeless::among(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default(), &addresses, stacks)
+    }
+
+    fn among(table: &str, addresses: &BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
+        let mut functions: Vec<(u64, &str)> = table.lines().filter_map(function).collect();
+        functions.sort_unstable_by_key(|(start, _)| *start);
+        let below = |ip: &u64| functions[..functions.partition_point(|(start, _)| start <= ip)].last();
+        let names: BTreeSet<&str> = addresses.iter().filter_map(below).map(|(_, name)| *name).collect();
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let number = |ip: &u64| match below(ip) {
+            Some((start, name)) => names.binary_search_by(|known| known.as_str().cmp(name)).map_or(PLACELESS, |at| {
+                PLACELESS | ((at as u64 + 1) << FUNCTION_SHIFT) | (ip - start).min((1 << FUNCTION_SHIFT) - 1)
+            }),
+            None => PLACELESS,
+        };
+        let numbers = addresses.iter().map(|ip| (*ip, number(ip))).collect();
+        let mut placeless = Placeless { names, numbers, stacks: Vec::new(), ids: HashMap::new() };
+        placeless.number_stacks(stacks);
+        placeless
+    }
+
+    fn number_stacks(&mut self, stacks: &HashMap<StackId, Vec<u64>>) {
+        let mut ordered: BTreeMap<Vec<u64>, Vec<StackId>> = BTreeMap::new();
+        for (id, ips) in stacks {
+            ordered.entry(ips.iter().map(|ip| self.number(*ip)).collect()).or_default().push(*id);
+        }
+        for (index, (content, ids)) in ordered.into_iter().enumerate() {
+            self.stacks.push(content);
+            self.ids.extend(ids.into_iter().map(|id| (id, index as u32 + 1)));
+        }
+    }
+
+    fn number(&self, ip: u64) -> u64 {
+        if ip < KERNEL { ip } else { self.numbers.get(&ip).copied().unwrap_or(PLACELESS) }
+    }
+
+    /// Stacks that are not in the table, having been pushed out of it, have no id.
+    fn id(&self, id: StackId) -> u32 {
+        self.ids.get(&id).copied().unwrap_or(0)
+    }
+
+    /// Adds the names of the kernel's functions to the symbol section.
+    pub(super) fn push_to(&self, out: &mut Vec<u8>) {
+        for number in self.numbers.values().copied().collect::<BTreeSet<u64>>() {
+            let function = (number & !PLACELESS) >> FUNCTION_SHIFT;
+            let index = function.checked_sub(NAMELESS + 1);
+            let name = index.and_then(|index| self.names.get(index as usize));
+            name.into_iter().for_each(|name| push(out, 0, number, name, ""));
+        }
+    }
+
+    /// The stack section.
+    pub(super) fn stacks(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (index, ips) in self.stacks.iter().enumerate() {
+            out.extend_from_slice(&(index as u32 + 1).to_le_bytes());
+            out.extend_from_slice(&(ips.len() as u32).to_le_bytes());
+            ips.iter().for_each(|ip| out.extend_from_slice(&ip.to_le_bytes()));
+        }
+        out
+    }
+
+    /// Cleans the records of all chunks, and clears what is none.
+    pub(super) fn clean_chunks(&self, section: &mut [u8]) {
+        for chunk in section.chunks_mut(CHUNK_BYTES) {
+            let begin = chunk.as_ptr() as usize;
+            let place = |bytes: &[u8]| bytes.as_ptr() as usize - begin;
+            let places: Vec<_> =
+                entries(chunk).map(|entry| place(entry.bytes)..place(entry.bytes) + entry.bytes.len()).collect();
+            let mut at = size_of::<ChunkHead>().min(chunk.len());
+            for place in places {
+                chunk[at..place.start].fill(0);
+                at = place.end;
+                self.clean(&mut chunk[place]);
+            }
+            chunk[at..].fill(0);
+        }
+    }
+
+    /// Cleans records that stand one behind the other.
+    pub(super) fn clean_loose(&self, mut section: &mut [u8]) {
+        while let Ok((head, _)) = Head::read_from_prefix(section) {
+            let Some((record, rest)) = section.split_at_mut_checked(usize::from(head.size).max(1)) else { return };
+            self.clean(record);
+            section = rest;
+        }
+    }
+
+    fn clean(&self, record: &mut [u8]) {
+        let Ok((head, _)) = Head::read_from_prefix(record) else { return };
+        match Kind::from_number(head.kind) {
+            Some(Kind::Sample) => {
+                let Some(sample) = Sample::read(record) else { return };
+                put(record, offset_of!(Sample, ip), &self.number(sample.ip).to_le_bytes());
+                put(record, offset_of!(Sample, kernel_stack), &self.id(sample.kernel_stack).to_le_bytes());
+                put(record, offset_of!(Sample, user_stack), &self.id(sample.user_stack).to_le_bytes());
+            }
+            Some(Kind::Wait) => {
+                let Some(wait) = Wait::read(record) else { return };
+                put(record, offset_of!(Wait, stack), &self.id(wait.stack).to_le_bytes());
+            }
+            Some(Kind::Lock) => {
+                let Some(lock) = Lock::read(record) else { return };
+                put(record, offset_of!(Lock, stack), &self.id(lock.stack).to_le_bytes());
+            }
+            Some(Kind::Message) => {
+                let Some(message) = Message::read(record) else { return };
+                // The padding behind the words is what an older record left there.
+                let end = Message::SIZE + size_of::<u32>() * usize::from(message.operations);
+                record.get_mut(end..).into_iter().for_each(|padding| padding.fill(0));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn put(record: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = record.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+/// `ffffffff81000000 T name [module]`, where the address is told and the symbol is code.
+fn function(line: &str) -> Option<(u64, &str)> {
+    let mut words = line.split([' ', '\t']);
+    let start = u64::from_str_radix(words.next()?, 16).ok()?;
+    let kind = words.next()?;
+    (start != 0 && matches!(kind, "t" | "T" | "w" | "W")).then_some((start, words.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::{Nanos, Pid, Tid};
+    use zerocopy::{FromZeros, IntoBytes};
+
+    const TABLE: &str = "ffffffff81000000 T zebra\nffffffff81000100 t ant\nffffffff81000180 D no_code\n";
+    const IN_ZEBRA: u64 = 0xffff_ffff_8100_0010;
+    const IN_ANT: u64 = 0xffff_ffff_8100_0190;
+    const BELOW_ALL: u64 = 0xffff_ffff_8000_0000;
+
+    fn placeless(stacks: &[(u32, &[u64])]) -> Placeless {
+        let stacks = stacks.iter().map(|(id, ips)| (StackId(*id), ips.to_vec())).collect();
+        Placeless::among(TABLE, &BTreeSet::from([IN_ZEBRA, IN_ANT, BELOW_ALL]), &stacks)
+    }
+
+    #[test]
+    fn addresses_become_names_without_a_place() {
+        let names = placeless(&[]);
+        assert_eq!(names.names, ["ant", "zebra"]);
+        assert_eq!(names.number(IN_ZEBRA), PLACELESS | (2 << FUNCTION_SHIFT) | 0x10);
+        assert_eq!(names.number(IN_ANT), PLACELESS | (1 << FUNCTION_SHIFT) | 0x90);
+        assert_eq!((names.number(BELOW_ALL), names.number(IN_ANT + 1)), (PLACELESS, PLACELESS));
+        assert_eq!(names.number(0x55e0), 0x55e0);
+        let mut out = Vec::new();
+        names.push_to(&mut out);
+        assert_eq!(out.len(), 2 * 24, "two functions have names");
+    }
+
+    #[test]
+    fn stacks_are_numbered_by_what_is_in_them() {
+        let names = placeless(&[(900, &[IN_ZEBRA]), (7, &[IN_ANT, 0x55e0]), (8, &[])]);
+        assert_eq!([900, 7, 8, 9].map(|id| names.id(StackId(id))), [3, 2, 1, 0]);
+        let mut wait = Wait::new_zeroed();
+        (wait.head.kind, wait.head.size, wait.stack) = (Wait::KIND as u8, Wait::SIZE as u16, StackId(900));
+        let mut loose = [wait.as_bytes(), wait.as_bytes(), &[1, 2, 3]].concat();
+        names.clean_loose(&mut loose);
+        let stacks = [0, Wait::SIZE].map(|at| Wait::read(&loose[at..]).map(|wait| wait.stack));
+        assert_eq!(stacks, [Some(StackId(3)); 2]);
+    }
+
+    #[test]
+    fn samples_lose_the_place_of_the_kernel_and_chunks_their_past() {
+        let head = ChunkHead { taken: 5, opened: Nanos(1), cpu: 0, class: 1, closed: Nanos(0) };
+        let sample = |ip, generation| {
+            let (size, kind) = (Sample::SIZE as u16, Sample::KIND as u8);
+            let head = Head { ts: Nanos(9), tid: Tid(7), size, kind, generation };
+            Sample { head, pid: Pid(7), kernel_stack: StackId(7), user_stack: StackId(0), unused: 0, ip }
+        };
+        let mut chunk = head.as_bytes().to_vec();
+        for sample in [sample(IN_ZEBRA, 4), sample(IN_ZEBRA, 5), sample(0x55e0, 5), sample(IN_ZEBRA, 3)] {
+            chunk.extend(sample.as_bytes());
+        }
+        chunk.resize(CHUNK_BYTES, 0xff);
+        placeless(&[(7, &[IN_ANT])]).clean_chunks(&mut chunk);
+        let found: Vec<(u64, StackId)> = entries(&chunk)
+            .filter_map(|entry| Sample::read(entry.bytes))
+            .map(|sample| (sample.ip, sample.kernel_stack))
+            .collect();
+        let in_zebra = PLACELESS | (2 << FUNCTION_SHIFT) | 0x10;
+        assert_eq!(found, [(in_zebra, StackId(1)), (0x55e0, StackId(1))]);
+        let (words, _) = chunk.as_chunks::<8>();
+        assert!(words.iter().all(|word| u64::from_le_bytes(*word) < KERNEL));
+    }
+}
