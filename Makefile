@@ -14,13 +14,16 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps build demo test lint install uninstall bench-recorder check-window fuzz clean
+.PHONY: help deps bench-deps selftest-deps build demo selftest test lint install uninstall bench-recorder check-window check-auto fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
 
 deps: ## install what building and testing need (apt-get, only what is missing)
 	@scripts/install-deps
+
+selftest-deps:
+	@scripts/install-deps mousepad
 
 bench-deps:
 	@scripts/install-deps linux-perf python3
@@ -30,6 +33,10 @@ build: ## build target/release/tipme
 
 demo: deps build ## a hitch on a private display, diagnosed (under a minute)
 	$(AS_ROOT) $(TIPME) demo $(DEMO)
+
+selftest: selftest-deps build ## known faults, each diagnosed and checked; writes the table in docs/method.md
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 --app patient --app xterm --app gtk $(SELFTEST)
 
 test: deps build ## all tests, as root
 	$(if $(AS_ROOT),cargo test --workspace --no-run)
@@ -53,6 +60,10 @@ bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; wr
 check-window: build ## how far back 64 MiB reach, and how fast a mark is
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/check-window --tipme $(TIPME)
+
+check-auto: build ## half an hour of typing with hitches: what record --auto marks, misses and costs
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	$(AS_ROOT) scripts/check-auto $(AUTO)
 
 fuzz: ## each decoder for a minute (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && for target in incident request analysis; do cargo +nightly fuzz run $$target -- -max_total_time=60; done

@@ -5,15 +5,14 @@
 //! Whether the demonstration succeeds is read from the diagnosis and from nothing else.
 
 mod judge;
-mod programs;
 mod script;
 
 use crate::alone::Alone;
 use crate::faults::Fault;
 use crate::interrupt::Interrupt;
 use crate::job::Helper;
+use crate::programs::{Diagnosis, Follower};
 use anyhow::{Context, Result, bail};
-use programs::{Diagnosis, Follower};
 use script::Stage;
 use serde::Serialize;
 use serde_json::Value;

@@ -146,13 +146,13 @@ fn shell() -> Vec<OsString> {
 }
 
 /// The CPU with the highest number that this process may use.
-fn last_cpu() -> Option<usize> {
+pub(crate) fn last_cpu() -> Option<usize> {
     let allowed = rustix::thread::sched_getaffinity(None).ok()?;
     (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))
 }
 
 /// Lines of plain text, `bytes` in all, always the same.
-fn text(bytes: usize) -> Vec<u8> {
+pub(crate) fn text(bytes: usize) -> Vec<u8> {
     const WORDS: [&str; 8] = ["delta", "river", "stone", "amber", "quiet", "lantern", "orbit", "meadow"];
     let mut out = Vec::with_capacity(bytes + 100);
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

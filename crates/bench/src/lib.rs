@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Private displays, programs on them, known faults, and the demonstration made of these.
+//! Private displays, programs on them, known faults, and the demonstration and selftest made of these.
 //!
 //! Everything that is started here lives in process groups of its own, is told by the kernel to die
 //! with its parent, and is ended and waited for by the value that started it. Nothing else is
@@ -11,8 +11,11 @@ pub mod faults;
 pub mod interrupt;
 pub mod job;
 pub mod process;
+mod programs;
 pub mod seen;
+pub mod selftest;
 pub mod session;
 pub mod truth;
+mod urgent;
 
 pub use session::{Options, Session};

@@ -26,7 +26,13 @@ pub struct Seen {
 impl Seen {
     /// Begins to note the drawings of the session's terminal, once it has been quiet for `quiet`.
     pub fn start(session: &Session, quiet: Duration) -> Result<Seen> {
-        let watch = session.watch_terminal()?;
+        Seen::watch(session.watch_terminal()?, quiet)
+    }
+
+    /// Begins to note the drawings of any window, once it has been quiet for `quiet`.
+    ///
+    /// The thread has the priority of the caller's.
+    pub fn watch(watch: DamageWatch, quiet: Duration) -> Result<Seen> {
         watch.settle(quiet)?;
         let (stop, last) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (told, tell) = (Arc::clone(&stop), Arc::clone(&last));

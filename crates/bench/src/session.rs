@@ -69,6 +69,11 @@ impl Session {
         format!(":{}", self.display)
     }
 
+    /// The only CPU of its programs, where there is one.
+    pub fn cpu(&self) -> Option<usize> {
+        self.options.cpu
+    }
+
     /// A folder that goes with the session.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -133,6 +138,7 @@ fn package(program: &str) -> &str {
         "mount" => "mount",
         "flock" | "taskset" | "unshare" | "nsenter" | "blockdev" | "findmnt" => "util-linux",
         "xargs" => "findutils",
+        "nice" | "sleep" | "date" | "chrt" => "coreutils",
         other => other,
     }
 }

@@ -65,16 +65,22 @@ impl EchoWindow {
 
     /// Waits for a key press and answers it; `None` when `patience` ran out.
     pub fn next(&mut self, patience: Duration) -> Result<Option<Stamps>, Error> {
+        self.receive(patience)?.map(|received| self.answer(received)).transpose()
+    }
+
+    /// Waits for a key press and says when it was taken; `None` when `patience` ran out. To be answered next.
+    pub fn receive(&mut self, patience: Duration) -> Result<Option<Nanos>, Error> {
         let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
         while let Some(event) = self.connection.event(deadline)? {
             if let Event::KeyPress(_) = event {
-                return self.answer(clock::now()).map(Some);
+                return Ok(Some(clock::now()));
             }
         }
         Ok(None)
     }
 
-    fn answer(&mut self, received: Nanos) -> Result<Stamps, Error> {
+    /// Draws the answer to a key that was taken.
+    pub fn answer(&mut self, received: Nanos) -> Result<Stamps, Error> {
         self.keys += 1;
         self.draw()?;
         let drawn = clock::now();

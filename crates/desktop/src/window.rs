@@ -18,6 +18,9 @@ use x11rb::protocol::xproto::{
 /// The longest that a waiter relies on events alone.
 const GLANCE: Nanos = Nanos::from_millis(200);
 
+/// Windows around a window that are looked at, at most.
+const DEPTH_MAX: usize = 16;
+
 /// Waits for things to happen on a display, told by its events.
 pub struct Watcher {
     connection: Connection,
@@ -63,6 +66,21 @@ impl Watcher {
     /// Waits until the visible window with the focus belongs to `pid`; returns that window.
     pub fn wait_for_focus(&self, pid: u32, patience: Duration) -> Result<Window, Error> {
         self.wait("a visible window with the keyboard focus", patience, || self.focused(pid))
+    }
+
+    /// The outermost window of `pid` around one of its windows: what a window manager frames.
+    ///
+    /// Some toolkits give the focus to a small window inside.
+    pub fn outermost(&self, pid: u32, mut window: Window) -> Result<Window, Error> {
+        for _ in 0..DEPTH_MAX {
+            let sent = self.connection.wire().query_tree(window).map_err(|error| self.connection.failed(error))?;
+            let parent = sent.reply().map_err(|error| self.connection.failed(error))?.parent;
+            if parent == x11rb::NONE || client_pid(&self.connection, parent)? != Some(pid) {
+                break;
+            }
+            window = parent;
+        }
+        Ok(window)
     }
 
     /// Tries `ready` now, after each event of the display, and some times a second for what no event tells.

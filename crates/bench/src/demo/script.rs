@@ -7,8 +7,8 @@ use crate::interrupt::Interrupt;
 use crate::job::Helper;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
+use crate::urgent::Urgent;
 use anyhow::{Context, Result};
-use rustix::process::{getpriority_process, setpriority_process};
 use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_desktop::hotkeys::{Action, Bindings};
@@ -127,27 +127,5 @@ impl Stage {
             calm_ms_max: slowest(&self.calm).millis(),
             fault_ms_max: slowest(&self.fault).millis(),
         })
-    }
-}
-
-/// Keeps the typing thread ahead of the fault: a person's fingers do not wait for a CPU.
-///
-/// Nothing may be started meanwhile, since it would inherit the priority.
-struct Urgent {
-    before: i32,
-}
-
-impl Urgent {
-    /// Does without where it is not allowed.
-    fn new() -> Urgent {
-        let before = getpriority_process(None).unwrap_or_default();
-        let _ = setpriority_process(None, before - 15);
-        Urgent { before }
-    }
-}
-
-impl Drop for Urgent {
-    fn drop(&mut self) {
-        let _ = setpriority_process(None, self.before);
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 const LINES_MAX: usize = 1000;
 /// How often a waiting reader looks for an interrupt.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How long a diagnosis may take.
-const DIAGNOSIS_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a diagnosis or a mark may take.
+const END_PATIENCE: Duration = Duration::from_secs(30);
 /// Exit codes of `tipme diagnose` that come with a document: a verdict, no finding.
 const DIAGNOSED: [i32; 2] = [0, 3];
 
 /// A program whose output is read line by line.
-pub(super) struct Follower {
+pub(crate) struct Follower {
     name: String,
     lines: Receiver<String>,
     /// What it said so far, for an error message.
@@ -31,7 +31,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn start(name: &str, mut command: Command) -> Result<Follower> {
+    pub(crate) fn start(name: &str, mut command: Command) -> Result<Follower> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Process::start(name, command, None)?;
         let (sender, lines) = mpsc::sync_channel(LINES_MAX);
@@ -43,7 +43,7 @@ impl Follower {
     }
 
     /// Waits for a line that starts with `prefix`; returns the rest of it.
-    pub(super) fn wait_for(&self, prefix: &str, patience: Duration, interrupt: &Interrupt) -> Result<String> {
+    pub(crate) fn wait_for(&self, prefix: &str, patience: Duration, interrupt: &Interrupt) -> Result<String> {
         let deadline = Instant::now() + patience;
         loop {
             interrupt.check()?;
@@ -80,49 +80,65 @@ fn follow(source: impl Read + Send + 'static, sender: SyncSender<String>) {
 }
 
 /// What `tipme diagnose` says of an incident.
-pub(super) struct Diagnosis {
-    pub(super) json: Value,
-    pub(super) text: String,
+pub(crate) struct Diagnosis {
+    pub(crate) json: Value,
+    pub(crate) text: String,
 }
 
 impl Diagnosis {
     /// Runs it twice, for the document and for the text.
-    pub(super) fn of(tipme: &Path, incident: &Path, interrupt: &Interrupt) -> Result<Diagnosis> {
-        let mut for_json = Command::new(tipme);
-        for_json.arg("diagnose").arg(incident).arg("--json");
-        let json = serde_json::from_str(&output(for_json, interrupt)?).context("tipme diagnose --json gave no JSON")?;
+    pub(crate) fn of(tipme: &Path, incident: &Path, interrupt: &Interrupt) -> Result<Diagnosis> {
+        let json = document(tipme, incident, interrupt)?;
         let mut for_text = Command::new(tipme);
         for_text.arg("diagnose").arg(incident);
-        Ok(Diagnosis { json, text: output(for_text, interrupt)? })
+        Ok(Diagnosis { json, text: output("tipme diagnose", for_text, &DIAGNOSED, interrupt)? })
     }
 }
 
-fn output(mut command: Command, interrupt: &Interrupt) -> Result<String> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let mut process = Process::start("tipme diagnose", command, None)?;
-    let mut pipe = process.child().stdout.take().context("tipme diagnose has no output")?;
+/// The document of `tipme diagnose --json`.
+pub(crate) fn document(tipme: &Path, incident: &Path, interrupt: &Interrupt) -> Result<Value> {
+    let mut command = Command::new(tipme);
+    command.arg("diagnose").arg(incident).arg("--json");
+    let text = output("tipme diagnose", command, &DIAGNOSED, interrupt)?;
+    serde_json::from_str(&text).context("tipme diagnose --json gave no JSON")
+}
+
+/// Marks by `tipme mark`; the incident's path.
+pub(crate) fn mark(tipme: &Path, state_dir: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
+    let mut command = Command::new(tipme);
+    command.arg("mark").arg("--state-dir").arg(state_dir).stderr(Stdio::null());
+    let text = output("tipme mark", command, &[0], interrupt)?;
+    let line = text.lines().last().context("tipme mark printed no path")?;
+    Ok(PathBuf::from(line))
+}
+
+/// Runs a program to its end; its output, where it ends with one of the exit codes that are fine.
+fn output(name: &str, mut command: Command, fine: &[i32], interrupt: &Interrupt) -> Result<String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut process = Process::start(name, command, None)?;
+    let mut pipe = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         pipe.read_to_string(&mut text).map(|_| text)
     });
-    let status = wait(&mut process, interrupt)?;
-    let text = reader.join().ok().context("the output of tipme diagnose was lost")?;
-    let text = text.context("the output of tipme diagnose cannot be read")?;
-    if !status.code().is_some_and(|code| DIAGNOSED.contains(&code)) {
-        bail!("tipme diagnose failed: {status}");
+    let status = wait(name, &mut process, interrupt)?;
+    let text = reader.join().ok().with_context(|| format!("the output of {name} was lost"))?;
+    let text = text.with_context(|| format!("the output of {name} cannot be read"))?;
+    if !status.code().is_some_and(|code| fine.contains(&code)) {
+        bail!("{name} failed: {status}");
     }
     Ok(text)
 }
 
-fn wait(process: &mut Process, interrupt: &Interrupt) -> Result<ExitStatus> {
-    let deadline = Instant::now() + DIAGNOSIS_PATIENCE;
+fn wait(name: &str, process: &mut Process, interrupt: &Interrupt) -> Result<ExitStatus> {
+    let deadline = Instant::now() + END_PATIENCE;
     while Instant::now() < deadline {
         interrupt.check()?;
         if let Some(status) = process.wait(GLANCE)? {
             return Ok(status);
         }
     }
-    bail!("tipme diagnose did not end within {DIAGNOSIS_PATIENCE:?}")
+    bail!("{name} did not end within {END_PATIENCE:?}")
 }
 
 #[cfg(test)]

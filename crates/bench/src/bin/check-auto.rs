@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A scripted working session beside a recorder that marks by itself: what it marks, misses, and costs.
+//!
+//! A terminal on a private display is typed at, with capitals, keys that draw nothing, and pauses; hitches of
+//! several kinds begin at random times while somebody types, each by a program of another name. Exit
+//! codes: 0 all bars are met, 1 one is missed, 2 it could not be measured.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::process::Process;
+use tipme_bench::{Options, Session};
+use tipme_desktop::inject::{Pace, Typist};
+
+const USAGE: &str = "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N] [--tipme FILE]";
+
+/// Programs that make the hitches; each is a link to the shell, so that each is another culprit.
+const NAMES: [&str; 12] = [
+    "warden", "sluice", "mortar", "quarry", "beacon", "cinder", "harbor", "jigsaw", "lumber", "magnet", "nickel",
+    "oyster",
+];
+
+/// A mark belongs to a hitch that began so long before at most: it waits for quiet, and for the look before.
+const MARK_WITHIN: Duration = Duration::from_secs(35);
+
+/// After the session, for a mark that is being made.
+const TAIL: Duration = Duration::from_secs(8);
+
+/// Bars.
+const MISSED_MAX: usize = 1;
+const FALSE_MAX: usize = 1;
+const CPU_PERCENT_MAX: f64 = 0.2;
+
+const ARM_PATIENCE: Duration = Duration::from_secs(30);
+
+struct Plan {
+    minutes: f64,
+    keys: usize,
+    hitches: usize,
+    seed: u64,
+    tipme: PathBuf,
+}
+
+/// What stands still.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    StopsTerminal,
+    StopsShell,
+    StopsServer,
+    TakesCpu,
+}
+
+const KINDS: [Kind; 4] = [Kind::StopsTerminal, Kind::TakesCpu, Kind::StopsShell, Kind::StopsServer];
+
+struct Hitch {
+    at: Instant,
+    kind: Kind,
+    name: &'static str,
+    millis: u64,
+}
+
+/// A line of the recorder, and when it came.
+struct Line {
+    at: Instant,
+    text: String,
+}
+
+fn main() -> ExitCode {
+    match plan().and_then(|plan| run(&plan)) {
+        Ok(met) => ExitCode::from(u8::from(!met)),
+        Err(error) => {
+            eprintln!("cannot measure: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The arguments; what is not given follows from the minutes.
+fn plan() -> Result<Plan> {
+    let mut values = std::collections::HashMap::new();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        values.insert(word, words.next().context(USAGE)?);
+    }
+    let mut take = |name: &str| values.remove(name);
+    let number = |text: Option<String>, default: f64| text.map_or(Ok(default), |text| text.parse().context(USAGE));
+    let minutes = number(take("--minutes"), 30.0)?;
+    let keys = number(take("--keys"), minutes * 100.0)? as usize;
+    let hitches = number(take("--hitches"), (minutes * 1.8).clamp(1.0, NAMES.len() as f64))? as usize;
+    let seed = number(take("--seed"), 1.0)? as u64;
+    let tipme = take("--tipme").map_or("target/release/tipme".into(), PathBuf::from);
+    if !values.is_empty() || hitches > NAMES.len() {
+        bail!("{USAGE}; at most {} hitches", NAMES.len());
+    }
+    Ok(Plan { minutes, keys, hitches, seed, tipme: tipme.canonicalize().context("cannot find tipme; run make build")? })
+}
+
+/// Numbers that the seed decides.
+struct Dice(u64);
+
+impl Dice {
+    /// At least 0 and below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end.max(1)
+    }
+}
+
+fn run(plan: &Plan) -> Result<bool> {
+    let interrupt = Interrupt::install()?;
+    let mut session = Session::start(Options { cpu: Some(1) })?;
+    let shell = ["bash", "--norc", "--noprofile", "-i"].map(OsString::from);
+    session.open_terminal(&[], &shell)?;
+    let (mut recorder, lines) = start_recorder(plan, &session)?;
+    let mut dice = Dice(plan.seed);
+    let hitches = hitches(plan, &mut dice);
+    let (begin, before) = (Instant::now(), cpu_seconds(recorder.pid())?);
+    let typed = work(plan, &session, &hitches, &mut dice, &interrupt)?;
+    interrupt.sleep(TAIL)?;
+    let after = cpu_seconds(recorder.pid())?;
+    let cpu = (after.0 - before.0, after.1 - before.1);
+    let wall = begin.elapsed().as_secs_f64();
+    let status = status(session.folder()).unwrap_or_else(|error| format!("{error:#}"));
+    recorder.expect_alive()?;
+    drop(recorder);
+    Ok(report(&hitches, &lines.try_iter().collect::<Vec<_>>(), begin, typed, (cpu, wall), &status))
+}
+
+fn start_recorder(plan: &Plan, session: &Session) -> Result<(Process, Receiver<Line>)> {
+    let mut command = Command::new(&plan.tipme);
+    command.args(["record", "--auto", "--auto-per-hour", "60", "--display", &session.display_name(), "--state-dir"]);
+    command.arg(session.folder()).stdin(Stdio::null()).stdout(Stdio::piped());
+    session.show(&mut command);
+    let mut recorder = Process::start("tipme record", command, None)?;
+    let output = recorder.child().stdout.take().context("the recorder has no output")?;
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for text in BufReader::new(output).lines().map_while(Result::ok) {
+            if sender.send(Line { at: Instant::now(), text }).is_err() {
+                break;
+            }
+        }
+    });
+    let first = lines.recv_timeout(ARM_PATIENCE).context("the recorder did not arm; it needs root")?;
+    if !first.text.starts_with("recording") {
+        bail!("the recorder said: {}", first.text);
+    }
+    Ok((recorder, lines))
+}
+
+/// One hitch in each of equal parts of the session, after some typing to learn from.
+fn hitches(plan: &Plan, dice: &mut Dice) -> Vec<Hitch> {
+    let begin = Instant::now();
+    let millis = (plan.minutes * 60_000.0) as u64;
+    let first = (millis / 10).clamp(15_000, 60_000);
+    let part = (millis - first.min(millis)) / plan.hitches.max(1) as u64;
+    let hitch = |(index, name): (usize, &&'static str)| Hitch {
+        at: begin + Duration::from_millis(first + part * index as u64 + dice.below(part.saturating_sub(24_000))),
+        kind: KINDS[index % KINDS.len()],
+        name,
+        millis: 650 + dice.below(900),
+    };
+    NAMES.iter().take(plan.hitches).enumerate().map(hitch).collect()
+}
+
+/// Types in bursts with pauses; where a hitch is due, it begins in the middle of a burst. How many keys were pressed.
+fn work(plan: &Plan, session: &Session, hitches: &[Hitch], dice: &mut Dice, interrupt: &Interrupt) -> Result<usize> {
+    let begin = Instant::now();
+    let total = Duration::from_secs_f64(plan.minutes * 60.0);
+    let mut typist = Typist::open(&session.target(), Pace { seed: plan.seed, ..Pace::default() })?;
+    let mut text = text(plan.seed);
+    let (mut typed, mut next) = (0, hitches.iter().peekable());
+    while begin.elapsed() < total {
+        interrupt.check()?;
+        let hitch = next.next_if(|hitch| hitch.at <= Instant::now());
+        let due = plan.keys as f64 * begin.elapsed().as_secs_f64() / total.as_secs_f64();
+        if let Some(hitch) = hitch {
+            typed += type_keys(&mut typist, &mut text, 8)?;
+            let job = inject(session, hitch)?;
+            typed += type_keys(&mut typist, &mut text, 16)?;
+            drop(job);
+        } else if (typed as f64) < due {
+            typed += type_keys(&mut typist, &mut text, 15 + dice.below(40) as usize)?;
+        }
+        interrupt.sleep(Duration::from_millis(300 + dice.below(1_500)))?;
+    }
+    Ok(typed)
+}
+
+/// Lines for a shell, without end: some capitals, some keys that draw nothing.
+fn text(seed: u64) -> impl Iterator<Item = char> {
+    let mut dice = Dice(seed ^ 0x5eed);
+    let line = "echo The quick Brown fox jumps over the Lazy dog\n";
+    line.chars().cycle().map(move |key| match dice.below(100) {
+        0 => '\u{1b}',
+        _ => key,
+    })
+}
+
+fn type_keys(typist: &mut Typist, text: &mut impl Iterator<Item = char>, count: usize) -> Result<usize> {
+    for key in text.take(count) {
+        typist.key(key)?;
+    }
+    Ok(count)
+}
+
+/// Starts what makes the hitch; it ends by itself, and at the latest with the value.
+fn inject(session: &Session, hitch: &Hitch) -> Result<Process> {
+    let program = session.folder().join(hitch.name);
+    std::os::unix::fs::symlink("/bin/sh", &program).with_context(|| format!("cannot link {}", program.display()))?;
+    let terminal = session.terminal_pid().context("no terminal is open")?;
+    let seconds = format!("{}.{:03}", hitch.millis / 1_000, hitch.millis % 1_000);
+    let stop = |pid: u32| format!("kill -STOP {pid}; sleep {seconds}; kill -CONT {pid}");
+    let script = match hitch.kind {
+        Kind::StopsTerminal => stop(terminal),
+        Kind::StopsShell => stop(child_of(terminal)?),
+        Kind::StopsServer => stop(server_of(session)?),
+        Kind::TakesCpu => "while :; do :; done".to_owned(),
+    };
+    let mut words = vec![program.into_os_string(), "-c".into(), script.into()];
+    if hitch.kind == Kind::TakesCpu {
+        let before = ["timeout", &seconds, "chrt", "--fifo", "10", "taskset", "-c", "1"].map(OsString::from);
+        words = before.into_iter().chain(words).collect();
+    }
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Process::start(hitch.name, command, None)
+}
+
+/// The words of /proc/PID/stat behind the name.
+fn stat(pid: u32) -> Result<Vec<u64>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).with_context(|| format!("no process {pid}"))?;
+    let (_, rest) = text.rsplit_once(')').context("a status without a name")?;
+    Ok(rest.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect())
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn child_of(parent: u32) -> Result<u32> {
+    let child = |pid: &u32| stat(*pid).is_ok_and(|words| words.get(1) == Some(&u64::from(parent)));
+    pids().find(child).with_context(|| format!("process {parent} has no child"))
+}
+
+fn server_of(session: &Session) -> Result<u32> {
+    let authority = session.folder().join("authority").to_string_lossy().into_owned();
+    let serves = |pid: &u32| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with("Xvfb") && line.contains(&authority)
+    };
+    pids().find(serves).context("the display server was not found")
+}
+
+/// CPU time of a process, and of its children that have ended, in seconds.
+fn cpu_seconds(pid: u32) -> Result<(f64, f64)> {
+    let words = stat(pid)?;
+    let ticks = |at: usize| words.get(at).copied().unwrap_or(0) as f64 / rustix::param::clock_ticks_per_second() as f64;
+    Ok((ticks(11) + ticks(12), ticks(13) + ticks(14)))
+}
+
+/// What the recorder counted.
+fn status(folder: &Path) -> Result<String> {
+    let mut stream = UnixStream::connect(folder.join("control.sock")).context("cannot ask the recorder")?;
+    stream.write_all(b"\"status\"\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let auto = text.split_once("\"auto\":").map_or("", |(_, auto)| auto);
+    Ok(auto.trim_end().trim_end_matches('}').trim_start_matches('{').replace('"', ""))
+}
+
+/// Prints the table and the bars; whether all are met.
+fn report(
+    hitches: &[Hitch],
+    lines: &[Line],
+    begin: Instant,
+    typed: usize,
+    (cpu, wall): ((f64, f64), f64),
+    status: &str,
+) -> bool {
+    let mut marks: Vec<&Line> = lines.iter().filter(|line| line.text.starts_with("marked ")).collect();
+    let mut found = 0;
+    for hitch in hitches {
+        let belongs = |line: &&Line| line.at > hitch.at && line.at.duration_since(hitch.at) <= MARK_WITHIN;
+        // Others may make this machine hitch at the same time: the mark that names this hitch comes first.
+        let named = |line: &&Line| belongs(line) && line.text.contains(hitch.name);
+        let mark = marks.iter().position(named).or_else(|| marks.iter().position(belongs));
+        let mark = mark.map(|at| marks.remove(at));
+        found += usize::from(mark.is_some());
+        let what = mark.map_or("-", |line| line.text.split_once("(auto: ").map_or("", |(_, what)| what));
+        let named = if what.contains(hitch.name) { "named" } else { "" };
+        let at = hitch.at.duration_since(begin).as_secs_f64();
+        let kind = format!("{:?}", hitch.kind);
+        println!(
+            "{at:7.1} s  {:4} ms  {kind:<13}  {:<7}  {named:<5}  {}",
+            hitch.millis,
+            hitch.name,
+            what.trim_end_matches(')')
+        );
+    }
+    for line in lines.iter().filter(|line| line.text.starts_with("not recorded")) {
+        println!("{}", line.text);
+    }
+    for line in &marks {
+        println!("false mark at {:.1} s: {}", line.at.duration_since(begin).as_secs_f64(), line.text);
+    }
+    let percent = 100.0 * (cpu.0 + cpu.1) / wall;
+    println!("{typed} keys in {wall:.0} s; CPU: recorder {:.2} s, its children {:.2} s; {status}", cpu.0, cpu.1);
+    let missed = hitches.len() - found;
+    let bars = [
+        bar("hitches that were missed", &missed.to_string(), missed <= MISSED_MAX),
+        bar("false marks", &marks.len().to_string(), marks.len() <= FALSE_MAX),
+        bar("CPU in percent of one", &format!("{percent:.3}"), percent < CPU_PERCENT_MAX),
+    ];
+    bars.iter().all(|met| *met)
+}
+
+fn bar(what: &str, value: &str, met: bool) -> bool {
+    println!("{} {what}: {value}", if met { "ok    " } else { "MISSED" });
+    met
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Known faults on this machine, one at a time and in pairs, each marked and diagnosed as a user would.
+//!
+//! [`faults`] says what can go wrong and what the diagnosis is expected to name, `operations` what an
+//! application of ours does about it, `jobs` are the programs around it. `trial` runs one fault against
+//! one application, `judge` holds the verdict against what was done, `table` prints the results. The
+//! diagnosis is the product's own; it sees the incident file and nothing else.
+
+mod app;
+pub(crate) mod disk;
+pub mod faults;
+mod group;
+pub(crate) mod jobs;
+mod judge;
+mod keyboard;
+mod operations;
+mod outcome;
+pub(crate) mod patient;
+mod table;
+mod trial;
+
+use crate::demo::Progress;
+use crate::interrupt::Interrupt;
+use crate::job::Helper;
+use anyhow::{Context, Result, bail};
+pub use outcome::{NotRun, Outcome, Row};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+pub use table::{markdown, text};
+use trial::{Observation, Stage};
+
+/// What is run, and with what.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Faults; `clean` stands for the clean runs. All where it is empty.
+    pub names: Vec<String>,
+    /// How often each fault is done to each application.
+    pub repeat: usize,
+    /// The applications.
+    pub apps: Vec<App>,
+    /// Clean runs of each kind in each repeat; they take turns among the applications.
+    pub clean: usize,
+    /// Keeps every incident here; those of misses are kept in any case.
+    pub keep: Option<PathBuf>,
+    /// The `tipme` executable.
+    pub tipme: PathBuf,
+    /// How hidden programs are started.
+    pub helper: Helper,
+}
+
+/// Runs the faults one after the other; each takes some seconds.
+///
+/// Everything that was started has ended when it returns, also by an error or an interrupt. A trial
+/// that cannot be run is reported as such and does not end the run.
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("recording takes root; run: sudo {} selftest", options.tipme.display());
+    }
+    let plan = plan(options)?;
+    let mut keeper = Keeper { all: options.keep.clone(), misses: None };
+    let mut stage = Stage::new(options, interrupt);
+    let (mut results, mut not_run) = (Vec::new(), Vec::new());
+    for (at, (fault, app)) in plan.iter().enumerate() {
+        let observed = stage.run(fault, *app, || progress.line("waiting for another run on this machine"));
+        let done = observed.and_then(|observed| keeper.keep(Row::of(fault, *app, &observed), &observed, at));
+        interrupt.check()?;
+        let subject = format!("{}/{} {} on {} ...", at + 1, plan.len(), fault.name, app.name());
+        match done {
+            Ok(row) => {
+                progress.line(&format!("{subject} {}", row.verdict()));
+                results.push(row);
+            }
+            Err(error) => {
+                progress.line(&format!("{subject} not run: {error:#}"));
+                not_run.push(NotRun { fault: fault.name.into(), app: app.name().into(), why: format!("{error:#}") });
+            }
+        }
+        stage.pause()?;
+    }
+    Ok(Outcome::of(results, not_run))
+}
+
+/// Which fault is done to which application, in this order.
+fn plan(options: &Options) -> Result<Vec<(&'static Fault, App)>> {
+    let known = |name: &String| name == CLEAN || faults::all().any(|fault| fault.name == name);
+    if let Some(unknown) = options.names.iter().find(|name| !known(name)) {
+        bail!("there is no fault \"{unknown}\"; tipme selftest --list names them");
+    }
+    let wanted = |fault: &&Fault| {
+        let named = |name: &String| name == fault.name || name == CLEAN && fault.kinds.is_empty();
+        options.names.is_empty() || options.names.iter().any(named)
+    };
+    let once = |round: usize| faults::all().filter(wanted).flat_map(move |fault| subjects(options, fault, round));
+    Ok((0..options.repeat).flat_map(once).collect())
+}
+
+/// The trials of one fault in one round.
+fn subjects(options: &Options, fault: &'static Fault, round: usize) -> Vec<(&'static Fault, App)> {
+    let apps: Vec<App> = fault.apps.iter().copied().filter(|app| options.apps.contains(app)).collect();
+    if !fault.kinds.is_empty() {
+        return apps.into_iter().map(|app| (fault, app)).collect();
+    }
+    let first = round * options.clean;
+    let turn = (first..first + options.clean).filter_map(|number| apps.get(number % apps.len().max(1)));
+    turn.map(|app| (fault, *app)).collect()
+}
+
+/// The name that stands for all clean runs.
+const CLEAN: &str = "clean";
+
+/// Keeps incidents.
+struct Keeper {
+    all: Option<PathBuf>,
+    /// Made when the first miss is kept.
+    misses: Option<PathBuf>,
+}
+
+impl Keeper {
+    /// Copies the incident where it is to be kept, and notes where that is.
+    fn keep(&mut self, mut row: Row, observed: &Observation, at: usize) -> Result<Row> {
+        if self.all.is_none() && row.hit {
+            return Ok(row);
+        }
+        let path = self.folder()?.join(format!("{:03}-{}-{}.tipme", at + 1, row.fault, row.app));
+        std::fs::copy(&observed.incident, &path).with_context(|| format!("cannot keep {}", path.display()))?;
+        row.incident = Some(path);
+        Ok(row)
+    }
+
+    fn folder(&mut self) -> Result<PathBuf> {
+        if let Some(folder) = self.all.as_ref() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
+        }
+        if self.misses.is_none() {
+            let made = tempfile::Builder::new().prefix("tipme-selftest-misses-").tempdir();
+            self.misses = Some(made.context("cannot make a folder for misses; name one with --keep")?.keep());
+        }
+        self.misses.clone().context("there is no folder for misses")
+    }
+}
+
+/// The application that suffers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum App {
+    /// A small X client of our own that does what it is told before it draws.
+    Patient,
+    /// xterm, with a program on its terminal that does what it is told before it echoes.
+    Xterm,
+    /// A GTK text editor.
+    Gtk,
+    /// Chromium with a page that has a text field.
+    Chromium,
+}
+
+/// Something that can go wrong.
+pub struct Fault {
+    /// On the command line and in the table.
+    pub name: &'static str,
+    /// For people, one line.
+    pub about: &'static str,
+    /// For each cause, the kinds that name it rightly: none for a clean run, two lists for a pair.
+    pub kinds: &'static [&'static [&'static str]],
+    /// The applications that it can be done to.
+    pub apps: &'static [App],
+    /// Programs that must be installed.
+    pub programs: &'static [&'static str],
+    /// The application, the display and the window manager run on one CPU, the site's.
+    pub pinned: bool,
+    /// Makes what the application needs before it starts.
+    pub prepare: fn(&Site<'_>) -> Result<Box<dyn Injection>>,
+}
+
+/// Where a fault takes place.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// A folder for this trial alone; the application's is the same.
+    pub folder: &'a Path,
+    /// Number of the display.
+    pub display: u32,
+    /// Its authority file.
+    pub authority: &'a Path,
+    /// The CPU that the application is bound to where the fault is `pinned`.
+    pub cpu: usize,
+    pub helper: &'a Helper,
+}
+
+/// A fault that is prepared. Dropping it ends its processes and takes everything back.
+pub trait Injection {
+    /// Words before the application's own command, for instance to enter a name space.
+    fn prefix(&self) -> Vec<OsString> {
+        Vec::new()
+    }
+
+    /// Called once the application, of this process, has been used calmly: starts the jobs and gives
+    /// the application its orders; returns when everything is in effect. Then one key is pressed.
+    ///
+    /// `app` is the process with the window. In xterm orders are obeyed by another one below it; which
+    /// one it is in either application of ours is told by [`patient::worker`] from the site's folder.
+    fn begin(&mut self, app: u32) -> Result<()>;
+
+    /// Called when the key was answered: ends the jobs, and tells what was done.
+    fn end(&mut self) -> Result<Injected>;
+}
+
+/// What was done, in the order of [`Fault::kinds`].
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Injected {
+    pub causes: Vec<Cause>,
+}
+
+/// One of the causes.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Cause {
+    /// Processes any of which is the right culprit; empty where none is.
+    pub pids: Vec<u32>,
+    /// Words any of which a culprit that is no process contains, such as an address or a device.
+    pub names: Vec<String>,
+    /// How long the key was delayed by it, measured by whoever did it; `None` where it is what the key
+    /// took longer than usual, as seen on the screen.
+    pub ms: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(names: &[&str], repeat: usize) -> Options {
+        Options {
+            names: names.iter().map(ToString::to_string).collect(),
+            repeat,
+            apps: vec![App::Patient, App::Xterm],
+            clean: 2,
+            keep: None,
+            tipme: PathBuf::new(),
+            helper: Helper(Vec::new()),
+        }
+    }
+
+    #[test]
+    fn clean_runs_take_turns() {
+        let plan = plan(&options(&["clean"], 5)).expect("a known name");
+        assert_eq!(plan.len(), 20);
+        assert_eq!(plan.iter().filter(|(_, app)| *app == App::Xterm).count(), 10);
+        assert!(plan.iter().all(|(fault, _)| fault.kinds.is_empty()));
+    }
+
+    #[test]
+    fn without_names_everything_is_run() {
+        let plan = plan(&options(&[], 1)).expect("no name");
+        for fault in faults::all().filter(|fault| fault.apps.contains(&App::Patient)) {
+            assert!(plan.iter().any(|(planned, _)| planned.name == fault.name), "{}", fault.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused() {
+        let error = plan(&options(&["gremlins"], 1)).err().expect("an unknown name");
+        assert_eq!(error.to_string(), "there is no fault \"gremlins\"; tipme selftest --list names them");
+    }
+}

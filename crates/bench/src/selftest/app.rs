@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The application under test, in a window with the keyboard focus.
+
+use super::{App, Site, patient};
+use crate::interrupt::Interrupt;
+use crate::process::Process;
+use crate::session::{self, Session};
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tipme_desktop::window::{DamageWatch, Watcher};
+
+/// How long an application may take to show a window that has the focus.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// How often a waiter looks whether the application takes keys.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// A page that is one large text field with the focus; its caret does not blink, so only keys draw.
+const PAGE: &str = "<!doctype html><meta charset=\"utf-8\"><title>text</title>
+<style>html,body{margin:0;height:100%}textarea{width:90%;height:80%;caret-color:transparent}</style>
+<textarea autofocus spellcheck=\"false\" autocomplete=\"off\"></textarea>
+<script>document.querySelector('textarea').focus()</script>
+";
+
+impl App {
+    /// All of them.
+    pub const ALL: [App; 4] = [App::Patient, App::Xterm, App::Gtk, App::Chromium];
+
+    /// The name on the command line and in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            App::Patient => "patient",
+            App::Xterm => "xterm",
+            App::Gtk => "gtk",
+            App::Chromium => "chromium",
+        }
+    }
+
+    /// Programs that must be installed.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            App::Patient => &[],
+            App::Xterm => &["xterm"],
+            App::Gtk => &["mousepad"],
+            App::Chromium => &["chromium"],
+        }
+    }
+
+    /// It obeys orders.
+    fn obeys(self) -> bool {
+        matches!(self, App::Patient | App::Xterm)
+    }
+}
+
+/// An application that runs. Dropping it ends it.
+pub(super) struct Application {
+    app: App,
+    process: Process,
+    window: u32,
+    folder: PathBuf,
+}
+
+impl Application {
+    /// Starts it with its settings and other files below `home`, behind the words of `prefix`.
+    ///
+    /// Returns once its window has the focus and, where it is one of ours, takes keys.
+    pub(super) fn start(
+        app: App,
+        session: &Session,
+        site: &Site<'_>,
+        home: &Path,
+        prefix: &[OsString],
+        interrupt: &Interrupt,
+    ) -> Result<Application> {
+        session::require(app.programs())?;
+        let watcher = Watcher::open(&session.target())?;
+        let log = home.join("errors");
+        let mut command = behind(prefix, &words(app, site, home)?)?;
+        session.prepare(&mut command);
+        settle_in(app, &mut command, home)?;
+        command.stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?);
+        let mut process = Process::start(app.name(), command, session.cpu())?;
+        let window = watcher.wait_for_focus(process.pid(), PATIENCE);
+        process.expect_alive().with_context(|| last_line(&log))?;
+        let window = watcher.outermost(process.pid(), window?)?;
+        let mut started = Application { app, process, window, folder: site.folder.to_path_buf() };
+        started.wait_for_worker(interrupt)?;
+        Ok(started)
+    }
+
+    /// The process with the window.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Begins to watch what it draws.
+    pub(super) fn watch(&self, session: &Session) -> Result<DamageWatch> {
+        Ok(DamageWatch::open(&session.target(), self.window)?)
+    }
+
+    /// Fails where it has ended, or could not do what it was told.
+    pub(super) fn expect_well(&mut self) -> Result<()> {
+        self.process.expect_alive()?;
+        match patient::failure(&self.folder)? {
+            Some(why) => bail!("{why}"),
+            None => Ok(()),
+        }
+    }
+
+    fn wait_for_worker(&mut self, interrupt: &Interrupt) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.app.obeys() && patient::worker(&self.folder)?.is_none() {
+            self.process.expect_alive()?;
+            if Instant::now() >= deadline {
+                bail!("{} took no keys within {PATIENCE:?}", self.app.name());
+            }
+            interrupt.sleep(GLANCE)?;
+        }
+        Ok(())
+    }
+}
+
+/// The application's own command.
+fn words(app: App, site: &Site<'_>, home: &Path) -> Result<Vec<OsString>> {
+    let plain = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+    Ok(match app {
+        App::Patient => {
+            let authority = site.authority.as_os_str().to_owned();
+            let arguments = ["patient".into(), site.display.to_string().into(), authority, site.folder.into()];
+            ours(site, &home.join("patient"), &arguments)?
+        }
+        App::Xterm => {
+            let program = ours(site, &home.join("tty-patient"), &["tty-patient".into(), site.folder.into()])?;
+            let xterm = ["xterm", "-geometry", "100x30+20+20", "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"];
+            plain(&xterm).into_iter().chain(program).collect()
+        }
+        App::Gtk => plain(&["mousepad", "--disable-server"]),
+        App::Chromium => chromium(home)?,
+    })
+}
+
+/// A hidden program under a name of its own.
+fn ours(site: &Site<'_>, alias: &Path, arguments: &[OsString]) -> Result<Vec<OsString>> {
+    let command = site.helper.command(Some(alias), arguments)?;
+    let program = command.get_program().to_owned();
+    Ok(std::iter::once(program).chain(command.get_args().map(ToOwned::to_owned)).collect())
+}
+
+fn chromium(home: &Path) -> Result<Vec<OsString>> {
+    let page = home.join("page.html");
+    std::fs::write(&page, PAGE).with_context(|| format!("cannot write {}", page.display()))?;
+    let flags = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--password-store=basic",
+        "--ozone-platform=x11",
+    ];
+    let profile = format!("--user-data-dir={}", home.join("profile").display());
+    let app = format!("--app=file://{}", page.display());
+    let words = std::iter::once("chromium").chain(flags).map(OsString::from);
+    Ok(words.chain([profile.into(), app.into()]).collect())
+}
+
+fn behind(prefix: &[OsString], words: &[OsString]) -> Result<Command> {
+    let all: Vec<&OsString> = prefix.iter().chain(words).collect();
+    let (first, rest) = all.split_first().context("no application to start")?;
+    let mut command = Command::new(first);
+    command.args(rest);
+    Ok(command)
+}
+
+/// Gives a toolkit's application settings of its own: no blinking caret, no bus, no assistive services.
+fn settle_in(app: App, command: &mut Command, home: &Path) -> Result<()> {
+    if app.obeys() {
+        return Ok(());
+    }
+    let settings = home.join("gtk-3.0");
+    std::fs::create_dir_all(&settings).with_context(|| format!("cannot make {}", settings.display()))?;
+    let file = settings.join("settings.ini");
+    std::fs::write(&file, "[Settings]\ngtk-cursor-blink=0\ngtk-enable-animations=0\n")
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
+        command.env(variable, home);
+    }
+    command.env("GSETTINGS_BACKEND", "memory").env("NO_AT_BRIDGE", "1").env("GTK_IM_MODULE", "gtk-im-context-simple");
+    // Without an address a bus would be started.
+    command.env("DBUS_SESSION_BUS_ADDRESS", "disabled:").current_dir(home);
+    Ok(())
+}
+
+/// The last thing that a program said on its error output.
+fn last_line(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    text.lines().last().unwrap_or("it said nothing").to_string()
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs in which nothing goes wrong: no finding is expected.
+
+use crate::process::Process;
+use crate::selftest::{App, Fault, Injected, Injection, Site};
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tipme_desktop::Target;
+use tipme_desktop::window::Watcher;
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "clean-idle",
+        about: "nothing is wrong on a machine that does nothing else",
+        kinds: &[],
+        apps: &[App::Patient, App::Xterm, App::Gtk, App::Chromium],
+        programs: &[],
+        pinned: false,
+        prepare: |_| Ok(Box::new(Nothing)),
+    },
+    Fault {
+        name: "clean-work",
+        about: "nothing is wrong while others work: a niced computation on the other CPU, small writes, a second terminal",
+        kinds: &[],
+        apps: &[App::Patient, App::Xterm, App::Gtk, App::Chromium],
+        programs: &["sh", "nice", "taskset", "sleep", "xterm"],
+        pinned: true,
+        prepare: |site| Ok(Box::new(Work::prepare(site)?)),
+    },
+];
+
+struct Nothing;
+
+impl Injection for Nothing {
+    fn begin(&mut self, _: u32) -> Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Injected> {
+        Ok(Injected::default())
+    }
+}
+
+/// How long the second terminal may take to show itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Prints some lines a second, for a minute at most.
+const PRINT: &str = "n=0; while [ $n -lt 300 ]; do n=$((n + 1)); echo line $n of a log; sleep 0.2; done";
+/// Writes a few bytes ten times a second, for a minute at most.
+const WRITE: &str = "n=0; while [ $n -lt 600 ]; do n=$((n + 1)); echo $n >> \"$0\"; sleep 0.1; done";
+/// Computes, until it is ended or half a minute of processor time is used.
+const COMPUTE: &str = "ulimit -t 30; while :; do :; done";
+
+/// Work beside the application that does not delay it.
+struct Work {
+    jobs: Vec<Process>,
+    cpu: usize,
+    file: PathBuf,
+}
+
+impl Work {
+    /// Opens the second terminal, before the application's window and so without its focus.
+    fn prepare(site: &Site<'_>) -> Result<Work> {
+        let target = Target {
+            authority: Some(site.authority.to_path_buf()),
+            patience: Duration::from_secs(10),
+            ..Target::new(site.display)
+        };
+        let watcher = Watcher::open(&target)?;
+        let mut command = Command::new("xterm");
+        command.args(["-geometry", "40x10+600+500", "-xrm", "XTerm*cursorBlink: false", "-e", "sh", "-c", PRINT]);
+        command.env("DISPLAY", format!(":{}", site.display)).env("XAUTHORITY", site.authority);
+        let terminal = start("the second terminal", command, None)?;
+        watcher.wait_for_focus(terminal.pid(), PATIENCE)?;
+        Ok(Work { jobs: vec![terminal], cpu: site.cpu, file: site.folder.join("log") })
+    }
+}
+
+impl Injection for Work {
+    fn begin(&mut self, _: u32) -> Result<()> {
+        let other = if self.cpu == 0 { 1 } else { 0 };
+        let mut compute = Command::new("nice");
+        compute.args(["-n", "19", "taskset", "-c", &other.to_string(), "sh", "-c", COMPUTE]);
+        self.jobs.push(start("the computation", compute, None)?);
+        let mut write = Command::new("sh");
+        write.args(["-c", WRITE]).arg(&self.file);
+        self.jobs.push(start("the small writes", write, Some(other))?);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Injected> {
+        for job in &mut self.jobs {
+            job.expect_alive().context("the work beside the application did not last")?;
+        }
+        self.jobs.clear();
+        Ok(Injected::default())
+    }
+}
+
+fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<Process> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Process::start(name, command, cpu)
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two causes, one after the other, each of about the same length.
+//!
+//! A wait that is over by itself, such as for a lock that is held for a time, comes first: so it is
+//! not shortened by the other.
+
+use super::waits::{Told, causes};
+use crate::selftest::{App, Fault};
+
+const OURS: &[App] = &[App::Patient, App::Xterm];
+/// Length of each cause.
+const EACH_MS: u32 = 400;
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "pair-computation-child",
+        about: "the application computes, then waits for a child",
+        kinds: &[&["own-computation"], &["child-wait"]],
+        apps: OURS,
+        programs: &["sleep"],
+        pinned: false,
+        prepare: |site| Told::prepare(site, &[(causes::own_computation, EACH_MS), (causes::child_wait, EACH_MS)]),
+    },
+    Fault {
+        name: "pair-lock-helper",
+        about: "the application waits for a file lock, then for a slow helper",
+        kinds: &[&["lock-wait"], &["peer-wait"]],
+        apps: OURS,
+        programs: &[],
+        pinned: false,
+        prepare: |site| Told::prepare(site, &[(causes::file_lock, EACH_MS), (causes::slow_helper, EACH_MS)]),
+    },
+    Fault {
+        name: "pair-sleep-computation",
+        about: "the application sleeps, then computes",
+        kinds: &[&["timer-sleep"], &["own-computation"]],
+        apps: OURS,
+        programs: &[],
+        pinned: false,
+        prepare: |site| Told::prepare(site, &[(causes::own_sleep, EACH_MS), (causes::own_computation, EACH_MS)]),
+    },
+    Fault {
+        name: "pair-mutex-helper",
+        about: "the application waits for its own thread's lock, then for a slow helper",
+        kinds: &[&["lock-wait"], &["peer-wait"]],
+        apps: OURS,
+        programs: &[],
+        pinned: false,
+        prepare: |site| Told::prepare(site, &[(causes::mutex_asleep, EACH_MS), (causes::slow_helper, EACH_MS)]),
+    },
+    Fault {
+        name: "pair-lock-child",
+        about: "the application waits for a file lock, then for a child",
+        kinds: &[&["lock-wait"], &["child-wait"]],
+        apps: OURS,
+        programs: &["sleep"],
+        pinned: false,
+        prepare: |site| Told::prepare(site, &[(causes::file_lock, EACH_MS), (causes::child_wait, EACH_MS)]),
+    },
+    Fault {
+        name: "pair-service-computation",
+        about: "the application waits for a service on the loopback address, then computes",
+        kinds: &[&["network-wait"], &["own-computation"]],
+        apps: OURS,
+        programs: &[],
+        pinned: false,
+        prepare: |site| Told::prepare(site, &[(causes::loopback_service, EACH_MS), (causes::own_computation, EACH_MS)]),
+    },
+    Fault {
+        name: "pair-pipe-sleep",
+        about: "the application writes to a full pipe, then sleeps",
+        kinds: &[&["peer-wait"], &["timer-sleep"]],
+        apps: OURS,
+        programs: &[],
+        pinned: false,
+        prepare: |site| Told::prepare(site, &[(causes::full_pipe, EACH_MS), (causes::own_sleep, EACH_MS)]),
+    },
+];

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The disk is slow, or others fill its queue.
+
+use super::{DELAY_MS, Place, Scene, Shortage, behind, shortfall, start, text};
+use crate::process::Process;
+use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
+use crate::selftest::{App, Fault};
+use anyhow::{Context, Result};
+use std::path::Path;
+
+const OURS: &[App] = &[App::Patient, App::Xterm];
+
+pub(super) const PAGE_IN: Fault = Fault {
+    name: "page-in",
+    about: "the application touches pages of a mapped file that are no longer in memory",
+    kinds: &[&["page-in"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, Reading::prepare(site.folder, DOCUMENT_BLOCKS, "touch-file", false)?)),
+};
+
+pub(super) const PAGE_IN_BEHIND_WRITER: Fault = Fault {
+    name: "page-in-behind-writer",
+    about: "the same, while a job keeps the queue of that disk full",
+    kinds: &[&["page-in", "disk-queue"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, Reading::prepare(site.folder, SMALL_BLOCKS, "touch-file", true)?)),
+};
+
+pub(super) const QUEUE: Fault = Fault {
+    name: "disk-queue",
+    about: "the application reads a file, while a job keeps the queue of that disk full",
+    kinds: &[&["disk-queue"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, Reading::prepare(site.folder, SMALL_BLOCKS, "read-file", true)?)),
+};
+
+pub(super) const FSYNC: Fault = Fault {
+    name: "fsync-behind-writeback",
+    about: "the application has a few bytes put on the disk, while a job has much that waits to be written there",
+    kinds: &[&["fsync"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, Syncing { disk: PrivateDisk::make(site.folder, Format::Journal)? })),
+};
+
+pub(super) const LOCK_OWNER: Fault = Fault {
+    name: "lock-owner-on-disk",
+    about: "the application needs a file lock, whose owner reads from a disk with a full queue",
+    kinds: &[&["disk-queue", "page-in"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::LockOwner, disk: small_disk(site.folder)? })),
+};
+
+pub(super) const HELPER: Fault = Fault {
+    name: "helper-on-disk",
+    about: "the application asks a helper, which reads from a disk with a full queue",
+    kinds: &[&["disk-queue", "page-in"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::Helper, disk: small_disk(site.folder)? })),
+};
+
+const DOCUMENT: &str = "document";
+static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
+/// Blocks of a file from which pages are read for a second, at 40 microseconds each.
+const DOCUMENT_BLOCKS: usize = 96;
+/// Blocks of a file from which pages are read behind a full queue.
+const SMALL_BLOCKS: usize = 32;
+/// Seconds that the writing job writes.
+const WRITING_S: &str = "7";
+/// The culprit's name.
+const WRITER: &str = "nightly-backup";
+
+fn small_disk(folder: &Path) -> Result<PrivateDisk> {
+    disk_with(folder, Format::Plain, SMALL_BLOCKS)
+}
+
+fn disk_with(folder: &Path, format: Format, blocks: usize) -> Result<PrivateDisk> {
+    let disk = PrivateDisk::make(folder, format)?;
+    disk.write(DOCUMENT, &BLOCK, blocks)?;
+    Ok(disk)
+}
+
+/// Removes the document from memory and fills the disk's queue.
+fn fill_queue(place: &Place, disk: &PrivateDisk) -> Result<Process> {
+    disk.evict(DOCUMENT)?;
+    let writers = place.command(WRITER, &["writers", &text(&disk.inside("")), WRITING_S])?;
+    Ok(start(WRITER, behind(&disk.prefix(), &writers)?, None)?.0)
+}
+
+/// The application itself reads, with an order of this name; with or without writers.
+struct Reading {
+    disk: PrivateDisk,
+    order: &'static str,
+    writers: bool,
+}
+
+impl Reading {
+    fn prepare(folder: &Path, blocks: usize, order: &'static str, writers: bool) -> Result<Reading> {
+        let format = if writers { Format::Plain } else { Format::Direct };
+        Ok(Reading { disk: disk_with(folder, format, blocks)?, order, writers })
+    }
+}
+
+impl Shortage for Reading {
+    fn begin(&mut self, place: &Place, app: u32) -> Result<Scene> {
+        let order = place.order(self.order, &[&text(&self.disk.outside(DOCUMENT))]);
+        if self.writers {
+            return Ok(Scene::with(fill_queue(place, &self.disk)?, order));
+        }
+        self.disk.evict(DOCUMENT)?;
+        let (culprits, names) = (place.family(app)?, vec![self.disk.device().to_string()]);
+        Ok(Scene { jobs: Vec::new(), orders: vec![order], culprits, names })
+    }
+}
+
+/// Mebibytes that the job writes before it begins anew.
+const DIRTY_MIB: &str = "128";
+
+/// The application's data can be put on the disk only after those of the job.
+struct Syncing {
+    disk: PrivateDisk,
+}
+
+impl Shortage for Syncing {
+    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+        let dirtied = text(&self.disk.outside("export"));
+        let (job, _) = place.start("video-export", &["dirtier", &dirtied, DIRTY_MIB], None)?;
+        Ok(Scene::with(job, place.order("sync", &[&text(&self.disk.outside("settings"))])))
+    }
+}
+
+/// Who reads behind the writers for the application.
+enum Reader {
+    LockOwner,
+    Helper,
+}
+
+/// The application waits for a process that waits for the disk.
+struct TwoHops {
+    disk: PrivateDisk,
+    reader: Reader,
+}
+
+impl Shortage for TwoHops {
+    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+        let writer = fill_queue(place, &self.disk)?;
+        let (between, document) = (place.path("between"), text(&self.disk.outside(DOCUMENT)));
+        let between_text = text(&between);
+        let (name, program, order) = match self.reader {
+            Reader::LockOwner => ("indexer", "lock-reader", "file-lock"),
+            Reader::Helper => ("spell-checker", "reader-service", "ask"),
+        };
+        if matches!(self.reader, Reader::LockOwner) {
+            std::fs::write(&between, "").with_context(|| format!("cannot write {between_text}"))?;
+        }
+        let (reader, _) = place.start(name, &[program, &between_text, &document, DELAY_MS], None)?;
+        let mut scene = Scene::with(writer, format!("{order} {between_text}"));
+        scene.jobs.push(reader);
+        Ok(scene)
+    }
+}

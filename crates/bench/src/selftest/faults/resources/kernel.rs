@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel itself is busy for somebody, or holds a lock for somebody.
+
+use super::{Place, Scene, Shortage, behind, shortfall, start, text};
+use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
+use crate::selftest::jobs::toil_picoseconds;
+use crate::selftest::{App, Fault};
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+
+const OURS: &[App] = &[App::Patient, App::Xterm];
+
+pub(super) const SOFTIRQ: Fault = Fault {
+    name: "softirq-load",
+    about: "the application computes on the CPU that receives a flood of packets",
+    kinds: &[&["interrupt", "cpu-competition"]],
+    apps: OURS,
+    programs: &["unshare", "sh", "mount", "ip"],
+    pinned: true,
+    prepare: |site| Ok(shortfall(site, Flooded { picoseconds: toil_picoseconds() })),
+};
+
+pub(super) const MEMORY_MAP: Fault = Fault {
+    name: "mmap-lock",
+    about: "a thread of the application fills much memory, while another one wants to map a page",
+    kinds: &[&["kernel-lock"]],
+    apps: OURS,
+    programs: &[],
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, MemoryMap)),
+};
+
+pub(super) const INODE: Fault = Fault {
+    name: "inode-lock",
+    about: "the application appends to a file that another process writes in large portions",
+    kinds: &[&["kernel-lock", "disk-queue"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, Inode { disk: PrivateDisk::make(site.folder, Format::Plain)? })),
+};
+
+/// Sockets that get each packet, and how long packets are sent, in milliseconds.
+const SOCKETS: &str = "256";
+const FLOOD_MS: &str = "7000";
+/// Brings up a loopback interface of its own whose packets are received on the CPUs of mask 0.
+const ENTER: &str = r#"
+    mount -t sysfs sysfs /sys
+    ip link set lo up
+    echo "$0" > /sys/class/net/lo/queues/rx-0/rps_cpus
+    exec "$@""#;
+
+/// What a round of work takes while nothing is wrong.
+struct Flooded {
+    picoseconds: u64,
+}
+
+impl Shortage for Flooded {
+    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+        let words = ["unshare", "--net", "--mount", "sh", "-euc", ENTER, &mask(place.cpu)].map(OsString::from);
+        let flood = place.command("packet-flood", &["flood", SOCKETS, FLOOD_MS])?;
+        let other = other_cpu(place.cpu).context("this needs two CPUs")?;
+        let (job, _) = start("packet-flood", behind(&words, &flood)?, Some(other))?;
+        let mut scene = Scene::with(job, place.order("toil", &[&self.picoseconds.to_string()]));
+        scene.names.push("softirq network receive".to_string());
+        Ok(scene)
+    }
+}
+
+/// A set of one CPU as the kernel reads it: groups of 32 bits, the highest first.
+fn mask(cpu: usize) -> String {
+    format!("{:x}{}", 1u32 << (cpu % 32), ",00000000".repeat(cpu / 32))
+}
+
+/// A CPU that this process may use, besides one.
+fn other_cpu(cpu: usize) -> Option<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    (0..rustix::thread::CpuSet::MAX_CPU).find(|other| *other != cpu && allowed.is_set(*other))
+}
+
+/// Mebibytes that the other thread fills at a time.
+const FILLED_MIB: &str = "256";
+
+/// Nobody but the application is needed.
+struct MemoryMap;
+
+impl Shortage for MemoryMap {
+    fn begin(&mut self, place: &Place, app: u32) -> Result<Scene> {
+        let order = place.order("remap", &[FILLED_MIB]);
+        Ok(Scene { orders: vec![order], culprits: place.family(app)?, ..Scene::default() })
+    }
+}
+
+const LOG: &str = "log";
+/// Mebibytes of one write.
+const PORTION_MIB: &str = "192";
+
+/// The disk with the file.
+struct Inode {
+    disk: PrivateDisk,
+}
+
+impl Shortage for Inode {
+    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+        self.disk.write(LOG, b"begin\n", 1)?;
+        let log = text(&self.disk.outside(LOG));
+        let (job, _) = place.start("log-compactor", &["rewriter", &log, PORTION_MIB], None)?;
+        Ok(Scene::with(job, place.order("append", &[&log])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_written_as_the_kernel_reads_them() {
+        assert_eq!(mask(1), "2");
+        assert_eq!(mask(31), "80000000");
+        assert_eq!(mask(33), "2,00000000");
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory of the application's control group is taken by another process in it.
+
+use super::{Place, Scene, Shortage, behind, shortfall, start, text};
+use crate::process::Process;
+use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
+use crate::selftest::group::ControlGroup;
+use crate::selftest::{App, Fault, Site};
+use anyhow::Result;
+use std::ffi::OsString;
+
+const OURS: &[App] = &[App::Patient, App::Xterm];
+
+pub(super) const HOG: Fault = Fault {
+    name: "memory-hog",
+    about: "the application needs memory, and its control group's is full of another process's unwritten data",
+    kinds: &[&["reclaim", "page-in"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, Pressure::prepare(site, Need::Memory)?)),
+};
+
+pub(super) const THRASHING: Fault = Fault {
+    name: "thrashing",
+    about: "the application touches a mapped file, which another process has pushed out of their control group's memory",
+    kinds: &[&["page-in"]],
+    apps: OURS,
+    programs: &PROGRAMS,
+    pinned: false,
+    prepare: |site| Ok(shortfall(site, Pressure::prepare(site, Need::File)?)),
+};
+
+/// Of the group.
+const LIMIT_BYTES: u64 = 64 << 20;
+const DOCUMENT: &str = "document";
+static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
+/// The document's size, in mebibytes: it fits into the group's memory while that is free.
+const DOCUMENT_BLOCKS: usize = 28;
+/// What the other process takes, in mebibytes; the first leaves room for what it writes.
+const TAKEN_BESIDE_DATA_MIB: &str = "40";
+const TAKEN_MIB: &str = "54";
+/// What it writes and the application needs, in mebibytes.
+const DATA_MIB: &str = "128";
+const NEEDED_MIB: &str = "14";
+/// Who takes the memory, and who keeps the disk busy meanwhile.
+const HOG_NAME: &str = "photo-import";
+const WRITER: &str = "photo-copy";
+/// Seconds that the disk is kept busy.
+const WRITING_S: &str = "7";
+/// Moves into the group, then becomes another program.
+const ENTER: &str = r#"echo $$ > "$0"; exec "$@""#;
+
+/// What the application needs.
+enum Need {
+    Memory,
+    File,
+}
+
+/// The group, and the disk that the data come from and go to.
+struct Pressure {
+    group: ControlGroup,
+    disk: PrivateDisk,
+    need: Need,
+}
+
+/// Fills the disk's queue, so that what is written back waits.
+fn fill_queue(place: &Place, disk: &PrivateDisk) -> Result<Process> {
+    let writers = place.command(WRITER, &["writers", &text(&disk.inside("")), WRITING_S])?;
+    Ok(start(WRITER, behind(&disk.prefix(), &writers)?, None)?.0)
+}
+
+impl Pressure {
+    fn prepare(site: &Site<'_>, need: Need) -> Result<Pressure> {
+        let format = if matches!(need, Need::Memory) { Format::Plain } else { Format::Direct };
+        let disk = PrivateDisk::make(site.folder, format)?;
+        disk.write(DOCUMENT, &BLOCK, DOCUMENT_BLOCKS)?;
+        disk.evict(DOCUMENT)?;
+        Ok(Pressure { group: ControlGroup::with_memory(LIMIT_BYTES)?, disk, need })
+    }
+
+    /// Starts a hidden program inside the group.
+    fn start(&self, place: &Place, name: &str, words: &[&str]) -> Result<Process> {
+        let enter = ["sh", "-euc", ENTER].map(OsString::from).into_iter().chain([self.group.door().into_os_string()]);
+        let command = behind(&enter.collect::<Vec<_>>(), &place.command(name, words)?)?;
+        Ok(start(name, command, None)?.0)
+    }
+
+    /// The application needs memory while the group is full of data that a slow disk takes in.
+    fn fill_with_data(&self, place: &Place) -> Result<Scene> {
+        let data = text(&self.disk.outside("data"));
+        let hog = self.start(place, HOG_NAME, &["memory-hog", TAKEN_BESIDE_DATA_MIB, &data, DATA_MIB])?;
+        let writers = fill_queue(place, &self.disk)?;
+        let mut scene = Scene::with(hog, place.order("fill-memory", &[NEEDED_MIB]));
+        scene.jobs.push(writers);
+        Ok(scene)
+    }
+
+    /// The application needs a file that memory of another process has pushed out.
+    fn evict_document(&self, place: &Place) -> Result<Scene> {
+        let document = text(&self.disk.outside(DOCUMENT));
+        drop(self.start(place, "reader", &["warm", &document])?);
+        let hog = self.start(place, HOG_NAME, &["memory-hog", TAKEN_MIB])?;
+        Ok(Scene::with(hog, place.order("touch-file", &[&document])))
+    }
+}
+
+impl Shortage for Pressure {
+    fn begin(&mut self, place: &Place, app: u32) -> Result<Scene> {
+        for pid in place.family(app)? {
+            self.group.take(pid)?;
+        }
+        match self.need {
+            Need::Memory => self.fill_with_data(place),
+            Need::File => self.evict_document(place),
+        }
+    }
+
+    fn end(&mut self) -> Vec<u32> {
+        self.group.release();
+        Vec::new()
+    }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Others have the CPU.
+
+use super::{Place, Scene, Shortage, shortfall, text};
+use crate::process::{Process, group_members};
+use crate::selftest::jobs::sleep_until;
+use crate::selftest::{App, Fault};
+use anyhow::{Context, Result, bail};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+use tipme_desktop::clock;
+use tipme_record::Nanos;
+
+const ALL: &[App] = &[App::Patient, App::Xterm, App::Gtk, App::Chromium];
+
+pub(super) const HOGS: Fault = Fault {
+    name: "cpu-hogs",
+    about: "forty processes of one parent compute on the application's CPU",
+    kinds: &[&["cpu-competition"]],
+    apps: ALL,
+    programs: &[],
+    pinned: true,
+    prepare: |site| Ok(shortfall(site, Hogs)),
+};
+
+pub(super) const STORM: Fault = Fault {
+    name: "fork-storm",
+    about: "a job compresses many small files on the application's CPU, each with a process of its own",
+    kinds: &[&["cpu-competition"]],
+    apps: ALL,
+    programs: &["xargs", "gzip", "taskset"],
+    pinned: true,
+    prepare: |site| Ok(shortfall(site, Storm { observer: None })),
+};
+
+pub(super) const REALTIME: Fault = Fault {
+    name: "realtime-hog",
+    about: "a process of real-time priority computes on the application's CPU",
+    kinds: &[&["cpu-competition"]],
+    apps: ALL,
+    programs: &[],
+    pinned: true,
+    prepare: |site| Ok(shortfall(site, Realtime)),
+};
+
+pub(super) const PERIODIC: Fault = Fault {
+    name: "periodic-hog",
+    about: "a process of real-time priority takes the application's CPU for 200 ms once a second",
+    kinds: &[&["cpu-competition"]],
+    apps: &[App::Patient],
+    programs: &[],
+    pinned: true,
+    prepare: |site| Ok(shortfall(site, Periodic)),
+};
+
+/// Processes that compete with an application that computes, and with one that is only woken up.
+const FEW: &str = "40";
+const MANY: &str = "64";
+/// How long they compute, in milliseconds: longer than the trial takes.
+const HOGGING_MS: &str = "9000";
+
+/// One parent and its children.
+struct Hogs;
+
+impl Shortage for Hogs {
+    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+        let count = if place.worker()?.is_some() { FEW } else { MANY };
+        let (hogs, children) = place.start("hogs", &["hogs", count, HOGGING_MS], Some(place.cpu))?;
+        let mut scene = Scene::with(hogs, place.order("work", &[]));
+        scene.culprits.extend(children.split(' ').filter_map(|child| child.parse::<u32>().ok()));
+        Ok(scene)
+    }
+}
+
+/// Processes at a time, for an application that computes, and for one that is only woken up.
+const PARALLEL: usize = 48;
+const PARALLEL_MANY: usize = 200;
+/// Processes in all, which bounds the job to about half a minute of one CPU.
+const TOTAL: usize = 1300;
+/// Bytes that each compresses: some hundredths of a second of CPU time.
+const INPUT_BYTES: usize = 256 << 10;
+/// How long the first processes may take to be there.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+/// How often the job is looked at: who lives shorter is not seen.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// `xargs` keeps many `gzip` at work on the application's CPU.
+struct Storm {
+    observer: Option<Observer>,
+}
+
+impl Shortage for Storm {
+    /// The parent may use any CPU, so that its children are not starved of new ones by themselves.
+    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+        let parallel = if place.worker()?.is_some() { PARALLEL } else { PARALLEL_MANY };
+        let (input, list) = (place.path("input"), place.path("list"));
+        std::fs::write(&input, crate::faults::text(INPUT_BYTES)).context("cannot write the storm's input")?;
+        std::fs::write(&list, format!("{}\n", text(&input)).repeat(TOTAL)).context("cannot write the storm's list")?;
+        let mut command = Command::new("xargs");
+        command.args([
+            "-n",
+            "1",
+            "-P",
+            &parallel.to_string(),
+            "taskset",
+            "-c",
+            &place.cpu.to_string(),
+            "gzip",
+            "-9",
+            "-c",
+        ]);
+        command.stdin(File::open(&list)?).stdout(Stdio::null()).stderr(Stdio::null());
+        let job = Process::start("the compression job", command, None)?;
+        wait_for_members(&job, parallel)?;
+        self.observer = Some(Observer::of(job.pid()));
+        Ok(Scene::with(job, place.order("work", &[])))
+    }
+
+    fn end(&mut self) -> Vec<u32> {
+        self.observer.take().map(Observer::finish).unwrap_or_default()
+    }
+}
+
+fn wait_for_members(job: &Process, count: usize) -> Result<()> {
+    let deadline = Instant::now() + START_PATIENCE;
+    while job.members().len() < count {
+        if Instant::now() >= deadline {
+            bail!("the storm did not start {count} processes within {START_PATIENCE:?}");
+        }
+        sleep(GLANCE);
+    }
+    Ok(())
+}
+
+/// A thread that notes which processes a job has.
+struct Observer {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<BTreeSet<u32>>,
+}
+
+impl Observer {
+    /// Notes them until the job is gone, or it is told to stop.
+    fn of(group: u32) -> Observer {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = spawn(move || {
+            let mut seen = BTreeSet::new();
+            while !told.load(Ordering::Relaxed) {
+                seen.extend(group_members(group));
+                sleep(GLANCE);
+            }
+            seen
+        });
+        Observer { stop, thread }
+    }
+
+    fn finish(self) -> Vec<u32> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map(|seen| seen.into_iter().collect()).unwrap_or_default()
+    }
+}
+
+/// How long the real-time process computes, in milliseconds.
+const REALTIME_MS: &str = "700";
+const PIPE: &str = "poke";
+
+/// It begins when a byte comes: from the application that obeys, else right before the key.
+struct Realtime;
+
+impl Shortage for Realtime {
+    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+        let pipe = place.path(PIPE);
+        mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).with_context(|| format!("cannot make {}", pipe.display()))?;
+        let words = ["realtime-hog", &text(&pipe), REALTIME_MS];
+        let (hog, _) = place.start("audio-engine", &words, Some(place.cpu))?;
+        Ok(Scene::with(hog, place.order("poke", &[&text(&pipe)])))
+    }
+
+    fn release(&mut self, place: &Place) -> Result<()> {
+        if place.worker()?.is_none() {
+            let pipe = File::options().write(true).open(place.path(PIPE));
+            pipe.and_then(|mut pipe| pipe.write_all(b"!")).context("cannot wake the real-time process")?;
+        }
+        Ok(())
+    }
+}
+
+/// Keeps this thread off a CPU, so that it is not held up there itself.
+struct Elsewhere {
+    before: CpuSet,
+}
+
+impl Elsewhere {
+    fn than(cpu: usize) -> Result<Elsewhere> {
+        let before = sched_getaffinity(None).context("cannot learn which CPUs may be used")?;
+        let mut others = before;
+        others.unset(cpu);
+        sched_setaffinity(None, &others).context("this needs two CPUs")?;
+        Ok(Elsewhere { before })
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        // What was allowed before is allowed again.
+        let _ = sched_setaffinity(None, &self.before);
+    }
+}
+
+const PERIOD: Nanos = Nanos::from_secs(1);
+/// Turns before the one that the key falls into.
+const TURNS_BEFORE: u64 = 7;
+/// The key is pressed this long after the begin of a turn.
+const INTO_TURN: Nanos = Nanos::from_millis(2);
+
+/// It has taken its turns for some seconds when the key falls into one.
+struct Periodic;
+
+impl Shortage for Periodic {
+    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+        let first = clock::now().after(PERIOD);
+        let words = ["realtime-turns", &first.0.to_string(), "1000", "200", "12"];
+        let (hog, _) = place.start("backlight-daemon", &words, Some(place.cpu))?;
+        let _elsewhere = Elsewhere::than(place.cpu)?;
+        sleep_until(Nanos(first.0 + TURNS_BEFORE * PERIOD.0).after(INTO_TURN));
+        Ok(Scene { culprits: vec![hog.pid()], jobs: vec![hog], ..Scene::default() })
+    }
+}

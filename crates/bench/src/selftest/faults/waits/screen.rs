@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Faults that any application runs into without being told: its display is busy, or it is stopped.
+//!
+//! How long the key took is seen on the screen.
+
+use super::parts::{Job, Yard};
+use crate::selftest::jobs::Stopped;
+use crate::selftest::{Cause, Injected, Injection, Site, patient};
+use anyhow::Result;
+
+/// How long each of the requests keeps the server busy.
+const REQUEST_MS: &str = "700";
+/// The key waits behind the first, what the application draws behind the second.
+const REQUESTS: &str = "2";
+/// How long the server is grabbed, or the application stopped.
+const HELD_MS: &str = "760";
+
+/// A job that was begun, and nothing else.
+struct Begun<F> {
+    yard: Yard,
+    begin: F,
+    job: Option<Job>,
+    stopped: Option<Stopped>,
+}
+
+impl<F: Fn(&Yard, u32) -> Result<(Job, Option<Stopped>)>> Injection for Begun<F> {
+    fn begin(&mut self, app: u32) -> Result<()> {
+        let (job, stopped) = (self.begin)(&self.yard, app)?;
+        (self.job, self.stopped) = (Some(job), stopped);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Injected> {
+        self.stopped = None;
+        let pids = self.job.take().iter().map(Job::pid).collect();
+        Ok(Injected { causes: vec![Cause { pids, ..Cause::default() }] })
+    }
+}
+
+fn prepare<F>(site: &Site<'_>, begin: F) -> Result<Box<dyn Injection>>
+where
+    F: Fn(&Yard, u32) -> Result<(Job, Option<Stopped>)> + 'static,
+{
+    Ok(Box::new(Begun { yard: Yard::new(site), begin, job: None, stopped: None }))
+}
+
+pub(super) fn server_busy(site: &Site<'_>) -> Result<Box<dyn Injection>> {
+    prepare(site, |yard, _| Ok((client(yard, "chart-painter", "x-flood", &[REQUEST_MS, REQUESTS])?, None)))
+}
+
+pub(super) fn server_grab(site: &Site<'_>) -> Result<Box<dyn Injection>> {
+    prepare(site, |yard, _| Ok((client(yard, "screen-shooter", "x-grab", &[HELD_MS])?, None)))
+}
+
+fn client(yard: &Yard, alias: &str, program: &str, words: &[&str]) -> Result<Job> {
+    let (display, authority) = (yard.display.to_string(), yard.authority.to_string_lossy());
+    yard.job(alias, &[&[program, &display, &authority], words].concat())
+}
+
+/// The job stops the process that takes the keys, and lets it go on after a time.
+pub(super) fn stopped(site: &Site<'_>) -> Result<Box<dyn Injection>> {
+    prepare(site, |yard, app| {
+        let worker = patient::worker(&yard.folder)?.unwrap_or(app);
+        let stopped = Stopped::by_another(worker)?;
+        let job = yard.job("power-saver", &["stopper", &worker.to_string(), HELD_MS])?;
+        Ok((job, Some(stopped)))
+    })
+}

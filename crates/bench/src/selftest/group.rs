@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A control group of one's own, with one limit.
+//!
+//! It is made below this process's own group where each controller has a hierarchy of its own, and
+//! below the root where there is one hierarchy, since a group with processes cannot have limited
+//! groups there. Only processes that the self-test started are moved in, and they go back before
+//! the group is removed.
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Length of the intervals in which CPU time is counted, in microseconds.
+const PERIOD_US: u64 = 100_000;
+/// How often and how long after each other an emptied group is tried to be removed.
+const REMOVALS: usize = 100;
+const BETWEEN_REMOVALS: Duration = Duration::from_millis(20);
+
+/// Makes the names of groups differ.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// Where a controller is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Hierarchy {
+    /// Where it is mounted.
+    mount: PathBuf,
+    /// The group that the mount shows as its root.
+    root: String,
+    /// One hierarchy for all controllers.
+    unified: bool,
+}
+
+impl Hierarchy {
+    /// The hierarchy that has a controller.
+    fn find(controller: &str) -> Result<Hierarchy> {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").context("cannot read the mounts")?;
+        let all: Vec<Hierarchy> = mounts.lines().filter_map(|line| Hierarchy::read(line, controller)).collect();
+        let has = |hierarchy: &&Hierarchy| !hierarchy.unified || hierarchy.offers(controller);
+        let found = all.iter().find(has).cloned();
+        found.with_context(|| format!("no control groups for {controller}: mount a hierarchy that has the controller"))
+    }
+
+    /// Reads a line of the list of mounts; none where it cannot have the controller.
+    fn read(line: &str, controller: &str) -> Option<Hierarchy> {
+        let (place, kind) = line.split_once(" - ")?;
+        let place: Vec<&str> = place.split(' ').collect();
+        let kind: Vec<&str> = kind.split(' ').collect();
+        let (root, mount) = (place.get(3)?, place.get(4)?);
+        let (name, options) = (*kind.first()?, kind.get(2)?);
+        let fits = name == "cgroup2" || name == "cgroup" && options.split(',').any(|option| option == controller);
+        fits.then(|| Hierarchy { mount: mount.into(), root: (*root).to_string(), unified: name == "cgroup2" })
+    }
+
+    /// Whether groups below the root of the one hierarchy can have the controller.
+    fn offers(&self, controller: &str) -> bool {
+        let offered = std::fs::read_to_string(self.mount.join("cgroup.subtree_control")).unwrap_or_default();
+        offered.split_whitespace().any(|offered| offered == controller)
+    }
+
+    /// The folder of a process's group.
+    fn folder_of(&self, pid: u32, controller: &str) -> Result<PathBuf> {
+        let path = format!("/proc/{pid}/cgroup");
+        let groups = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        let group = groups.lines().find_map(|line| self.group_in(line, controller));
+        let group = group.with_context(|| format!("process {pid} has no control group for {controller}"))?;
+        let below = group.strip_prefix(self.root.trim_end_matches('/')).unwrap_or(group);
+        Ok(self.mount.join(below.trim_start_matches('/')))
+    }
+
+    /// The group that a line of a process's list names, where it is of this hierarchy.
+    fn group_in<'a>(&self, line: &'a str, controller: &str) -> Option<&'a str> {
+        let mut words = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (words.next()?, words.next()?);
+        let fits =
+            if self.unified { controllers.is_empty() } else { controllers.split(',').any(|one| one == controller) };
+        fits.then_some(group)
+    }
+}
+
+/// The group. Dropping it moves its processes back to where they were, and removes it.
+pub(super) struct ControlGroup {
+    controller: &'static str,
+    hierarchy: Hierarchy,
+    folder: PathBuf,
+    name: String,
+    /// Who was moved in, and from where.
+    moved: Vec<(u32, PathBuf)>,
+}
+
+impl ControlGroup {
+    /// A group that gets so many microseconds of CPU time in each tenth of a second.
+    pub(super) fn with_cpu_quota(quota_us: u64) -> Result<ControlGroup> {
+        let group = ControlGroup::make("cpu")?;
+        if group.hierarchy.unified {
+            group.set("cpu.max", &format!("{quota_us} {PERIOD_US}"))?;
+        } else {
+            group.set("cpu.cfs_period_us", &PERIOD_US.to_string())?;
+            group.set("cpu.cfs_quota_us", &quota_us.to_string())?;
+        }
+        Ok(group)
+    }
+
+    /// A group whose processes together get so much memory, the page cache of their files included.
+    pub(super) fn with_memory(bytes: u64) -> Result<ControlGroup> {
+        let group = ControlGroup::make("memory")?;
+        let limit = if group.hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" };
+        group.set(limit, &bytes.to_string())?;
+        Ok(group)
+    }
+
+    fn make(controller: &'static str) -> Result<ControlGroup> {
+        let hierarchy = Hierarchy::find(controller)?;
+        let parent = match hierarchy.unified {
+            true => hierarchy.mount.clone(),
+            false => hierarchy.folder_of(std::process::id(), controller)?,
+        };
+        let name = format!("tipme-selftest-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let folder = parent.join(&name);
+        std::fs::create_dir(&folder)
+            .with_context(|| format!("cannot make the control group {}; this needs root", folder.display()))?;
+        Ok(ControlGroup { controller, hierarchy, folder, name, moved: Vec::new() })
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<()> {
+        let path = self.folder.join(file);
+        std::fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))
+    }
+
+    /// The last part of its path.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file that a process writes its number to in order to move in.
+    pub(super) fn door(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+
+    /// Moves a process in, with all its threads.
+    pub(super) fn take(&mut self, pid: u32) -> Result<()> {
+        let from = self.hierarchy.folder_of(pid, self.controller)?;
+        if pid == std::process::id() {
+            bail!("the self-test cannot limit itself");
+        }
+        std::fs::write(self.door(), pid.to_string()).with_context(|| format!("cannot limit process {pid}"))?;
+        self.moved.push((pid, from));
+        Ok(())
+    }
+
+    /// Moves everybody back; who has ended needs it no more.
+    pub(super) fn release(&mut self) {
+        for (pid, from) in self.moved.drain(..) {
+            if self.hierarchy.folder_of(pid, self.controller).is_ok_and(|folder| folder == self.folder) {
+                let _ = std::fs::write(from.join("cgroup.procs"), pid.to_string());
+            }
+        }
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        self.release();
+        // A process that has just ended keeps its group for a moment.
+        for _ in 0..REMOVALS {
+            if std::fs::remove_dir(&self.folder).is_ok() || !Path::exists(&self.folder) {
+                return;
+            }
+            sleep(BETWEEN_REMOVALS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use std::process::Command;
+
+    #[test]
+    fn both_kinds_of_hierarchies_are_read() {
+        let old = "31 25 0:27 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct";
+        let new = "32 25 0:28 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
+        let found = Hierarchy::read(old, "cpu").expect("it has the controller");
+        assert_eq!(found.group_in("1:cpu,cpuacct:/a/b", "cpu"), Some("/a/b"));
+        assert_eq!(Hierarchy::read(old, "memory"), None);
+        let found = Hierarchy::read(new, "memory").expect("it may have the controller");
+        assert!(found.unified && found.root == "/box");
+        assert_eq!(found.group_in("0::/box/c", "memory"), Some("/box/c"));
+        assert_eq!(found.group_in("1:cpu:/a", "memory"), None);
+        assert_eq!(Hierarchy::read("25 1 8:1 / / rw - ext4 /dev/sda rw", "cpu"), None);
+    }
+
+    #[test]
+    fn a_group_takes_a_process_and_gives_it_back() {
+        for make in [|| ControlGroup::with_cpu_quota(50_000), || ControlGroup::with_memory(64 << 20)] {
+            let mut command = Command::new("sleep");
+            command.arg("60");
+            let process = Process::start("a sleeper", command, None).expect("sleep starts");
+            let mut group: ControlGroup = make().expect("root, and control groups");
+            let before = group.hierarchy.folder_of(process.pid(), group.controller).expect("a group");
+            group.take(process.pid()).expect("it lives");
+            let (hierarchy, folder) = (group.hierarchy.clone(), group.folder.clone());
+            assert_eq!(hierarchy.folder_of(process.pid(), group.controller).expect("a group"), folder);
+            let controller = group.controller;
+            drop(group);
+            assert_eq!(hierarchy.folder_of(process.pid(), controller).expect("a group"), before);
+            assert!(!folder.exists());
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The hidden programs that do what goes wrong.
+
+mod bus;
+mod delay;
+mod disk;
+mod display;
+mod flood;
+mod hogs;
+mod holders;
+mod memory;
+mod pages;
+mod peers;
+mod realtime;
+mod semaphore;
+mod shortages;
+mod waits;
+mod work;
+
+pub(super) use bus::look_up;
+pub(super) use delay::{Delay, note, noted, toil, toil_picoseconds};
+pub(super) use holders::Stopped;
+pub(super) use pages::{Mapping, read_file, touch_file};
+pub(super) use peers::{PATIENCE, PIPE_BYTES, ask};
+pub(super) use realtime::sleep_until;
+pub(super) use semaphore::Pair;
+pub(crate) use shortages::run as run_shortage;
+pub(crate) use waits::run as run_wait;
+pub(super) use work::{compute, compute_until, millis, number, use_cpu_time, word};

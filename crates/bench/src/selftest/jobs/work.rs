@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the programs of the self-test have in common: their words, their time limit, and ways to be busy.
+
+use anyhow::{Context, Result};
+use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Seconds after which the kernel ends a program, whatever it waits for.
+const LIFE_S: u32 = 15;
+/// The longest time that may be asked for, in milliseconds: shorter than a program's life.
+const MILLIS_MAX: u64 = 10_000;
+/// Rounds of arithmetic between two looks at the clock: some tenths of a millisecond.
+const ROUNDS: u64 = 100_000;
+/// How long CPU time is waited for that a starved thread does not get.
+const STARVED_MAX: Duration = Duration::from_secs(4);
+
+/// Makes sure that this process ends by itself.
+pub(super) fn limit_life() {
+    // SAFETY: the call sets a timer of this process and touches no memory.
+    unsafe { libc::alarm(LIFE_S) };
+}
+
+/// Tells who started this program that it is in place; at most once, for the reader goes then.
+pub(super) fn ready(with: &str) -> Result<()> {
+    println!("ready {with}");
+    std::io::stdout().flush().context("cannot say that the job is in place")
+}
+
+/// The word at a place.
+pub(in crate::selftest) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a str> {
+    words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
+}
+
+/// The number at a place.
+pub(in crate::selftest) fn number(words: &[&str], at: usize) -> Result<u64> {
+    let text = word(words, at)?;
+    text.parse().with_context(|| format!("\"{text}\" is no number"))
+}
+
+/// The milliseconds at a place, at most ten seconds.
+pub(in crate::selftest) fn millis(words: &[&str], at: usize) -> Result<Duration> {
+    number(words, at).map(|number| Duration::from_millis(number.min(MILLIS_MAX)))
+}
+
+/// Keeps a CPU busy until a time; part of its caller, so that samples name that.
+#[inline(always)]
+pub(in crate::selftest) fn compute_until(end: Instant) {
+    let mut state = 1;
+    while Instant::now() < end {
+        state = churn(state);
+    }
+    black_box(state);
+}
+
+/// Keeps a CPU busy for a time.
+pub(in crate::selftest) fn compute(time: Duration) {
+    compute_until(Instant::now() + time);
+}
+
+/// Computes until this thread has had as much CPU time, or has waited four seconds for it.
+pub(in crate::selftest) fn use_cpu_time(time: Duration) {
+    let (end, begun) = (cpu_time() + time, Instant::now());
+    let mut state = 1;
+    while cpu_time() < end && begun.elapsed() < STARVED_MAX {
+        state = churn(state);
+    }
+    black_box(state);
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[inline(always)]
+fn churn(mut state: u64) -> u64 {
+    for _ in 0..ROUNDS {
+        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    }
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_with_their_limits() {
+        assert_eq!(millis(&["a", "700"], 1).expect("a number"), Duration::from_millis(700));
+        assert_eq!(millis(&["999999999"], 0).expect("a number"), Duration::from_secs(10));
+        assert_eq!(number(&["a"], 0).expect_err("no number").to_string(), "\"a\" is no number");
+        assert_eq!(word(&["a"], 1).expect_err("one word").to_string(), "word 2 is missing");
+    }
+
+    #[test]
+    fn cpu_time_is_what_was_computed() {
+        let (begun, before) = (Instant::now(), cpu_time());
+        use_cpu_time(Duration::from_millis(20));
+        assert!(cpu_time() - before >= Duration::from_millis(20) || begun.elapsed() >= STARVED_MAX);
+    }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The results, as `tipme selftest --json` prints them; their field names are a contract.
+//!
+//! Fields are only ever added. `null` means not available.
+
+use super::judge::{self, Judged};
+use super::keyboard::median;
+use super::trial::Observation;
+use super::{App, Fault};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Faults whose cause is named, at least, of all.
+const ACCURACY_MIN: f64 = 0.95;
+/// How far what is attributed may be from what was injected, as a share of that.
+const TOLERANCE: f64 = 0.15;
+/// Steps of a chain that are shown, at most.
+const STEPS_MAX: usize = 16;
+
+/// All results of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub schema: u32,
+    /// Share of the faults whose cause was named, clean runs left out; `null` without any.
+    pub accuracy: Option<f64>,
+    /// Faults that were done, each counted as often as it was done.
+    pub n: usize,
+    pub clean_runs: usize,
+    /// Findings in clean runs.
+    pub false_findings: usize,
+    pub results: Vec<Row>,
+    pub not_run: Vec<NotRun>,
+    /// Faults whose findings give the injected time within 15 %.
+    pub attributed_well: usize,
+    /// Share of the latency that stayed unexplained.
+    pub unattributed_share_median: Option<f64>,
+    pub unattributed_share_max: Option<f64>,
+    pub diagnosis_ms_max: Option<f64>,
+    /// Share of all CPUs that was busy before the faults began.
+    pub usual_load_median: Option<f64>,
+    pub usual_load_max: Option<f64>,
+}
+
+/// One trial.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    pub fault: String,
+    pub app: String,
+    /// Kinds any of which is right, those of both causes of a pair; empty for a clean run.
+    pub expected_kinds: Vec<String>,
+    pub expected_pids: Vec<u32>,
+    pub expected_names: Vec<String>,
+    /// The first finding's.
+    pub kind: Option<String>,
+    /// Those of all findings.
+    pub kinds: Vec<String>,
+    /// The first finding's, as in the diagnosis.
+    pub culprit: Option<Value>,
+    pub hit: bool,
+    /// Why it is no hit; empty where it is.
+    pub why: String,
+    /// What the findings that name a cause say that it took.
+    pub attributed_ms: f64,
+    /// What it took.
+    pub injected_ms: f64,
+    pub unattributed_ms: f64,
+    /// Share of the latency that stayed unexplained.
+    pub unattributed_share: Option<f64>,
+    /// The first finding's share of the excess, and confidence.
+    pub share: Option<f64>,
+    pub confidence: Option<f64>,
+    /// From the key to the drawing as seen on the screen, and what is usual.
+    pub latency_ms: f64,
+    pub usual_ms: f64,
+    /// Share of all CPUs that was busy before the fault began; high where others used the machine.
+    pub usual_load: Option<f64>,
+    /// The same as the diagnosis has it.
+    pub interval_ms: Option<f64>,
+    pub diagnosis_ms: f64,
+    /// The way back through the interval, shortened.
+    pub chain: Vec<String>,
+    /// The incident's path, where it was kept.
+    pub incident: Option<PathBuf>,
+}
+
+/// A trial that could not be run.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotRun {
+    pub fault: String,
+    pub app: String,
+    pub why: String,
+}
+
+impl Row {
+    pub(super) fn of(fault: &Fault, app: App, observed: &Observation) -> Row {
+        let (verdict, causes, latency) = (&observed.verdict, &observed.injected.causes, observed.latency);
+        let Judged { hit, why, attributed_ms } = judge::judge(fault.kinds, causes, verdict);
+        let first = &verdict["findings"][0];
+        let (unattributed_ms, interval_ms) =
+            (verdict["unattributed_ms"].as_f64(), verdict["interval"]["latency_ms"].as_f64());
+        let findings = verdict["findings"].as_array().into_iter().flatten();
+        Row {
+            fault: fault.name.to_string(),
+            app: app.name().to_string(),
+            expected_kinds: fault.kinds.concat().iter().map(ToString::to_string).collect(),
+            expected_pids: causes.iter().flat_map(|cause| cause.pids.clone()).collect(),
+            expected_names: causes.iter().flat_map(|cause| cause.names.clone()).collect(),
+            kind: first["kind"].as_str().map(str::to_string),
+            kinds: findings.filter_map(|finding| finding["kind"].as_str().map(str::to_string)).collect(),
+            culprit: first.get("culprit").cloned(),
+            hit,
+            why,
+            attributed_ms,
+            injected_ms: judge::injected_ms(causes, (latency.ms - latency.usual_ms).max(0.0)),
+            unattributed_ms: unattributed_ms.unwrap_or_default(),
+            unattributed_share: unattributed_ms
+                .zip(interval_ms)
+                .map(|(part, all)| part / all)
+                .filter(|share| share.is_finite()),
+            share: first["share"].as_f64(),
+            confidence: first["confidence"].as_f64(),
+            latency_ms: latency.ms,
+            usual_ms: latency.usual_ms,
+            usual_load: latency.usual_load,
+            interval_ms,
+            diagnosis_ms: observed.diagnosis.as_secs_f64() * 1e3,
+            chain: verdict["chain"].as_array().into_iter().flatten().take(STEPS_MAX).map(step).collect(),
+            incident: None,
+        }
+    }
+
+    /// Nothing was wrong.
+    pub fn is_clean(&self) -> bool {
+        self.expected_kinds.is_empty()
+    }
+
+    /// What is attributed is about what was injected.
+    pub fn is_attributed_well(&self) -> bool {
+        (self.attributed_ms - self.injected_ms).abs() <= TOLERANCE * self.injected_ms
+    }
+
+    /// Kind, share, and whether that is right; for people.
+    pub(super) fn verdict(&self) -> String {
+        let share = self.share.map_or(String::new(), |share| format!(" {:.0} %", share * 100.0));
+        let kind = self.kind.as_deref().unwrap_or("no finding");
+        format!("{kind}{share} {}", if self.hit { "hit" } else { "MISS" })
+    }
+}
+
+/// One step of a chain: who, what, how long, woken by whom.
+fn step(step: &Value) -> String {
+    let text = |field: &str| step[field].as_str().unwrap_or_default().to_string();
+    let ns = step["end_ns"].as_u64().unwrap_or_default().saturating_sub(step["start_ns"].as_u64().unwrap_or_default());
+    let woken = step["woken_by"].as_str().map_or(String::new(), |by| format!(", woken by {by}"));
+    format!("{:.1} ms {} ({}) {} {}{woken}", ns as f64 / 1e6, text("comm"), step["pid"], text("state"), text("detail"))
+}
+
+impl Outcome {
+    /// Counts.
+    pub(super) fn of(results: Vec<Row>, not_run: Vec<NotRun>) -> Outcome {
+        let faults = || results.iter().filter(|row| !row.is_clean());
+        let clean = || results.iter().filter(|row| row.is_clean());
+        let (n, hits) = (faults().count(), faults().filter(|row| row.hit).count());
+        let largest = |values: Vec<f64>| values.into_iter().max_by(f64::total_cmp);
+        let shares: Vec<f64> = faults().filter_map(|row| row.unattributed_share).collect();
+        let loads: Vec<f64> = results.iter().filter_map(|row| row.usual_load).collect();
+        Outcome {
+            schema: 1,
+            accuracy: (n > 0).then(|| hits as f64 / n as f64),
+            n,
+            clean_runs: clean().count(),
+            false_findings: clean().map(|row| row.kinds.len()).sum(),
+            attributed_well: faults().filter(|row| row.is_attributed_well()).count(),
+            unattributed_share_median: median(shares.clone()),
+            unattributed_share_max: largest(shares),
+            diagnosis_ms_max: largest(results.iter().map(|row| row.diagnosis_ms).collect()),
+            usual_load_median: median(loads.clone()),
+            usual_load_max: largest(loads),
+            results,
+            not_run,
+        }
+    }
+
+    /// Enough causes are named, and nothing is found where nothing is wrong.
+    pub fn is_good(&self) -> bool {
+        self.accuracy.is_none_or(|accuracy| accuracy >= ACCURACY_MIN) && self.false_findings == 0
+    }
+
+    /// Whether anything was measured at all.
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty()
+    }
+
+    /// The faults and applications, in the order of their first result.
+    pub(super) fn subjects(&self) -> Vec<(&str, &str)> {
+        let mut known = BTreeSet::new();
+        let all = self.results.iter().map(|row| (row.fault.as_str(), row.app.as_str()));
+        all.filter(|subject| known.insert(*subject)).collect()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::selftest::keyboard::Latency;
+    use crate::selftest::trial::Observation;
+    use crate::selftest::{Cause, Injected};
+    use serde_json::json;
+    use std::time::Duration;
+
+    const FAULT: Fault = Fault {
+        name: "held-lock",
+        about: "",
+        kinds: &[&["lock-wait"]],
+        apps: &[App::Patient],
+        programs: &[],
+        pinned: false,
+        prepare: |_| anyhow::bail!("only its name counts"),
+    };
+
+    /// A result with a finding of this kind by process 5, who is to blame.
+    pub fn row(kind: &str, ms: f64) -> Row {
+        let verdict = json!({
+            "interval": {"latency_ms": 2000.0}, "unattributed_ms": 40.0,
+            "findings": [{"kind": kind, "ms": ms, "share": 0.97, "confidence": 0.9,
+                "culprit": {"pid": 5, "comm": "holder", "job": null}}],
+            "chain": [{"start_ns": 1_000_000, "end_ns": 3_500_000, "pid": 4, "comm": "patient", "state": "blocked",
+                "detail": "futex", "woken_by": "holder (5)"}],
+        });
+        let causes = vec![Cause { pids: vec![5], ..Cause::default() }];
+        let latency = Latency { ms: 2001.0, usual_ms: 1.0, usual_load: Some(0.03) };
+        Row::of(
+            &FAULT,
+            App::Patient,
+            &Observation::sample(verdict, Duration::from_millis(200), Injected { causes }, latency),
+        )
+    }
+
+    #[test]
+    fn a_trial_becomes_a_row() {
+        let row = row("lock-wait", 1950.0);
+        assert!(row.hit && row.is_attributed_well() && !row.is_clean());
+        assert_eq!((row.injected_ms, row.unattributed_share), (2000.0, Some(0.02)));
+        assert_eq!(row.chain, ["2.5 ms patient (4) blocked futex, woken by holder (5)"]);
+        assert_eq!(row.verdict(), "lock-wait 97 % hit");
+    }
+
+    #[test]
+    fn clean_runs_do_not_count_as_hits() {
+        let clean = Row { expected_kinds: Vec::new(), kinds: Vec::new(), ..row("lock-wait", 0.0) };
+        let outcome = Outcome::of(vec![row("lock-wait", 1950.0), row("stall", 1950.0), clean.clone()], Vec::new());
+        assert_eq!((outcome.accuracy, outcome.n, outcome.clean_runs, outcome.false_findings), (Some(0.5), 2, 1, 0));
+        assert!(!outcome.is_good());
+        let outcome = Outcome::of(vec![clean.clone()], Vec::new());
+        assert!(outcome.accuracy.is_none() && outcome.is_good());
+        let false_one = Row { kinds: vec!["stall".to_string()], ..clean };
+        assert!(!Outcome::of(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good());
+    }
+
+    #[test]
+    fn the_contract_holds() {
+        let document = serde_json::to_value(Outcome::of(vec![row("lock-wait", 1950.0)], Vec::new())).expect("JSON");
+        for field in ["schema", "accuracy", "n", "clean_runs", "false_findings", "results"] {
+            assert!(document.get(field).is_some(), "{field}");
+        }
+        let fields = [
+            "fault",
+            "app",
+            "expected_kinds",
+            "expected_pids",
+            "kind",
+            "culprit",
+            "hit",
+            "attributed_ms",
+            "injected_ms",
+        ];
+        for field in fields.into_iter().chain(["unattributed_ms", "incident"]) {
+            assert!(document["results"][0].get(field).is_some(), "{field}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One fault against one application: type, suffer, mark, diagnose.
+//!
+//! Application, recorder and folders are fresh for each trial, so no trial sees another's; the private
+//! displays are kept, since starting one takes longer than the rest. A trial that fails costs its display.
+
+use super::app::Application;
+use super::keyboard::{Keyboard, Latency};
+use super::{App, Fault, Injected, Options, Site};
+use crate::alone::Alone;
+use crate::faults::last_cpu;
+use crate::interrupt::Interrupt;
+use crate::programs::{self, Follower};
+use crate::session::{self, Session};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Keys typed before the fault: what is usual is learnt from them.
+const CALM_KEYS: usize = 12;
+/// Keys typed on in a clean run.
+const CLEAN_KEYS: usize = 20;
+/// How long the recorder may take to arm.
+const ARM_PATIENCE: Duration = Duration::from_secs(30);
+/// Between two trials, so that others who wait for the machine get it.
+const PAUSE: Duration = Duration::from_millis(150);
+
+/// What came of a trial.
+pub(super) struct Observation {
+    pub verdict: Value,
+    pub diagnosis: Duration,
+    pub injected: Injected,
+    pub latency: Latency,
+    pub incident: PathBuf,
+    _folder: TempDir,
+}
+
+/// The private displays.
+pub(super) struct Stage<'a> {
+    options: &'a Options,
+    interrupt: &'a Interrupt,
+    cpu: usize,
+    free: Option<Session>,
+    /// With everything on one CPU.
+    pinned: Option<Session>,
+}
+
+/// A trial's own folders.
+struct Places {
+    folder: TempDir,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(options: &'a Options, interrupt: &'a Interrupt) -> Stage<'a> {
+        Stage { options, interrupt, cpu: last_cpu().unwrap_or_default(), free: None, pinned: None }
+    }
+
+    /// Runs one trial, alone on this machine; `waiting` is called where another has to end first.
+    ///
+    /// An error says why it could not be run.
+    pub(super) fn run(&mut self, fault: &Fault, app: App, waiting: impl FnOnce()) -> Result<Observation> {
+        let _alone = Alone::wait(self.interrupt, waiting)?;
+        session::require(fault.programs)?;
+        let session = self.take_session(fault.pinned)?;
+        let observed = self.observe(&session, fault, app);
+        if observed.is_ok() {
+            *self.slot(fault.pinned) = Some(session);
+        }
+        observed
+    }
+
+    /// Lets others have the machine for a moment.
+    pub(super) fn pause(&self) -> Result<()> {
+        self.interrupt.sleep(PAUSE)
+    }
+
+    fn slot(&mut self, pinned: bool) -> &mut Option<Session> {
+        if pinned { &mut self.pinned } else { &mut self.free }
+    }
+
+    fn take_session(&mut self, pinned: bool) -> Result<Session> {
+        let cpu = pinned.then_some(self.cpu);
+        match self.slot(pinned).take() {
+            Some(session) => Ok(session),
+            None => Session::start(session::Options { cpu }),
+        }
+    }
+
+    fn observe(&self, session: &Session, fault: &Fault, app: App) -> Result<Observation> {
+        let places = Places::make()?;
+        let (folder, home, state) = (places.site(), places.home(), places.state());
+        let authority = session.folder().join("authority");
+        let (display, helper) = (session.target().display, &self.options.helper);
+        let site = Site { folder: &folder, display, authority: &authority, cpu: self.cpu, helper };
+        let mut injection = (fault.prepare)(&site).context("cannot prepare it")?;
+        let mut application = Application::start(app, session, &site, &home, &injection.prefix(), self.interrupt)?;
+        let recorder = self.start_recorder(session, &state)?;
+        let mut keyboard = Keyboard::open(session, &application)?;
+        keyboard.type_calmly(CALM_KEYS, self.interrupt)?;
+        injection.begin(application.pid()).context("cannot begin it")?;
+        let keys = if fault.kinds.is_empty() { CLEAN_KEYS } else { 1 };
+        keyboard.type_and_wait(keys, self.interrupt)?;
+        let incident = programs::mark(&self.options.tipme, &state, self.interrupt)?;
+        let injected = injection.end().context("cannot end it")?;
+        application.expect_well()?;
+        if injected.causes.len() != fault.kinds.len() {
+            bail!("{} causes were injected where {} are told of", injected.causes.len(), fault.kinds.len());
+        }
+        drop(recorder);
+        let latency = keyboard.finish()?;
+        let began = Instant::now();
+        let verdict = programs::document(&self.options.tipme, &incident, self.interrupt)?;
+        let diagnosis = began.elapsed();
+        Ok(Observation { verdict, diagnosis, injected, latency, incident, _folder: places.folder })
+    }
+
+    fn start_recorder(&self, session: &Session, state: &Path) -> Result<Follower> {
+        let mut command = Command::new(&self.options.tipme);
+        command.args(["record", "--window", "20", "--display", &session.display_name(), "--state-dir"]).arg(state);
+        session.show(&mut command);
+        let recorder = Follower::start("tipme record", command)?;
+        recorder.wait_for("recording", ARM_PATIENCE, self.interrupt)?;
+        Ok(recorder)
+    }
+}
+
+impl Places {
+    fn make() -> Result<Places> {
+        let folder = tempfile::Builder::new().prefix("tipme-selftest-").tempdir().context("cannot make a folder")?;
+        let places = Places { folder };
+        for path in [places.site(), places.home(), places.state()] {
+            std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        }
+        Ok(places)
+    }
+
+    /// What fault and application share.
+    fn site(&self) -> PathBuf {
+        self.folder.path().join("site")
+    }
+
+    /// The application's settings.
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// The recorder's.
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+}
+
+#[cfg(test)]
+impl Observation {
+    /// One that nobody observed, without a file.
+    pub(super) fn sample(verdict: Value, diagnosis: Duration, injected: Injected, latency: Latency) -> Observation {
+        let folder = tempfile::tempdir().expect("a folder");
+        Observation { verdict, diagnosis, injected, latency, incident: PathBuf::new(), _folder: folder }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Marks that the recorder makes by itself, on a private display. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use support::{diagnose, files, meta, tipme};
+use tempfile::TempDir;
+use tipme_bench::Session;
+use tipme_bench::session::Options;
+use tipme_control::{AutoCounts, Client, Request, Response};
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_record::incident::{Section, StoredBaseline};
+
+/// How long the terminal stands still.
+const HITCH: Duration = Duration::from_millis(700);
+
+/// From a hitch to its end: quiet, sealing and diagnosis, and up to twenty seconds after the look before.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `tipme record` whose lines are read; ended with the value.
+struct Recorder {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Recorder {
+    fn start(dir: &Path, session: &Session, auto: &str) -> Recorder {
+        let mut command = tipme();
+        command.args(["record", auto, "--display", &session.display_name(), "--state-dir"]).arg(dir);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).take_while(|line| sender.send(line.clone()).is_ok()).count()
+        });
+        let recorder = Recorder { child, lines };
+        recorder.wait_for("recording");
+        recorder
+    }
+
+    /// Waits for a line that begins so; the rest of it.
+    fn wait_for(&self, prefix: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            if let Some(rest) = line.unwrap_or_else(|_| panic!("no line {prefix:?}")).strip_prefix(prefix) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    /// Ends it as the service manager does.
+    fn stop(mut self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn counts(dir: &Path) -> AutoCounts {
+    match Client::new(dir).call(&Request::Status).unwrap() {
+        Response::Status(status) => status.auto.unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Typing during which the terminal is stopped.
+fn hitch(session: &Session, typist: &mut Typist) {
+    let terminal = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
+    typist.text("before").unwrap();
+    kill_process(terminal, Signal::STOP).unwrap();
+    let stopped = Instant::now();
+    typist.text("now").unwrap();
+    std::thread::sleep(HITCH.saturating_sub(stopped.elapsed()));
+    kill_process(terminal, Signal::CONT).unwrap();
+    typist.text("after").unwrap();
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// What the recorder had learned of keys in the terminal, from an incident.
+fn learned(path: &Path) -> StoredBaseline {
+    let incident = tipme_store::read(path).unwrap();
+    let stored: Vec<StoredBaseline> = incident.json(Section::Baselines).unwrap();
+    stored.into_iter().find(|one| one.class == "key" && one.application == "xterm").unwrap()
+}
+
+#[test]
+fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
+    let dir = TempDir::new().unwrap();
+    let mut session = Session::start(Options::default()).unwrap();
+    session.open_terminal(&[], &["cat".into()]).unwrap();
+    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    let recorder = Recorder::start(dir.path(), &session, "--auto");
+    typist.text("The quick brown fox jumps over the lazy dog\nThe quick brown fox jumps over the lazy dog\n").unwrap();
+    assert_eq!(counts(dir.path()).marked, 0);
+
+    hitch(&session, &mut typist);
+    let line = recorder.wait_for("marked ");
+    let (path, what) = line.split_once(" (auto: ").unwrap();
+    let path = PathBuf::from(path);
+    assert!(what.contains(" key in xterm, stopped by "), "{what}");
+    assert_eq!(meta(&tipme_store::read(&path).unwrap()).trigger, "auto");
+    let (code, text) = diagnose(&path, &[]);
+    assert!(code == Some(0) && text.contains("stopped"), "{text}");
+    assert!(learned(&path).n >= 50, "{:?}", learned(&path));
+
+    hitch(&session, &mut typist);
+    wait_until("the second look", || counts(dir.path()).looked_at >= 2);
+    wait_until("what became of it", || counts(dir.path()).known_causes == 1);
+    recorder.stop();
+    let incidents = dir.path().join("incidents");
+    assert_eq!(files(&incidents, ".tipme"), std::slice::from_ref(&path));
+    assert!(files(&incidents.join(".auto"), "").is_empty());
+    let mode = std::fs::metadata(dir.path().join("baselines.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    drop(typist);
+    restarted(dir.path(), &session, learned(&path).n);
+}
+
+/// A recorder that begins anew knows what was learned, and in a dry run it tells and keeps nothing.
+fn restarted(dir: &Path, session: &Session, known: u64) {
+    let recorder = Recorder::start(dir, session, "--auto=dry-run");
+    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    hitch(session, &mut typist);
+    let what = recorder.wait_for("would mark: ");
+    assert!(what.contains(" key in xterm, stopped by "), "{what}");
+    wait_until("the file to be removed", || files(&dir.join("incidents/.auto"), "").is_empty());
+    assert_eq!(files(&dir.join("incidents"), ".tipme").len(), 1);
+    let marked = tipme().args(["mark", "--state-dir"]).arg(dir).output().unwrap();
+    let path = PathBuf::from(String::from_utf8(marked.stdout).unwrap().trim());
+    assert!(learned(&path).n > known, "{:?} after {known}", learned(&path));
+}
