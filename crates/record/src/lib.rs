@@ -15,9 +15,11 @@ mod chunk;
 mod declare;
 pub mod incident;
 pub mod records;
+mod scrub;
 mod units;
 
 pub use chunk::{CHUNK_BYTES, ChunkHead, Class, Entry, entries};
 pub use declare::{CType, Column, Table};
 pub use records::{Head, Kind, TABLES, c_header};
+pub use scrub::scrub;
 pub use units::{Cpu, Device, Nanos, Pid, StackId, Tid};

@@ -17,7 +17,8 @@ const EXAMPLES: &str = "Examples:
   tipme agent                  in the session: Ctrl-Alt-Minus marks
   tipme mark -m \"editor hung\"  mark from a shell
   tipme diagnose FILE          the verdict
-  sudo tipme demo              the whole loop on a private display";
+  sudo tipme demo              the whole loop on a private display
+  sudo tipme selftest          known faults, diagnosed and checked";
 
 #[derive(Subcommand)]
 pub enum Verb {
@@ -31,10 +32,14 @@ pub enum Verb {
     Diagnose(Diagnose),
     /// List the incidents of this machine
     Incidents(Incidents),
+    /// Copy an incident without what tells of its owner, so that it can be given away
+    Scrub(Scrub),
     /// Say what this kernel, display and user allow, and the remedy for what is missing
     Doctor(Doctor),
     /// The whole loop on a private display: type, suffer, press the key, read the cause; needs root
     Demo(Demo),
+    /// Known faults on a private display, each diagnosed and checked; needs root, some seconds for each
+    Selftest(Selftest),
     /// Write shell completions to standard output
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
@@ -51,6 +56,12 @@ pub enum Verb {
   sudo tipme record
   sudo tipme record --window 60 --memory 128M
   sudo tipme record --display none --without samples,locks
+  sudo tipme record --auto=dry-run
+  sudo tipme record --detail writers,memory
+
+--auto looks at keys and clicks that take longer than people accept, and three times longer than nearly
+all before them in the same application; what is usual is kept in baselines.json beside the incidents.
+It looks at most 20 times an hour, and marks the same cause once an hour.
 
 Stop it with Ctrl-C. SIGUSR1 marks.")]
 pub struct Record {
@@ -69,9 +80,27 @@ pub struct Record {
     /// Classes of records to leave out, such as samples,locks; see tipme doctor
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     pub without: Vec<String>,
+    /// Record the use of a resource more closely, at some cost: waits, interrupts, locks, writers, memory
+    #[arg(long, value_name = "RESOURCES", value_delimiter = ',', value_parser = detail)]
+    pub detail: Vec<tipme_recorder::Detail>,
     /// Users (names or ids) that may mark, besides root and the user who called sudo
     #[arg(long, value_name = "USER")]
     pub allow_user: Vec<String>,
+    /// Mark by itself where an answer takes unusually long and a cause is found; "dry-run" only tells of it
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mark")]
+    pub auto: Option<Auto>,
+    /// Marks that --auto makes within an hour, at most
+    #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
+    pub auto_per_hour: u8,
+}
+
+/// What `--auto` does with what it finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Auto {
+    /// Keep an incident
+    Mark,
+    /// Say what would be marked, and keep no file
+    DryRun,
 }
 
 /// A display to record.
@@ -160,6 +189,20 @@ pub struct Incidents {
 }
 
 #[derive(Args)]
+#[command(after_help = "Left out: host name, your words, command lines, names of files and groups, and the names of
+programs that the verdict is not about. Example:
+  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme")]
+pub struct Scrub {
+    /// The incident file
+    pub file: PathBuf,
+    /// The copy, a new file
+    pub out: PathBuf,
+    /// Keep the name of this program too
+    #[arg(long, value_name = "NAME")]
+    pub keep: Vec<String>,
+}
+
+#[derive(Args)]
 pub struct Doctor {
     /// One JSON document instead of text
     #[arg(long)]
@@ -192,6 +235,50 @@ pub struct Demo {
     pub state_dir: Option<PathBuf>,
 }
 
+/// An application to which faults are done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum App {
+    /// An X client of our own
+    Patient,
+    /// A terminal with a program of our own on it
+    Xterm,
+    /// A GTK text editor (mousepad)
+    Gtk,
+    /// A browser with a text field
+    Chromium,
+}
+
+#[derive(Args)]
+#[command(after_help = "Exit codes: 0 at least 95 % of the causes are named and clean runs have no finding, 1 not so,
+2 nothing could be measured. Examples:
+  sudo tipme selftest
+  sudo tipme selftest mutex-asleep clean --app xterm
+  sudo tipme selftest --repeat 5 --json --keep incidents > results.json
+  tipme selftest --list")]
+pub struct Selftest {
+    /// Faults to run; clean stands for runs without a fault [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// One JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// How often each fault is done to each application
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
+    pub repeat: usize,
+    /// Do them to this application; may be given several times [default: patient and xterm]
+    #[arg(long, value_enum, value_name = "APP")]
+    pub app: Vec<App>,
+    /// List the faults, and run none
+    #[arg(long)]
+    pub list: bool,
+    /// The table as Markdown, one line for all repeats of a fault
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Keep every incident in this folder [default: only those of misses, in a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+}
+
 #[derive(Args)]
 pub struct Helper {
     /// The helper's name and arguments
@@ -211,6 +298,15 @@ fn size(text: &str) -> Result<u64, String> {
     };
     let count: u64 = digits.parse().map_err(|_| format!("{digits:?} is no number"))?;
     count.checked_mul(1 << shift).filter(|bytes| *bytes <= 4 << 30).ok_or_else(|| "at most 4G".to_owned())
+}
+
+/// One to a hundred.
+fn repeats(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| (1..=100).contains(count)).ok_or_else(|| "a number from 1 to 100".to_owned())
+}
+
+fn detail(text: &str) -> Result<tipme_recorder::Detail, String> {
+    text.parse().map_err(|error: anyhow::Error| error.to_string())
 }
 
 fn display(text: &str) -> Result<DisplayChoice, String> {

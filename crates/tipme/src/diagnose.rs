@@ -2,7 +2,7 @@
 //! `tipme diagnose`.
 
 use crate::arguments::Diagnose;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::ExitCode;
 use tipme_analysis::Options;
@@ -41,8 +41,8 @@ fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
 }
 
 /// Reads an incident, and says on standard error which parts of it are damaged.
-fn read(path: &Path) -> Result<Incident> {
-    let incident = tipme_store::read(path)?;
+pub fn read(path: &Path) -> Result<Incident> {
+    let incident = tipme_store::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     for damage in &incident.damage {
         eprintln!("tipme: {} is damaged: {}: {}; going on with the rest", path.display(), damage.place, damage.why);
     }

@@ -10,6 +10,8 @@ mod incidents;
 mod mark;
 mod pages;
 mod record;
+mod scrub;
+mod selftest;
 
 use anyhow::Result;
 use arguments::{Arguments, Verb};
@@ -30,8 +32,10 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Agent(arguments) => agent::run(arguments),
         Verb::Diagnose(arguments) => diagnose::run(&arguments),
         Verb::Incidents(arguments) => incidents::run(&arguments),
+        Verb::Scrub(arguments) => scrub::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments),
         Verb::Demo(arguments) => demo::run(arguments),
+        Verb::Selftest(arguments) => selftest::run(arguments),
         Verb::Completions { shell } => pages::completions(shell),
         Verb::Man { dir } => pages::man(&dir),
         Verb::Helper(arguments) => demo::helper(arguments),

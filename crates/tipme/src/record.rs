@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme record`.
 
-use crate::arguments::{DisplayChoice, Record};
+use crate::arguments::{Auto, DisplayChoice, Record};
 use anyhow::{Context, Result};
 use std::process::ExitCode;
-use tipme_recorder::{Options, StateDirs, Tap};
+use tipme_recorder::{AutoMode, AutoOptions, Options, StateDirs, Tap};
 
 /// Records until it is stopped.
 pub fn run(arguments: Record) -> Result<ExitCode> {
@@ -13,16 +13,29 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         Some(DisplayChoice::Only(display)) => Tap::Only(display),
         Some(DisplayChoice::Off) => Tap::Off,
     };
+    let auto = arguments.auto.map(|auto| auto_options(auto, arguments.auto_per_hour)).transpose()?;
     let options = Options {
         dirs: StateDirs::choose(arguments.state_dir.as_deref()),
         window: tipme_recorder::seconds(arguments.window),
         memory: arguments.memory,
         tap,
         without: arguments.without,
+        details: arguments.detail,
         allowed: allowed(&arguments.allow_user)?,
+        auto,
     };
     tipme_recorder::run(&options)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// This program judges what it recorded.
+fn auto_options(auto: Auto, per_hour: u8) -> Result<AutoOptions> {
+    let mode = match auto {
+        Auto::Mark => AutoMode::Mark,
+        Auto::DryRun => AutoMode::DryRun,
+    };
+    let judge = std::env::current_exe().context("cannot find this program's own file")?;
+    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge })
 }
 
 /// The user who called sudo, and those that were named.

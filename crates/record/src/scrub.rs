@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An incident that can be given away: the same times and causes, without what tells of its owner.
+//!
+//! The host name, the user's words, all command lines, names of files and control groups, and the names
+//! of programs that are not to be kept are taken out. Names of kernel threads, functions, libraries and devices stay, and so do
+//! process numbers. Sections that this version of the program has no rule for are left out.
+
+use crate::chunk::{CHUNK_BYTES, entries};
+use crate::incident::{Groups, Incident, Meta, Section, StoredBaseline};
+use crate::records::{Exec, Exit, Head, Kind, Rename, Task};
+use crate::units::{Pid, Tid};
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+use zerocopy::FromBytes;
+
+/// What programs are called that are not to be kept.
+const STRANGER: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
+
+/// Sections that tell of nobody.
+const NAMELESS: [Section; 9] = [
+    Section::Sched,
+    Section::Stacks,
+    Section::Symbols,
+    Section::Displays,
+    Section::Samples,
+    Section::Inputs,
+    Section::Locks,
+    Section::Losses,
+    Section::Cost,
+];
+
+/// The process that all kernel threads descend from.
+const KERNEL_PARENT: Pid = Pid(2);
+
+/// Makes a copy of an incident without the names of programs other than `keep`.
+///
+/// # Errors
+/// Where the section that says when the mark was is no such document.
+pub fn scrub(incident: &Incident, keep: &[String]) -> Result<Incident, serde_json::Error> {
+    let mut scrubber = Scrubber { keep, kernel: BTreeSet::new() };
+    scrubber.kernel = kernel_threads(incident.bytes(Section::Tasks));
+    let mut clean = Incident::default();
+    for (section, bytes) in &incident.sections {
+        match section {
+            Section::Meta => clean.push_json(Section::Meta, &without_owner(incident.json(Section::Meta)?))?,
+            Section::Rare | Section::Exits => clean.push(*section, scrubber.chunks(bytes)),
+            Section::Tasks => clean.push(*section, scrubber.loose(bytes)),
+            Section::Groups => clean.push_json(*section, &without_paths(incident.json(*section)?))?,
+            Section::Baselines => clean.push_json(*section, &scrubber.baselines(incident.json(*section)?))?,
+            section if NAMELESS.contains(section) => clean.push(*section, bytes.clone()),
+            _ => {}
+        }
+    }
+    Ok(clean)
+}
+
+fn without_paths(mut groups: Groups) -> Groups {
+    for group in &mut groups.limited {
+        group.path = format!("/group{}", group.number);
+        let file = group.file.rsplit('/').next().unwrap_or_default();
+        group.file = format!("{}/{file}", group.path);
+    }
+    groups
+}
+
+fn without_owner(meta: Meta) -> Meta {
+    let mut machine = meta.machine;
+    machine.hostname = "desk".to_owned();
+    Meta { machine, user_text: String::new(), ..meta }
+}
+
+/// The kernel's threads among those that lived at the mark; their names tell of nobody.
+fn kernel_threads(tasks: &[u8]) -> BTreeSet<Tid> {
+    let tasks = places(tasks).filter_map(|(_, bytes)| Task::read(bytes).filter(|task| is_task(&task.head)));
+    tasks.filter(|task| task.parent == KERNEL_PARENT || task.pid == KERNEL_PARENT).map(|task| task.head.tid).collect()
+}
+
+fn is_task(head: &Head) -> bool {
+    head.kind == Kind::Task as u8
+}
+
+/// Records that stand one behind the other, with their places.
+fn places(section: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = section.get(at..)?;
+        let (head, _) = Head::read_from_prefix(rest).ok()?;
+        let size = usize::from(head.size).max(size_of::<Head>());
+        let place = (at, rest.get(..size)?);
+        at += size;
+        Some(place)
+    })
+}
+
+struct Scrubber<'a> {
+    keep: &'a [String],
+    kernel: BTreeSet<Tid>,
+}
+
+impl Scrubber<'_> {
+    fn loose(&self, section: &[u8]) -> Vec<u8> {
+        let mut clean = section.to_vec();
+        for (at, bytes) in places(section) {
+            let size = bytes.len();
+            self.record(&mut clean[at..at + size]);
+        }
+        clean
+    }
+
+    /// What follows the valid records of a chunk, of an earlier life of it, is cleared.
+    fn chunks(&self, section: &[u8]) -> Vec<u8> {
+        section.chunks(CHUNK_BYTES).flat_map(|chunk| self.chunk(chunk)).collect()
+    }
+
+    fn chunk(&self, chunk: &[u8]) -> Vec<u8> {
+        let head = chunk.len().min(size_of::<crate::chunk::ChunkHead>());
+        let mut clean = vec![0; chunk.len()];
+        clean[..head].copy_from_slice(&chunk[..head]);
+        let mut at = head;
+        for entry in entries(chunk) {
+            let size = entry.bytes.len();
+            clean[at..at + size].copy_from_slice(entry.bytes);
+            self.record(&mut clean[at..at + size]);
+            at += size;
+        }
+        clean
+    }
+
+    /// Takes the name and the command line out of a record that has them.
+    fn record(&self, bytes: &mut [u8]) {
+        let Ok((head, _)) = Head::read_from_prefix(bytes) else { return };
+        let (name, tail) = match Kind::from_number(head.kind) {
+            Some(Kind::Task) => (offset_of!(Task, comm), bytes.len()),
+            Some(Kind::Exec) => (offset_of!(Exec, comm), Exec::SIZE),
+            Some(Kind::Exit) => (offset_of!(Exit, comm), Exit::SIZE),
+            Some(Kind::Rename) => (offset_of!(Rename, comm), bytes.len()),
+            _ => return,
+        };
+        if let Some(line) = bytes.get_mut(tail..) {
+            line.fill(0);
+        }
+        let comm = bytes.get_mut(name..name + STRANGER.len()).filter(|_| !self.kernel.contains(&head.tid));
+        if let Some(comm) = comm.filter(|comm| !self.is_kept(comm)) {
+            comm.copy_from_slice(STRANGER);
+        }
+    }
+
+    fn baselines(&self, stored: Vec<StoredBaseline>) -> Vec<StoredBaseline> {
+        stored.into_iter().filter(|stored| self.is_kept(stored.application.as_bytes())).collect()
+    }
+
+    fn is_kept(&self, comm: &[u8]) -> bool {
+        let name = comm.split(|byte| *byte == 0).next().unwrap_or_default();
+        self.keep.iter().any(|keep| keep.as_bytes() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::ChunkHead;
+    use crate::units::Nanos;
+    use zerocopy::{FromZeros, IntoBytes};
+
+    fn name(text: &str) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        bytes
+    }
+
+    fn head(tid: u32, size: usize, kind: Kind) -> Head {
+        Head { ts: Nanos(5_000_000), tid: Tid(tid), size: size as u16, kind: kind as u8, generation: 1 }
+    }
+
+    fn task(tid: u32, parent: u32, comm: &str) -> Task {
+        let mut task = Task::new_zeroed();
+        task.head = head(tid, Task::SIZE, Kind::Task);
+        (task.pid, task.parent, task.comm) = (Pid(tid), Pid(parent), name(comm));
+        task
+    }
+
+    fn incident() -> Incident {
+        let mut exec = Exec::new_zeroed();
+        exec.head = head(30, Exec::SIZE + 16, Kind::Exec);
+        exec.comm = name("secret-editor");
+        let chunk_head = ChunkHead { taken: 1, opened: Nanos(1), cpu: 0, class: 1, closed: Nanos(0) };
+        let mut chunk = [chunk_head.as_bytes(), exec.as_bytes(), b"edit\0diary.txt\0\0"].concat();
+        chunk.resize(CHUNK_BYTES - 20, 0);
+        chunk.extend(b"an old diary line..!");
+        let mut incident = Incident::default();
+        let meta = Meta { user_text: "my diary".into(), mark_ns: 7, ..Meta::default() };
+        incident.push_json(Section::Meta, &meta).expect("it is a document");
+        let tasks = [task(30, 1, "secret-editor"), task(31, 2, "kswapd0"), task(32, 1, "xterm")];
+        incident.push(Section::Tasks, tasks.iter().flat_map(|task| task.as_bytes().to_vec()).collect());
+        incident.push(Section::Rare, chunk);
+        incident.push(Section::Cmdlines, b"diary".to_vec());
+        incident.push(Section::Words, b"diary".to_vec());
+        incident
+    }
+
+    #[test]
+    fn nothing_of_the_owner_is_left() {
+        let clean = scrub(&incident(), &["xterm".to_owned()]).expect("the document is whole");
+        for (section, bytes) in &clean.sections {
+            for word in ["diary", "secret"] {
+                let found = bytes.windows(word.len()).any(|window| window == word.as_bytes());
+                assert!(!found, "{word} is left in {section:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn kept_names_kernel_threads_and_times_stay() {
+        let clean = scrub(&incident(), &["xterm".to_owned()]).expect("the document is whole");
+        let names: Vec<[u8; 16]> =
+            places(clean.bytes(Section::Tasks)).filter_map(|(_, bytes)| Some(Task::read(bytes)?.comm)).collect();
+        assert_eq!(names, [*STRANGER, name("kswapd0"), name("xterm")]);
+        assert_eq!(clean.mark().expect("the document is whole"), Nanos(7));
+        let kept: Vec<Nanos> = entries(clean.bytes(Section::Rare)).map(|entry| entry.head.ts).collect();
+        assert_eq!(kept, [Nanos(5_000_000)]);
+    }
+
+    #[test]
+    fn damaged_sections_are_copied_as_far_as_they_go() {
+        let whole = incident();
+        for length in [0, 1, 15, 40, 200] {
+            let mut cut = whole.clone();
+            cut.sections.iter_mut().skip(1).for_each(|(_, bytes)| bytes.truncate(length));
+            assert!(scrub(&cut, &[]).is_ok());
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real incidents, made by the self-test and scrubbed, with the verdict that each must give.
+//!
+//! A change of the analysis shows as a difference of texts. `TIPME_BLESS=1 cargo test -p tipme-tests
+//! --test golden` writes the texts anew, to be looked at; `scripts/make-golden` makes the incidents.
+
+#[cfg(test)]
+mod golden {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+    use tipme_analysis::model::{Kind, Verdict};
+    use tipme_analysis::{Options, diagnose};
+
+    /// Kinds that the machine which made the incidents cannot suffer from: it has no swap, and nothing
+    /// that takes its CPUs away without a record can be injected.
+    const NOT_MADE: [Kind; 2] = [Kind::SwapIn, Kind::Stall];
+
+    fn incidents() -> Vec<PathBuf> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+        let entries = std::fs::read_dir(&folder).expect("the folder of golden incidents is there");
+        let paths = entries.map(|entry| entry.expect("the folder can be read").path());
+        let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == "tipme")).collect();
+        paths.sort();
+        paths
+    }
+
+    fn verdict(path: &Path) -> Verdict {
+        let incident = tipme_store::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(incident.damage.is_empty(), "{} is damaged: {:?}", path.display(), incident.damage);
+        diagnose(&incident, &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    #[test]
+    fn every_incident_gives_its_verdict() {
+        let bless = std::env::var_os("TIPME_BLESS").is_some();
+        let mut wrong = Vec::new();
+        for path in incidents() {
+            let (told, expected) = (tipme_report::text(&verdict(&path)), path.with_extension("txt"));
+            if bless {
+                std::fs::write(&expected, &told).expect("the text can be written");
+            }
+            let text = std::fs::read_to_string(&expected).unwrap_or_default();
+            if text != told {
+                wrong.push(format!("{}\nexpected:\n{text}\ntold:\n{told}", path.display()));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn every_kind_has_an_incident() {
+        let verdicts: Vec<Verdict> = incidents().iter().map(|path| verdict(path)).collect();
+        let found: BTreeSet<Kind> =
+            verdicts.iter().filter_map(|verdict| verdict.findings.first()).map(|finding| finding.kind).collect();
+        let missing: Vec<&Kind> =
+            Kind::CAUSES.iter().filter(|kind| !found.contains(kind) && !NOT_MADE.contains(kind)).collect();
+        assert!(missing.is_empty(), "no golden incident for {missing:?}");
+    }
+
+    #[test]
+    fn incidents_are_scrubbed_and_small() {
+        for path in incidents() {
+            let incident = tipme_store::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let meta: tipme_record::incident::Meta =
+                incident.json(tipme_record::incident::Section::Meta).expect("the document is whole");
+            assert_eq!((meta.machine.hostname.as_str(), meta.user_text.as_str()), ("desk", ""), "{}", path.display());
+            let bytes = std::fs::metadata(&path).expect("the file is there").len();
+            assert!(bytes < 800_000, "{} has {bytes} bytes", path.display());
+        }
+    }
+}
