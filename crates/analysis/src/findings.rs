@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings: the causes of what was more than usual, ranked, each with its evidence.
 
+use crate::detail;
 use crate::evidence;
 use crate::jobs::{Job, Members};
 use crate::load;
@@ -171,7 +172,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let remedy = limit.map_or_else(|| remedy::of(cause.group.kind, &culprit, &app), remedy::of_limit);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
-    let lines = cause.evidence.into_iter().chain(period.map(|period| period.text()));
+    let hint = detail::hint(budget.recording, &cause);
+    let lines = cause.evidence.into_iter().chain(period.map(|period| period.text())).chain(hint);
     let evidence = lines.filter(|line| seen.insert(line.clone())).collect();
     Finding {
         kind: cause.group.kind,

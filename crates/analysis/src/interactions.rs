@@ -152,14 +152,10 @@ impl<'a> Joiner<'a> {
     fn join(mut self) -> Vec<Interaction> {
         let mut receipts = Receipts::default();
         self.taken.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
-        let Some(stream) = self.recording.messages.stream(self.stream) else { return Vec::new() };
-        for (part, sent) in stream.side(Side::RequestSent).iter().enumerate() {
-            if self.recording.messages.draws(stream, sent) {
-                let trace = Walk::new(self.recording, &receipts, self.stream).back(sent.tid, sent.ts);
-                let place = Place { stream: self.stream, part };
-                self.drawn.push((sent.ts, place));
-                self.assign(place, sent, trace);
-            }
+        self.trace(&receipts, &[self.stream]);
+        if self.answers.iter().all(|answer| answer.first.is_none()) {
+            let deputies = self.deputies();
+            self.trace(&receipts, &deputies);
         }
         for answer in &mut self.answers {
             answer.first = answer.first.take().or(answer.maybe.take());
@@ -170,12 +166,35 @@ impl<'a> Joiner<'a> {
         (0..self.told.len()).flat_map(|index| self.finish(index)).collect()
     }
 
-    /// Gives a drawing to the inputs that caused it.
+    /// Looks for the cause of each drawing on some connections, in the order of time.
+    fn trace(&mut self, receipts: &Receipts, streams: &[usize]) {
+        for (place, sent) in drawings(self.recording, streams) {
+            let trace = Walk::new(self.recording, receipts, self.stream).back(sent.tid, sent.ts);
+            self.drawn.push((sent.ts, place));
+            self.assign(place, sent, trace);
+        }
+        self.drawn.sort_unstable();
+    }
+
+    /// Other connections of the client and of its descendants to the same display: a browser has its
+    /// pages drawn by a process of its own.
+    fn deputies(&self) -> Vec<usize> {
+        let (mark, messages) = (self.recording.mark, &self.recording.messages);
+        let Some(own) = messages.stream(self.stream) else { return Vec::new() };
+        let others = messages.streams().iter().enumerate().filter(|(index, _)| *index != self.stream);
+        let near = others.filter(|(_, other)| {
+            other.server == own.server && self.recording.tasks.descends(other.client, own.client, mark)
+        });
+        near.map(|(index, _)| index).collect()
+    }
+
+    /// Gives a drawing to the inputs that caused it. That of another connection counts only where its
+    /// cause is known.
     fn assign(&mut self, place: Place, sent: &Part, trace: Trace) {
         match trace {
             Trace::Taken(bursts) => self.assign_bursts(place, &bursts),
-            Trace::Lost => self.doubtful.push((sent.ts, place)),
-            Trace::Elsewhere => {}
+            Trace::Lost if place.stream == self.stream => self.doubtful.push((sent.ts, place)),
+            Trace::Lost | Trace::Elsewhere => {}
         }
     }
 
@@ -302,6 +321,19 @@ impl Interaction {
         let (join, drawing) = (Join::Open, None);
         Interaction { told, join, drawing, hops: Vec::new(), end: mark, settled: None, censored: true }
     }
+}
+
+/// The parts that draw on some connections, by time.
+fn drawings<'a>(recording: &'a Recording, streams: &[usize]) -> Vec<(Place, &'a Part)> {
+    let mut drawings = Vec::new();
+    for index in streams {
+        let Some(stream) = recording.messages.stream(*index) else { continue };
+        let parts = stream.side(Side::RequestSent).iter().enumerate();
+        let draws = parts.filter(|(_, sent)| recording.messages.draws(stream, sent));
+        drawings.extend(draws.map(|(part, sent)| (Place { stream: *index, part }, sent)));
+    }
+    drawings.sort_by_key(|(place, sent)| (sent.ts, *place));
+    drawings
 }
 
 /// The hops from a receipt on: the earliest stay begins there.

@@ -17,6 +17,7 @@ mod cause;
 mod chain;
 mod contention;
 mod describe;
+mod detail;
 mod disk;
 mod events;
 mod evidence;

@@ -3,6 +3,7 @@
 
 use crate::chain::Chain;
 use crate::describe::time_text;
+use crate::detail;
 use crate::findings::findings;
 use crate::interactions::{Join, interactions};
 use crate::model::{About, Client, Interval, Kind, Piece, SCHEMA, Verdict};
@@ -50,6 +51,8 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.unattributed_ms = unattributed(&verdict.partition);
     let (trust, notes) = trust(recording, problem, verdict.unattributed_ms);
     verdict.notes.extend(notes);
+    let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
+    verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
     verdict.findings = findings(&budget, problem, trust);
     verdict.chain = steps(recording, &chain);
     let cpus = recording.meta.machine.cpus;

@@ -101,6 +101,8 @@ pub struct Meta {
     pub tainted_until_ns: u64,
     /// Record classes that were switched on.
     pub classes_on: Vec<String>,
+    /// What was recorded more closely than usual: `waits`, `interrupts`, `locks`, `writers`, `memory`.
+    pub details: Vec<String>,
     /// What could not be recorded, and why.
     pub missing: Vec<Missing>,
     pub recorder_pid: u32,

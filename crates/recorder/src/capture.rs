@@ -104,6 +104,7 @@ fn meta(sources: &Sources<'_, '_>, mark: &Mark, at: Nanos, classes: Vec<ClassHel
         armed_ns: sources.armed.0,
         tainted_until_ns: sources.armed.after(TAINT).0,
         classes_on: sources.kernel.classes_on().iter().map(|class| (*class).to_owned()).collect(),
+        details: sources.options.details.iter().map(|detail| detail.name().to_owned()).collect(),
         missing: sources.kernel.missing().to_vec(),
         recorder_pid: std::process::id(),
         marked_by_uid: mark.uid,

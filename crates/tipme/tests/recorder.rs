@@ -12,7 +12,7 @@ use support::{Recording, files, mark_time, meta, records, tipme};
 use tempfile::TempDir;
 use tipme_record::Kind;
 use tipme_record::incident::{Incident, Section};
-use tipme_record::records::{Exec, Exit, Fork, Switch, Task, Wait, Waking};
+use tipme_record::records::{Exec, Exit, Fork, Switch, Tally, Task, Wait, Waking};
 
 /// Kinds that any second of any machine has.
 const ALWAYS: [Kind; 3] = [Kind::Switch, Kind::Waking, Kind::Wait];
@@ -223,4 +223,46 @@ fn a_mark_right_before_the_end_is_still_sealed() {
     let sealed = files(&recording.incidents(), ".tipme");
     assert_eq!((sealed.len(), files(&recording.incidents(), ".partial").len()), (1, 0));
     assert_eq!(tipme_store::read(&sealed[0]).unwrap().damage, []);
+}
+
+#[test]
+fn writers_are_counted_on_demand_only() {
+    let tallies = |details: &[&str]| {
+        let recording = Recording::start(&[&["--display", "none"], details].concat());
+        for file in 0..200 {
+            std::fs::write(recording.dir.path().join(format!("file{file}")), [1; 100]).unwrap();
+        }
+        let (_, incident) = recording.mark();
+        let own = |tid: u32| std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
+        let tallies = records(&incident, Section::Rare)
+            .filter_map(|entry| Tally::read(entry.bytes).filter(|_| entry.kind == Kind::Tally));
+        (meta(&incident).details, tallies.filter(|tally| own(tally.head.tid.0)).count())
+    };
+    let (details, counted) = tallies(&["--detail", "writers"]);
+    assert_eq!(details, ["writers"]);
+    assert!(counted >= 2, "{counted} tallies");
+    assert_eq!(tallies(&[]), (Vec::new(), 0));
+}
+
+#[test]
+fn a_scrubbed_copy_tells_nothing_of_its_owner() {
+    let recording = Recording::start(&["--display", "none"]);
+    let mut diary = Command::new("sleep").args(["60", "0.0625"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let (path, incident) = recording.mark();
+    diary.kill().unwrap();
+    diary.wait().unwrap();
+    let copy = recording.dir.path().join("copy.tipme");
+    let scrub = || tipme().arg("scrub").arg(&path).arg(&copy).output().unwrap();
+    assert!(scrub().status.success());
+    assert_eq!(scrub().status.code(), Some(2), "a file that exists is not written over");
+    let clean = tipme_store::read(&copy).unwrap();
+    let holds = |incident: &Incident, word: &[u8]| {
+        incident.sections.iter().any(|(_, bytes)| bytes.windows(word.len()).any(|window| window == word))
+    };
+    assert_eq!(meta(&clean).machine.hostname, "desk");
+    for word in [&b"0.0625"[..], b"it hung"] {
+        assert!(holds(&incident, word), "{word:?} was never there");
+        assert!(!holds(&clean, word), "{word:?} is still there");
+    }
 }
