@@ -29,7 +29,7 @@ pub enum Section {
     Symbols = 8,
     /// JSON, a list of [`Display`].
     Displays = 9,
-    /// Raw text of pressure, CPU and memory files, ten times a second.
+    /// Raw text of pressure, CPU and memory files, once a second, and ten times while somebody waits for them.
     Samples = 10,
     /// Input records from evdev devices.
     Inputs = 11,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pressure, CPU and memory figures, and the counters of control groups with a CPU quota, ten times a
-//! second, kept as the text that the kernel gives.
+//! Pressure, CPU and memory figures, and the counters of control groups with a CPU quota, kept as the text
+//! that the kernel gives: ten times a second while somebody has to wait, else once.
 
 mod quotas;
 
@@ -21,6 +21,15 @@ const SAMPLE_BYTES: usize = 2048;
 /// Samples are taken this often.
 pub(crate) const PERIOD: Nanos = Nanos::from_millis(100);
 
+/// While nobody has to wait, the files are read this often: that costs more than all else of an idle recorder.
+const CALM_PERIOD: Nanos = Nanos::from_secs(1);
+
+/// Files about pressure: the first of [`SOURCES`].
+const PRESSURES: usize = 3;
+
+/// Somebody has to wait where a pressure was felt for this share of the time: one part in so many.
+const RESTLESS_PART: u64 = 20;
+
 pub(crate) struct Sample {
     at: Nanos,
     /// A number in [`SOURCES`], or [`quotas::SOURCE`].
@@ -36,6 +45,11 @@ pub(crate) struct Sampler {
     limit: usize,
     quotas: Quotas,
     window: Nanos,
+    /// When the files were read last, and what the pressures had added up to.
+    last: Nanos,
+    felt_us: [u64; PRESSURES],
+    /// When they are read next.
+    next: Nanos,
 }
 
 impl Sampler {
@@ -47,20 +61,40 @@ impl Sampler {
         let ticks = (window.0 / PERIOD.0 + 10) as usize;
         let limit = files.len() * ticks;
         let samples = VecDeque::with_capacity(limit);
-        Sampler { files, samples, limit, quotas: Quotas::open(ticks), window }
+        let quotas = Quotas::open(ticks);
+        Sampler { files, samples, limit, quotas, window, last: Nanos(0), felt_us: [0; PRESSURES], next: Nanos(0) }
     }
 
-    /// Takes one sample of each file and of each control group with a quota.
+    /// Reads the counters of each control group with a quota, and the files where they are due.
     pub(crate) fn sample(&mut self, now: Nanos) {
         self.quotas.tick(now, now.before(self.window));
+        if now >= self.next {
+            self.read_files(now);
+        }
+    }
+
+    /// Has the files read at the next call, whenever they were due.
+    pub(crate) fn hasten(&mut self) {
+        self.next = Nanos(0);
+    }
+
+    fn read_files(&mut self, now: Nanos) {
+        let mut felt_us = self.felt_us;
         for (source, file) in &self.files {
             let mut buffer = [0u8; SAMPLE_BYTES];
             let Ok(count) = file.read_at(&mut buffer, 0) else { continue };
+            if let Some(felt) = felt_us.get_mut(*source as usize) {
+                *felt = total_us(&buffer[..count]).unwrap_or(0);
+            }
             if self.samples.len() >= self.limit {
                 self.samples.pop_front();
             }
             self.samples.push_back(Sample { at: now, source: *source, text: buffer[..count].to_vec() });
         }
+        let most_us = now.since(self.last).0 / 1_000 / RESTLESS_PART;
+        let restless = felt_us.iter().zip(self.felt_us).any(|(new, old)| new.saturating_sub(old) > most_us);
+        (self.last, self.felt_us) = (now, felt_us);
+        self.next = if restless { now } else { now.after(CALM_PERIOD) };
     }
 
     /// The control groups with a quota, and who is and was in them.
@@ -83,6 +117,13 @@ impl Sampler {
     }
 }
 
+/// For how long somebody had to wait since the machine was started: the end of the line `some`.
+fn total_us(text: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').next()?;
+    let total = line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(b"total="))?;
+    std::str::from_utf8(total).ok()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,11 +132,36 @@ mod tests {
     fn old_samples_make_room() {
         let mut sampler = Sampler::open(Nanos::from_secs(1));
         for tick in 0..100 {
+            sampler.hasten();
             sampler.sample(Nanos(tick * PERIOD.0));
         }
         assert!(sampler.samples.len() <= sampler.limit);
         let newest = sampler.bytes(Nanos(99 * PERIOD.0));
         assert!(newest.len() > 100 && newest.len().is_multiple_of(8));
         assert!(sampler.bytes(Nanos(100 * PERIOD.0)).is_empty());
+    }
+
+    #[test]
+    fn files_are_read_often_only_while_somebody_waits() {
+        let mut sampler = Sampler::open(Nanos::from_secs(10));
+        let files = sampler.files.len();
+        let second = Nanos::from_secs(1);
+        // So many hours later no pressure has been felt for a twentieth of the time.
+        let begin = Nanos::from_secs(1_000_000_000);
+        for tick in 0..20 {
+            sampler.last = Nanos(0);
+            sampler.sample(Nanos(begin.0 + tick * PERIOD.0));
+        }
+        assert_eq!(sampler.samples.len(), 2 * files);
+        sampler.hasten();
+        sampler.sample(begin.after(second));
+        assert_eq!(sampler.samples.len(), 3 * files, "a mark has them read");
+    }
+
+    #[test]
+    fn the_time_that_was_waited_is_read() {
+        let text = b"some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull avg10=0.00 total=9\n";
+        assert_eq!(total_us(text), Some(1_234));
+        assert_eq!((total_us(b"some avg10=0.00\n"), total_us(b"")), (None, None));
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! A walk over the hierarchy finds them, a few directories at each tick, so that no tick is slow. The kernel
 //! counts its groups: when the number changes a few walks follow each other at once, so that a new group
-//! is found within two seconds; else the whole hierarchy is walked now and then only, and every
-//! [`WALK_PERIOD`] the groups that are known. Their counters are read at every tick. At a mark one more walk
+//! is found within two seconds; else the groups that are known are walked every [`WALK_PERIOD`], and the whole
+//! hierarchy every [`WHOLE_PERIOD`]. Their counters are read at every tick. At a mark one more walk
 //! is made in one go: it finds what is younger than the last one, and who is where at that moment.
 
 use crate::sampler::Sample;
@@ -20,11 +20,17 @@ use tipme_record::incident::{GroupMember, Groups, LimitedGroup};
 /// The number of `cpu.stat` among the sources of samples.
 pub(crate) const SOURCE: u32 = 5;
 
-/// A walk begins this long after the one before, or when that one is done.
-const WALK_PERIOD: Nanos = Nanos::from_secs(1);
+/// The groups are counted this often; where their number has changed, a walk begins, or when the one before is done.
+const COUNT_PERIOD: Nanos = Nanos::from_secs(1);
+
+/// The known groups are walked at least this often: processes come and go.
+const WALK_PERIOD: Nanos = Nanos::from_secs(5);
 
 /// The whole hierarchy is walked at least this often: an old group may be given a quota.
-const WHOLE_PERIOD: Nanos = Nanos::from_secs(10);
+const WHOLE_PERIOD: Nanos = Nanos::from_secs(30);
+
+/// Bytes read of the table of the numbers of groups: a line each for at most 16 controllers.
+const NUMBERS_BYTES: usize = 1_024;
 
 /// Whole walks in a row after the number of groups has changed: the quota comes some time after the group.
 const EAGER_WALKS: u32 = 3;
@@ -96,8 +102,11 @@ pub(crate) struct Quotas {
     hierarchy: Option<Hierarchy>,
     register: Register,
     walk: Walk,
+    next_count: Nanos,
     next_walk: Nanos,
     next_whole: Nanos,
+    /// The table of the numbers of groups, once it is there.
+    numbers: Option<File>,
     /// The number of groups when it was last looked at.
     count: u32,
     /// Eager walks still to come, the present one included.
@@ -123,13 +132,6 @@ impl Hierarchy {
             Hierarchy { mount, version, numbers }
         };
         one.map(|line| at(line, Version::One)).or_else(|| two().map(|line| at(line, Version::Two)))
-    }
-
-    /// How many groups there are; 0 where the kernel does not tell.
-    fn count(&self) -> u32 {
-        let text = std::fs::read_to_string(&self.numbers).unwrap_or_default();
-        let line = text.lines().find(|line| line.split_whitespace().next() == Some("cpu"));
-        line.and_then(|line| line.split_whitespace().nth(2)?.parse().ok()).unwrap_or(0)
     }
 
     fn limit_file(&self) -> &'static str {
@@ -281,23 +283,35 @@ impl Quotas {
 
     fn below(hierarchy: Option<Hierarchy>, limit: usize) -> Quotas {
         let (register, walk) = (Register::default(), Walk::default());
-        let (next_walk, next_whole, counters) = (Nanos(0), Nanos(0), BTreeMap::new());
-        Quotas { hierarchy, register, walk, next_walk, next_whole, count: 0, eager: 0, counters, limit }
+        let (next_count, next_walk, next_whole, counters) = (Nanos(0), Nanos(0), Nanos(0), BTreeMap::new());
+        let (numbers, count, eager) = (None, 0, 0);
+        Quotas { hierarchy, register, walk, next_count, next_walk, next_whole, numbers, count, eager, counters, limit }
     }
 
     /// Goes on with the walk, and reads all counters. What ended before `from` is forgotten.
     pub(crate) fn tick(&mut self, now: Nanos, from: Nanos) {
-        let Some(hierarchy) = self.hierarchy.clone() else { return };
-        if self.walk.is_done() && now >= self.next_walk {
-            self.forget(from);
-            self.walk = self.next_walk(&hierarchy, now);
-            self.next_walk = now.after(WALK_PERIOD);
+        let Some(hierarchy) = self.hierarchy.take() else { return };
+        if self.walk.is_done() && now >= self.next_count {
+            self.next_count = now.after(COUNT_PERIOD);
+            self.begin_walk(&hierarchy, now, from);
+        }
+        self.go_on(&hierarchy, now);
+        self.hierarchy = Some(hierarchy);
+        self.read_counters(now);
+    }
+
+    fn go_on(&mut self, hierarchy: &Hierarchy, now: Nanos) {
+        if self.walk.is_done() {
+            return;
         }
         let begun = Instant::now();
         let step = if self.eager > 0 { EAGER_STEP_MAX } else { STEP_MAX };
         while !self.walk.is_done() && begun.elapsed() < step {
-            self.walk.step(&hierarchy, &mut self.register, now);
+            self.walk.step(hierarchy, &mut self.register, now);
         }
+    }
+
+    fn read_counters(&mut self, now: Nanos) {
         for group in &self.register.groups {
             let counter = self.counters.entry(group.number).or_default();
             if counter.file.is_none() && group.members.iter().any(|member| member.last_ns == now.0) {
@@ -307,15 +321,34 @@ impl Quotas {
         }
     }
 
-    fn next_walk(&mut self, hierarchy: &Hierarchy, now: Nanos) -> Walk {
-        let count = hierarchy.count();
+    /// Begins the walk that is due, if one is.
+    fn begin_walk(&mut self, hierarchy: &Hierarchy, now: Nanos, from: Nanos) {
+        let count = self.number_of_groups(hierarchy);
         self.eager = if count == self.count { self.eager.saturating_sub(1) } else { EAGER_WALKS };
         self.count = count;
-        if self.eager == 0 && now < self.next_whole {
-            return Walk::among(&self.register);
+        if self.eager == 0 && now < self.next_walk {
+            return;
         }
-        self.next_whole = now.after(WHOLE_PERIOD);
-        Walk::begin()
+        self.forget(from);
+        self.next_walk = now.after(WALK_PERIOD);
+        if self.eager == 0 && now < self.next_whole {
+            self.walk = Walk::among(&self.register);
+        } else {
+            self.next_whole = now.after(WHOLE_PERIOD);
+            self.walk = Walk::begin();
+        }
+    }
+
+    /// How many groups there are; 0 where the kernel does not tell.
+    fn number_of_groups(&mut self, hierarchy: &Hierarchy) -> u32 {
+        if self.numbers.is_none() {
+            self.numbers = File::open(&hierarchy.numbers).ok();
+        }
+        let mut buffer = [0u8; NUMBERS_BYTES];
+        let count = self.numbers.as_ref().and_then(|file| file.read_at(&mut buffer, 0).ok()).unwrap_or(0);
+        let text = std::str::from_utf8(&buffer[..count]).unwrap_or_default();
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some("cpu"));
+        line.and_then(|line| line.split_whitespace().nth(2)?.parse().ok()).unwrap_or(0)
     }
 
     /// A group without members throttles nobody; where it gets some, a walk finds it again.
@@ -438,10 +471,10 @@ mod tests {
         let mut quotas = plain.quotas();
         ticks(&mut quotas, 1, 50);
         plain.group("a", Some("5000 100000\n"), "42\n");
-        ticks(&mut quotas, 51, 110);
+        ticks(&mut quotas, 51, 310);
         assert_eq!(quotas.register.groups.len(), 1);
         plain.group("a/b", None, "43\n");
-        ticks(&mut quotas, 161, 20);
+        ticks(&mut quotas, 361, 60);
         assert_eq!(pids(&quotas.register.groups[0]), [42, 43]);
     }
 

@@ -8,6 +8,8 @@
 
 use super::{KERNEL, push};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
 use tipme_record::records::{Lock, Message, Sample, Wait};
 use tipme_record::{CHUNK_BYTES, ChunkHead, Head, Kind, StackId, entries};
@@ -22,6 +24,9 @@ const FUNCTION_SHIFT: u32 = 24;
 /// The number of all functions whose name is not known.
 const NAMELESS: u64 = 0;
 
+/// Bytes of the kernel's table of functions that are read at once.
+const TABLE_BYTES: usize = 64 * 1024;
+
 /// What stands for the addresses and the stacks of one incident.
 pub(super) struct Placeless {
     /// Functions in the order of their names, so that their numbers tell nothing of their places.
@@ -35,17 +40,18 @@ pub(super) struct Placeless {
 impl Placeless {
     /// Finds the nearest function below each address, from /proc/kallsyms.
     pub(super) fn of(addresses: BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
-        Placeless::among(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default(), &addresses, stacks)
+        match File::open("/proc/kallsyms") {
+            Ok(file) => Placeless::among(BufReader::with_capacity(TABLE_BYTES, file), &addresses, stacks),
+            Err(_) => Placeless::among(std::io::empty(), &addresses, stacks),
+        }
     }
 
-    fn among(table: &str, addresses: &BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
-        let mut functions: Vec<(u64, &str)> = table.lines().filter_map(function).collect();
-        functions.sort_unstable_by_key(|(start, _)| *start);
-        let below = |ip: &u64| functions[..functions.partition_point(|(start, _)| start <= ip)].last();
-        let names: BTreeSet<&str> = addresses.iter().filter_map(below).map(|(_, name)| *name).collect();
+    fn among(table: impl BufRead, addresses: &BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
+        let below = nearest(table, &addresses.iter().copied().collect::<Vec<u64>>());
+        let names: BTreeSet<&str> = below.values().map(|(_, name)| name.as_str()).collect();
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        let number = |ip: &u64| match below(ip) {
-            Some((start, name)) => names.binary_search_by(|known| known.as_str().cmp(name)).map_or(PLACELESS, |at| {
+        let number = |ip: &u64| match below.get(ip) {
+            Some((start, name)) => names.binary_search(name).map_or(PLACELESS, |at| {
                 PLACELESS | ((at as u64 + 1) << FUNCTION_SHIFT) | (ip - start).min((1 << FUNCTION_SHIFT) - 1)
             }),
             None => PLACELESS,
@@ -157,6 +163,34 @@ fn put(record: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
+/// The nearest function below each of the addresses, which are in their order, with its begin.
+///
+/// The table has some hundred thousand lines and no order of its own. It is read once and not kept: of
+/// each line only the first address behind the function matters, which the function with the greatest
+/// begin gets, and then all addresses behind that one until another function begins.
+fn nearest(mut table: impl BufRead, addresses: &[u64]) -> HashMap<u64, (u64, String)> {
+    let mut best = vec![(0, String::new()); addresses.len()];
+    let mut line = String::new();
+    while table.read_line(&mut line).is_ok_and(|count| count > 0) {
+        if let Some((start, name)) = function(line.trim_end())
+            && let Some(slot) = best.get_mut(addresses.partition_point(|ip| *ip < start))
+            && start > slot.0
+        {
+            slot.0 = start;
+            slot.1.clear();
+            slot.1.push_str(name);
+        }
+        line.clear();
+    }
+    let mut below = HashMap::new();
+    let mut last = None;
+    for (ip, slot) in addresses.iter().zip(best) {
+        last = if slot.0 != 0 { Some(slot) } else { last };
+        below.extend(last.clone().map(|function| (*ip, function)));
+    }
+    below
+}
+
 /// `ffffffff81000000 T name [module]`, where the address is told and the symbol is code.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split([' ', '\t']);
@@ -178,7 +212,7 @@ mod tests {
 
     fn placeless(stacks: &[(u32, &[u64])]) -> Placeless {
         let stacks = stacks.iter().map(|(id, ips)| (StackId(*id), ips.to_vec())).collect();
-        Placeless::among(TABLE, &BTreeSet::from([IN_ZEBRA, IN_ANT, BELOW_ALL]), &stacks)
+        Placeless::among(TABLE.as_bytes(), &BTreeSet::from([IN_ZEBRA, IN_ANT, BELOW_ALL]), &stacks)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Orders to use a CPU, memory or a disk until that has taken much longer than it should.
 //!
 //! Each leaves in a file, its first word, how long it did not get on; that is at least the second
-//! word, in milliseconds, unless three seconds pass before.
+//! word, in milliseconds, unless three seconds pass or all memory asked for is there before.
 
 use super::Operation;
 use crate::selftest::jobs::{
@@ -95,17 +95,12 @@ fn count_work(words: &[&str]) -> Result<()> {
     note(word(words, 0)?, late(rounds))
 }
 
-/// Takes memory and keeps it, so that every page must come from what others have; gives it back and
-/// begins anew where all that did not delay it enough.
+/// Takes memory once and keeps it until it was delayed enough: every page must come from what others have.
+/// It does not begin anew, where the delay is too short, since what it gives back is free for it.
 fn fill_memory(words: &[&str]) -> Result<()> {
-    let bytes = mebibytes(words)?;
+    let mut memory = Mapping::of_memory(mebibytes(words)?, false)?;
     until_blocked(words, |delay| {
-        while delay.goes_on() {
-            let mut memory = Mapping::of_memory(bytes, false)?;
-            (0..memory.pages())
-                .take_while(|page| page % GLANCE != 0 || delay.goes_on())
-                .for_each(|page| memory.fill(page));
-        }
+        (0..memory.pages()).take_while(|page| page % GLANCE != 0 || delay.goes_on()).for_each(|page| memory.fill(page));
         Ok(())
     })
 }

@@ -31,18 +31,21 @@ pub(super) const THRASHING: Fault = Fault {
     prepare: |site| Ok(shortfall(site, Pressure::prepare(site, Need::File)?)),
 };
 
-/// Of the group.
+/// Of the group, where memory is needed: so much unwritten data that one walk over its memory delays the
+/// application enough.
+const LIMIT_WITH_DATA_BYTES: u64 = 128 << 20;
+/// Of the group, where a file is needed.
 const LIMIT_BYTES: u64 = 64 << 20;
 const DOCUMENT: &str = "document";
 static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
 /// The document's size, in mebibytes: it fits into the group's memory while that is free.
 const DOCUMENT_BLOCKS: usize = 28;
 /// What the other process takes, in mebibytes; the first leaves room for what it writes.
-const TAKEN_BESIDE_DATA_MIB: &str = "40";
+const TAKEN_BESIDE_DATA_MIB: &str = "8";
 const TAKEN_MIB: &str = "54";
 /// What it writes and the application needs, in mebibytes.
-const DATA_MIB: &str = "128";
-const NEEDED_MIB: &str = "14";
+const DATA_MIB: &str = "144";
+const NEEDED_MIB: &str = "106";
 /// Who takes the memory, and who keeps the disk busy meanwhile.
 const HOG_NAME: &str = "photo-import";
 const WRITER: &str = "photo-copy";
@@ -72,11 +75,16 @@ fn fill_queue(place: &Place, disk: &PrivateDisk) -> Result<Process> {
 
 impl Pressure {
     fn prepare(site: &Site<'_>, need: Need) -> Result<Pressure> {
-        let format = if matches!(need, Need::Memory) { Format::Plain } else { Format::Direct };
+        let (format, limit) = match need {
+            Need::Memory => (Format::Plain, LIMIT_WITH_DATA_BYTES),
+            Need::File => (Format::Direct, LIMIT_BYTES),
+        };
         let disk = PrivateDisk::make(site.folder, format)?;
-        disk.write(DOCUMENT, &BLOCK, DOCUMENT_BLOCKS)?;
-        disk.evict(DOCUMENT)?;
-        Ok(Pressure { group: ControlGroup::with_memory(LIMIT_BYTES)?, disk, need })
+        if matches!(need, Need::File) {
+            disk.write(DOCUMENT, &BLOCK, DOCUMENT_BLOCKS)?;
+            disk.evict(DOCUMENT)?;
+        }
+        Ok(Pressure { group: ControlGroup::with_memory(limit)?, disk, need })
     }
 
     /// Starts a hidden program inside the group.

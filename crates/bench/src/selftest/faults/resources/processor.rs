@@ -19,13 +19,15 @@ use std::time::{Duration, Instant};
 use tipme_desktop::clock;
 use tipme_record::Nanos;
 
+/// Those that carry out orders.
+const OURS: &[App] = &[App::Patient, App::Xterm];
 const ALL: &[App] = &[App::Patient, App::Xterm, App::Gtk, App::Chromium];
 
 pub(super) const HOGS: Fault = Fault {
     name: "cpu-hogs",
     about: "forty processes of one parent compute on the application's CPU",
     kinds: &[&["cpu-competition"]],
-    apps: ALL,
+    apps: OURS,
     programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Hogs)),
