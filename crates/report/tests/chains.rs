@@ -4,7 +4,7 @@
 #[path = "../../analysis/tests/support/mod.rs"]
 mod support;
 
-use support::{APP, Machinery, SERVER, SHELL};
+use support::{APP, DRAW_TEXT, Machinery, SERVER, SHELL};
 use tipme_analysis::{Options, diagnose};
 use tipme_record::incident::{Damage, FutexOwner, Incident, Loss, ProgramCost, Section};
 use tipme_record::{Nanos, Pid};
@@ -81,6 +81,26 @@ fn drawing_for_a_timer_answers_nothing() {
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
     No finding: the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on).
     ");
+}
+
+#[test]
+fn a_child_that_draws_answers_for_a_client_that_never_does() {
+    const PAINTER: u32 = 201;
+    const CANVAS: (u32, u32) = (5, PAINTER);
+    let mut machine = Machinery::with_app("browser");
+    machine.task(PAINTER, PAINTER, APP, "painter", 1);
+    let presses = (0..12).map(|key| (100_000 + key * 200_000, 1_000)).chain([(3_000_000, 700_000)]);
+    for (us, delay) in presses {
+        let drawn = us + delay;
+        machine.press(us).wake(us + 400, PAINTER, APP).switch(us + 410, 1, PAINTER, 1);
+        machine.message(drawn, PAINTER, CANVAS, 0, 20, &[DRAW_TEXT]).wake(drawn + 2, SERVER, PAINTER);
+        machine.switch(drawn + 10, 1, 0, 1).switch(drawn + 50, 0, SERVER, 0);
+        machine.message(drawn + 60, SERVER, CANVAS, 1, 20, &[]).switch(drawn + 200, 0, 0, 1);
+    }
+    let verdict = diagnose(&machine.incident(6_000_000), &Options::default()).expect("the scene is well formed");
+    let interval = verdict.interval.expect("there are keys");
+    assert_eq!((interval.client.pid, interval.join.as_str(), interval.latency_ms.round()), (APP, "exact", 700.0));
+    assert_eq!(verdict.baseline.map(|baseline| baseline.n), Some(12));
 }
 
 #[test]

@@ -371,7 +371,7 @@ pub const APP: u32 = 200;
 
 const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
 const FAKE_KEY: [u8; 4] = [XTEST, 2, 9, 2];
-const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];
+pub const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];
 
 impl Machinery {
     /// A machine with an application (pid 200) as well.
