@@ -133,6 +133,11 @@ impl Auto {
         self.due(&open, now)
     }
 
+    /// Whether something waits to be looked at.
+    pub(crate) fn suspects(&self) -> bool {
+        self.suspicion.is_some()
+    }
+
     /// Somebody marked: what is suspected is in that file.
     pub(crate) fn marked_by_hand(&mut self) {
         self.suspicion = None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorder's one loop: requests, signals, and a tick ten times a second.
+//! The recorder's one loop: requests, signals, and a tick ten times a second, or twice while nothing goes on.
 
 use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, Mark, Sources};
@@ -30,6 +30,10 @@ use tipme_store::Folder;
 
 /// Incidents that are being sealed at once, at most; each takes as much memory as the rings.
 const SEALING_MAX: usize = 3;
+
+/// From one tick to the next while nobody has to wait and nothing is suspected: half of what an idle recorder
+/// costs is to be woken.
+const CALM_PERIOD: Nanos = Nanos::from_millis(500);
 
 /// How long a recorder that was stopped waits for incidents that are being sealed.
 const FINISH_MAX: Duration = Duration::from_secs(10);
@@ -195,7 +199,7 @@ impl<'a> Recorder<'a> {
                 self.tick(now)?;
                 self.learning.tick(&self.kernel, now);
                 self.notice(now);
-                next_tick = now.after(PERIOD);
+                next_tick = now.after(self.period());
             }
             let ready = wait(&server, signals, next_tick.since(monotonic_now()))?;
             // Without connections there is nothing to look at; silent ones are, since their patience may end.
@@ -212,6 +216,13 @@ impl<'a> Recorder<'a> {
                 self.answer(call);
             }
         }
+    }
+
+    /// How long nothing has to be looked at. A device is emptied ten times a second, since it holds few events.
+    fn period(&self) -> Nanos {
+        let suspects = self.auto.as_ref().is_some_and(|(auto, looks)| auto.suspects() || looks.running());
+        let busy = suspects || self.sampler.is_busy() || self.watch.is_measuring() || self.inputs.has_devices();
+        if busy { PERIOD } else { CALM_PERIOD }
     }
 
     /// Waits for incidents that are being sealed: who marked and then stopped the recorder wants them.

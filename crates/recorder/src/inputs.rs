@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Input events of the window, read from evdev devices ten times a second.
+//! Input events of the window, read from evdev devices ten times a second where there are any.
 
 use std::collections::VecDeque;
 use tipme_desktop::input::Devices;
@@ -23,6 +23,11 @@ impl Inputs {
     /// Opens all devices; a machine without any has no input events of its own.
     pub(crate) fn open() -> Inputs {
         Inputs { devices: Devices::open().ok(), ..Inputs::default() }
+    }
+
+    /// Whether there is any device to be read.
+    pub(crate) fn has_devices(&self) -> bool {
+        self.devices.as_ref().is_some_and(|devices| devices.count() > 0)
     }
 
     /// Takes in what came since the last call, and forgets what is older than `from`.

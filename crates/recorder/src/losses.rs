@@ -43,6 +43,11 @@ impl Watch {
         }
     }
 
+    /// Whether the cost is being sampled, which the next tick ends.
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.measuring.is_some()
+    }
+
     /// To be called at every tick; does its work once a second.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
         self.sample_cost(kernel, now)?;

@@ -18,7 +18,7 @@ const SOURCES: [&str; 5] =
 /// Bytes of one sample at most; what is longer is cut.
 const SAMPLE_BYTES: usize = 2048;
 
-/// Samples are taken this often.
+/// Samples are taken this often where that matters.
 pub(crate) const PERIOD: Nanos = Nanos::from_millis(100);
 
 /// While nobody has to wait, the files are read this often: that costs more than all else of an idle recorder.
@@ -71,6 +71,11 @@ impl Sampler {
         if now >= self.next {
             self.read_files(now);
         }
+    }
+
+    /// Whether somebody has to wait, or control groups are to be looked at: then every tick counts.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.next <= self.last || self.quotas.is_busy()
     }
 
     /// Has the files read at the next call, whenever they were due.

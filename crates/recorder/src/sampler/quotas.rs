@@ -288,6 +288,11 @@ impl Quotas {
         Quotas { hierarchy, register, walk, next_count, next_walk, next_whole, numbers, count, eager, counters, limit }
     }
 
+    /// Whether there are counters to be read, or a new group is being looked for.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.walk.is_done() || self.counters.values().any(|counter| counter.file.is_some())
+    }
+
     /// Goes on with the walk, and reads all counters. What ended before `from` is forgotten.
     pub(crate) fn tick(&mut self, now: Nanos, from: Nanos) {
         let Some(hierarchy) = self.hierarchy.take() else { return };
