@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An incident that can be given away: the same times and causes, without what tells of its owner.
 //!
-//! The host name, the user's words, all command lines, names of files and control groups, and the names
-//! of programs that are not to be kept are taken out. Names of kernel threads, functions, libraries and devices stay, and so do
-//! process numbers. Sections that this version of the program has no rule for are left out.
+//! The host name, the user's words, all command lines, names of files and control groups, network addresses,
+//! and the names and functions of programs that are not to be kept are taken out. Names of kernel threads, of
+//! functions of the kernel and of libraries, and of devices stay, and so do process numbers. Sections and records
+//! that this version of the program has no rule for are left out.
 
 use crate::chunk::{CHUNK_BYTES, entries};
 use crate::incident::{Groups, Incident, Meta, Section, StoredBaseline};
-use crate::records::{Exec, Exit, Head, Kind, Rename, Task};
+use crate::records::{Exec, Exit, Head, Kind, Rename, Task, Wait};
 use crate::units::{Pid, Tid};
 use std::collections::BTreeSet;
 use std::mem::offset_of;
+use std::net::Ipv4Addr;
 use zerocopy::FromBytes;
 
 /// What programs are called that are not to be kept.
 const STRANGER: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
 /// Sections that tell of nobody.
-const NAMELESS: [Section; 9] = [
+const NAMELESS: [Section; 8] = [
     Section::Sched,
     Section::Stacks,
-    Section::Symbols,
     Section::Displays,
     Section::Samples,
     Section::Inputs,
@@ -28,6 +29,9 @@ const NAMELESS: [Section; 9] = [
     Section::Losses,
     Section::Cost,
 ];
+
+/// In front of the name and the module of a function: process, their two lengths, address.
+const SYMBOL_HEAD: usize = 16;
 
 /// The process that all kernel threads descend from.
 const KERNEL_PARENT: Pid = Pid(2);
@@ -45,6 +49,7 @@ pub fn scrub(incident: &Incident, keep: &[String]) -> Result<Incident, serde_jso
             Section::Meta => clean.push_json(Section::Meta, &without_owner(incident.json(Section::Meta)?))?,
             Section::Rare | Section::Exits => clean.push(*section, scrubber.chunks(bytes)),
             Section::Tasks => clean.push(*section, scrubber.loose(bytes)),
+            Section::Symbols => clean.push(*section, scrubber.symbols(bytes)),
             Section::Groups => clean.push_json(*section, &without_paths(incident.json(*section)?))?,
             Section::Baselines => clean.push_json(*section, &scrubber.baselines(incident.json(*section)?))?,
             section if NAMELESS.contains(section) => clean.push(*section, bytes.clone()),
@@ -92,19 +97,25 @@ fn places(section: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
+/// An address of another machine becomes one that is meant for documents; which one it was cannot be told from it.
+fn without_address(bytes: &mut [u8]) {
+    let Some(wait) = Wait::read(bytes) else { return };
+    let address = Ipv4Addr::from(wait.address.to_ne_bytes());
+    let place = bytes.get_mut(offset_of!(Wait, address)..).and_then(|place| place.first_chunk_mut::<4>());
+    if let Some(place) = place.filter(|_| !address.is_unspecified() && !address.is_loopback()) {
+        *place = Ipv4Addr::new(192, 0, 2, 1).octets();
+    }
+}
+
 struct Scrubber<'a> {
     keep: &'a [String],
     kernel: BTreeSet<Tid>,
 }
 
 impl Scrubber<'_> {
+    /// What follows a record of no size is left out.
     fn loose(&self, section: &[u8]) -> Vec<u8> {
-        let mut clean = section.to_vec();
-        for (at, bytes) in places(section) {
-            let size = bytes.len();
-            self.record(&mut clean[at..at + size]);
-        }
-        clean
+        places(section).flat_map(|(_, bytes)| self.cleaned(bytes)).collect()
     }
 
     /// What follows the valid records of a chunk, of an earlier life of it, is cleared.
@@ -117,19 +128,26 @@ impl Scrubber<'_> {
         let mut clean = vec![0; chunk.len()];
         clean[..head].copy_from_slice(&chunk[..head]);
         let mut at = head;
-        for entry in entries(chunk) {
-            let size = entry.bytes.len();
-            clean[at..at + size].copy_from_slice(entry.bytes);
-            self.record(&mut clean[at..at + size]);
-            at += size;
+        for record in entries(chunk).map(|entry| self.cleaned(entry.bytes)) {
+            clean[at..at + record.len()].copy_from_slice(&record);
+            at += record.len();
         }
         clean
     }
 
-    /// Takes the name and the command line out of a record that has them.
+    /// A record without what tells of the owner; nothing of a record that this version does not know.
+    fn cleaned(&self, bytes: &[u8]) -> Vec<u8> {
+        let known = Head::read_from_prefix(bytes).is_ok_and(|(head, _)| Kind::from_number(head.kind).is_some());
+        let mut record = if known { bytes.to_vec() } else { Vec::new() };
+        self.record(&mut record);
+        record
+    }
+
+    /// Takes the name and the command line, or the address, out of a record that has them.
     fn record(&self, bytes: &mut [u8]) {
         let Ok((head, _)) = Head::read_from_prefix(bytes) else { return };
         let (name, tail) = match Kind::from_number(head.kind) {
+            Some(Kind::Wait) => return without_address(bytes),
             Some(Kind::Task) => (offset_of!(Task, comm), bytes.len()),
             Some(Kind::Exec) => (offset_of!(Exec, comm), Exec::SIZE),
             Some(Kind::Exit) => (offset_of!(Exit, comm), Exit::SIZE),
@@ -143,6 +161,29 @@ impl Scrubber<'_> {
         if let Some(comm) = comm.filter(|comm| !self.is_kept(comm)) {
             comm.copy_from_slice(STRANGER);
         }
+    }
+
+    /// Functions of the kernel and of libraries keep their names, and so do those of programs that are kept.
+    fn symbols(&self, section: &[u8]) -> Vec<u8> {
+        let mut clean = Vec::new();
+        let mut rest = section;
+        while let Some((head, behind)) = rest.split_first_chunk::<SYMBOL_HEAD>() {
+            let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
+            let (name, module) = (length(4), length(6));
+            let size = (name + module).next_multiple_of(8);
+            let Some((texts, after)) = behind.split_at_checked(size) else { break };
+            let kernel = head[..4] == [0; 4];
+            if kernel || self.is_told(&texts[name..name + module]) {
+                clean.extend_from_slice(head);
+                clean.extend_from_slice(texts);
+            }
+            rest = after;
+        }
+        clean
+    }
+
+    fn is_told(&self, module: &[u8]) -> bool {
+        module.windows(3).any(|part| part == b".so") || self.is_kept(module)
     }
 
     fn baselines(&self, stored: Vec<StoredBaseline>) -> Vec<StoredBaseline> {
@@ -218,6 +259,48 @@ mod tests {
         assert_eq!(clean.mark().expect("the document is whole"), Nanos(7));
         let kept: Vec<Nanos> = entries(clean.bytes(Section::Rare)).map(|entry| entry.head.ts).collect();
         assert_eq!(kept, [Nanos(5_000_000)]);
+    }
+
+    #[test]
+    fn addresses_of_other_machines_go() {
+        let scrubbed = |address: [u8; 4]| {
+            let mut wait = Wait::new_zeroed();
+            wait.head = head(30, Wait::SIZE, Kind::Wait);
+            wait.address = u32::from_ne_bytes(address);
+            let mut incident = incident();
+            incident.push(Section::Tasks, wait.as_bytes().to_vec());
+            let clean = scrub(&incident, &[]).expect("the document is whole");
+            let tasks = clean.sections.iter().rfind(|(section, _)| *section == Section::Tasks).expect("it is kept");
+            Wait::read(&tasks.1).expect("it is a wait").address.to_ne_bytes()
+        };
+        assert_eq!(scrubbed([10, 1, 2, 3]), [192, 0, 2, 1]);
+        assert_eq!(scrubbed([127, 0, 0, 1]), [127, 0, 0, 1]);
+        assert_eq!(scrubbed([0; 4]), [0; 4]);
+    }
+
+    fn symbol(pid: u32, name: &str, module: &str) -> Vec<u8> {
+        let lengths = [name.len() as u16, module.len() as u16].map(u16::to_le_bytes);
+        let mut bytes = [&pid.to_le_bytes()[..], &lengths[0], &lengths[1], &[7; 8], name.as_bytes()].concat();
+        bytes.extend(module.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    #[test]
+    fn functions_of_strangers_go() {
+        let kept = [symbol(0, "schedule", ""), symbol(5, "malloc", "libc.so.6"), symbol(5, "draw", "xterm")];
+        let section = [kept.concat(), symbol(6, "pay_all", "payroll"), symbol(6, "", "payroll")].concat();
+        let scrubber = Scrubber { keep: &["xterm".to_owned()], kernel: BTreeSet::new() };
+        assert_eq!(scrubber.symbols(&section), kept.concat());
+        assert_eq!(scrubber.symbols(&section[..section.len() - 1]), kept.concat());
+    }
+
+    #[test]
+    fn records_of_unknown_kinds_go() {
+        let mut unknown = task(30, 1, "secret-editor");
+        unknown.head.kind = 255;
+        let scrubber = Scrubber { keep: &[], kernel: BTreeSet::new() };
+        assert!(scrubber.loose(unknown.as_bytes()).is_empty());
     }
 
     #[test]
