@@ -9,7 +9,7 @@
 mod app;
 pub(crate) mod disk;
 pub mod faults;
-mod group;
+pub(crate) mod group;
 pub(crate) mod jobs;
 mod judge;
 mod keyboard;
@@ -22,12 +22,13 @@ mod trial;
 use crate::demo::Progress;
 use crate::interrupt::Interrupt;
 use crate::job::Helper;
+use crate::session;
 use anyhow::{Context, Result, bail};
 pub use outcome::{NotRun, Outcome, Row};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 pub use table::{markdown, text};
-use trial::{Observation, Stage};
+use trial::{Observation, ProductFailed, Stage};
 
 /// What is run, and with what.
 #[derive(Clone, Debug)]
@@ -51,7 +52,8 @@ pub struct Options {
 /// Runs the faults one after the other; each takes some seconds.
 ///
 /// Everything that was started has ended when it returns, also by an error or an interrupt. A trial
-/// that cannot be run is reported as such and does not end the run.
+/// that cannot be run is reported as such and does not end the run; where recorder, mark or diagnosis fail,
+/// it is a miss.
 pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
     if !rustix::process::geteuid().is_root() {
         bail!("recording takes root; run: sudo {} selftest", options.tipme.display());
@@ -61,9 +63,16 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     let mut stage = Stage::new(options, interrupt);
     let (mut results, mut not_run) = (Vec::new(), Vec::new());
     for (at, (fault, app)) in plan.iter().enumerate() {
-        let observed = stage.run(fault, *app, || progress.line("waiting for another run on this machine"));
-        let done = observed.and_then(|observed| keeper.keep(Row::of(fault, *app, &observed), &observed, at));
+        let installed = session::require(fault.programs);
+        let not_installed = installed.is_err();
+        let waiting = || progress.line("waiting for another run on this machine");
+        let observed = installed.and_then(|()| stage.run(fault, *app, waiting));
         interrupt.check()?;
+        let observed = observed.or_else(|error| match error.is::<ProductFailed>() {
+            true => Ok(Observation::failed(&error)),
+            false => Err(error),
+        });
+        let done = observed.and_then(|observed| keeper.keep(Row::of(fault, *app, &observed), &observed, at));
         let subject = format!("{}/{} {} on {} ...", at + 1, plan.len(), fault.name, app.name());
         match done {
             Ok(row) => {
@@ -72,7 +81,8 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
             }
             Err(error) => {
                 progress.line(&format!("{subject} not run: {error:#}"));
-                not_run.push(NotRun { fault: fault.name.into(), app: app.name().into(), why: format!("{error:#}") });
+                let (fault, app, why) = (fault.name.into(), app.name().into(), format!("{error:#}"));
+                not_run.push(NotRun { fault, app, why, not_installed });
             }
         }
         stage.pause()?;
@@ -118,7 +128,7 @@ struct Keeper {
 impl Keeper {
     /// Copies the incident where it is to be kept, and notes where that is.
     fn keep(&mut self, mut row: Row, observed: &Observation, at: usize) -> Result<Row> {
-        if self.all.is_none() && row.hit {
+        if self.all.is_none() && row.hit || !observed.has_incident() {
             return Ok(row);
         }
         let path = self.folder()?.join(format!("{:03}-{}-{}.tipme", at + 1, row.fault, row.app));

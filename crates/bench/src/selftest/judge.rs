@@ -20,7 +20,8 @@ pub(super) struct Judged {
 /// Holds the findings against the kinds expected for each cause, and against the causes themselves.
 pub(super) fn judge(expected: &[&[&str]], causes: &[Cause], verdict: &Value) -> Judged {
     let Some(findings) = verdict["findings"].as_array() else {
-        return Judged { hit: false, why: "the diagnosis has no list of findings".to_string(), attributed_ms: 0.0 };
+        let why = verdict["error"].as_str().unwrap_or("the diagnosis has no list of findings").to_string();
+        return Judged { hit: false, why, attributed_ms: 0.0 };
     };
     let fits = |finding: &Value, cause: usize| {
         expected.get(cause).zip(causes.get(cause)).is_some_and(|(kinds, cause)| names(finding, kinds, cause))
@@ -49,12 +50,11 @@ fn names(finding: &Value, kinds: &[&str], cause: &Cause) -> bool {
     finding["kind"].as_str().is_some_and(|kind| kinds.contains(&kind)) && blames(&finding["culprit"], cause)
 }
 
-/// The culprit is one of the processes, or something with one of the names; anything where neither is known.
+/// The culprit is one of the processes, or something with one of the names.
 fn blames(culprit: &Value, cause: &Cause) -> bool {
     let pid = culprit["pid"].as_u64();
     let named = |text: &str| cause.names.iter().any(|name| text.contains(name.as_str()));
-    cause.pids.is_empty() && cause.names.is_empty()
-        || pid.is_some_and(|pid| cause.pids.iter().any(|known| u64::from(*known) == pid))
+    pid.is_some_and(|pid| cause.pids.iter().any(|known| u64::from(*known) == pid))
         || ["device", "address", "job"].iter().any(|field| culprit[*field].as_str().is_some_and(named))
 }
 
@@ -132,7 +132,7 @@ mod tests {
         assert!(!judge(&[&["lock-wait"]], &[by(6)], &found).hit);
         let job = Cause { names: vec!["make".into()], ..by(6) };
         assert!(judge(&[&["lock-wait"]], &[job], &found).hit);
-        assert!(judge(&[&["lock-wait"]], &[Cause::default()], &found).hit);
+        assert!(!judge(&[&["lock-wait"]], &[Cause::default()], &found).hit);
     }
 
     #[test]

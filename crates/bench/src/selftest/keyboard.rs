@@ -39,7 +39,7 @@ pub(super) struct Keyboard {
 }
 
 /// What was seen on the screen.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Latency {
     /// From the slowest of the later presses to the first drawing after it, or to the end of the wait.
     pub ms: f64,

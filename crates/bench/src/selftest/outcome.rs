@@ -91,6 +91,8 @@ pub struct NotRun {
     pub fault: String,
     pub app: String,
     pub why: String,
+    /// Nothing failed: programs that it takes are not installed.
+    pub not_installed: bool,
 }
 
 impl Row {
@@ -138,7 +140,7 @@ impl Row {
 
     /// What is attributed is about what was injected.
     pub fn is_attributed_well(&self) -> bool {
-        (self.attributed_ms - self.injected_ms).abs() <= TOLERANCE * self.injected_ms
+        self.injected_ms > 0.0 && (self.attributed_ms - self.injected_ms).abs() <= TOLERANCE * self.injected_ms
     }
 
     /// Kind, share, and whether that is right; for people.
@@ -183,9 +185,11 @@ impl Outcome {
         }
     }
 
-    /// Enough causes are named, and nothing is found where nothing is wrong.
+    /// Enough causes are named, nothing is found where nothing is wrong, and no trial failed.
     pub fn is_good(&self) -> bool {
-        self.accuracy.is_none_or(|accuracy| accuracy >= ACCURACY_MIN) && self.false_findings == 0
+        let clean = self.results.iter().filter(|row| row.is_clean()).all(|row| row.hit);
+        let ran = self.not_run.iter().all(|not_run| not_run.not_installed);
+        self.accuracy.is_none_or(|accuracy| accuracy >= ACCURACY_MIN) && clean && ran
     }
 
     /// Whether anything was measured at all.
@@ -234,7 +238,7 @@ pub(super) mod tests {
         Row::of(
             &FAULT,
             App::Patient,
-            &Observation::sample(verdict, Duration::from_millis(200), Injected { causes }, latency),
+            &Observation::without_incident(verdict, Duration::from_millis(200), Injected { causes }, latency),
         )
     }
 
@@ -249,14 +253,31 @@ pub(super) mod tests {
 
     #[test]
     fn clean_runs_do_not_count_as_hits() {
-        let clean = Row { expected_kinds: Vec::new(), kinds: Vec::new(), ..row("lock-wait", 0.0) };
+        let clean = Row { expected_kinds: Vec::new(), kinds: Vec::new(), hit: true, ..row("lock-wait", 0.0) };
         let outcome = Outcome::of(vec![row("lock-wait", 1950.0), row("stall", 1950.0), clean.clone()], Vec::new());
         assert_eq!((outcome.accuracy, outcome.n, outcome.clean_runs, outcome.false_findings), (Some(0.5), 2, 1, 0));
         assert!(!outcome.is_good());
         let outcome = Outcome::of(vec![clean.clone()], Vec::new());
         assert!(outcome.accuracy.is_none() && outcome.is_good());
-        let false_one = Row { kinds: vec!["stall".to_string()], ..clean };
+        let false_one = Row { kinds: vec!["stall".to_string()], hit: false, ..clean };
         assert!(!Outcome::of(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good());
+    }
+
+    #[test]
+    fn a_product_that_fails_is_a_miss() {
+        let failed = Row::of(&FAULT, App::Patient, &Observation::failed(&anyhow::anyhow!("no answer")));
+        assert_eq!((failed.hit, failed.why.as_str(), failed.is_attributed_well()), (false, "no answer", false));
+        let outcome = Outcome::of(vec![row("lock-wait", 1950.0), failed], Vec::new());
+        assert_eq!((outcome.accuracy, outcome.is_good()), (Some(0.5), false));
+    }
+
+    #[test]
+    fn only_programs_that_are_not_installed_are_forgiven() {
+        let why = |not_installed| {
+            let (fault, app) = ("held-lock".to_owned(), "patient".to_owned());
+            Outcome::of(vec![row("lock-wait", 1950.0)], vec![NotRun { fault, app, why: String::new(), not_installed }])
+        };
+        assert!(why(true).is_good() && !why(false).is_good());
     }
 
     #[test]

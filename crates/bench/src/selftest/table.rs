@@ -123,7 +123,8 @@ mod tests {
 
     fn outcome() -> Outcome {
         let why = "not installed: chromium".to_string();
-        let not_run = vec![NotRun { fault: "held-lock".to_string(), app: "chromium".to_string(), why }];
+        let not_run =
+            vec![NotRun { fault: "held-lock".to_string(), app: "chromium".to_string(), why, not_installed: true }];
         Outcome::of(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
     }
 

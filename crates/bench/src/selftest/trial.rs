@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::programs::{self, Follower};
 use crate::session::{self, Session};
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -35,7 +35,17 @@ pub(super) struct Observation {
     pub injected: Injected,
     pub latency: Latency,
     pub incident: PathBuf,
-    _folder: TempDir,
+    folder: Option<TempDir>,
+}
+
+/// What a trial is worth that the product itself made fail.
+#[derive(Debug)]
+pub(super) struct ProductFailed;
+
+impl std::fmt::Display for ProductFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the product failed")
+    }
 }
 
 /// The private displays.
@@ -63,7 +73,6 @@ impl<'a> Stage<'a> {
     /// An error says why it could not be run.
     pub(super) fn run(&mut self, fault: &Fault, app: App, waiting: impl FnOnce()) -> Result<Observation> {
         let _alone = Alone::wait(self.interrupt, waiting)?;
-        session::require(fault.programs)?;
         let session = self.take_session(fault.pinned)?;
         let observed = self.observe(&session, fault, app);
         if observed.is_ok() {
@@ -97,13 +106,13 @@ impl<'a> Stage<'a> {
         let site = Site { folder: &folder, display, authority: &authority, cpu: self.cpu, helper };
         let mut injection = (fault.prepare)(&site).context("cannot prepare it")?;
         let mut application = Application::start(app, session, &site, &home, &injection.prefix(), self.interrupt)?;
-        let recorder = self.start_recorder(session, &state)?;
+        let recorder = self.start_recorder(session, &state).context(ProductFailed)?;
         let mut keyboard = Keyboard::open(session, &application)?;
         keyboard.type_calmly(CALM_KEYS, self.interrupt)?;
         injection.begin(application.pid()).context("cannot begin it")?;
         let keys = if fault.kinds.is_empty() { CLEAN_KEYS } else { 1 };
         keyboard.type_and_wait(keys, self.interrupt)?;
-        let incident = programs::mark(&self.options.tipme, &state, self.interrupt)?;
+        let incident = programs::mark(&self.options.tipme, &state, self.interrupt).context(ProductFailed)?;
         let injected = injection.end().context("cannot end it")?;
         application.expect_well()?;
         if injected.causes.len() != fault.kinds.len() {
@@ -112,9 +121,11 @@ impl<'a> Stage<'a> {
         drop(recorder);
         let latency = keyboard.finish()?;
         let began = Instant::now();
-        let verdict = programs::document(&self.options.tipme, &incident, self.interrupt)?;
+        let verdict = programs::document(&self.options.tipme, &incident, self.interrupt);
+        self.interrupt.check()?;
+        let verdict = verdict.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
         let diagnosis = began.elapsed();
-        Ok(Observation { verdict, diagnosis, injected, latency, incident, _folder: places.folder })
+        Ok(Observation { verdict, diagnosis, injected, latency, incident, folder: Some(places.folder) })
     }
 
     fn start_recorder(&self, session: &Session, state: &Path) -> Result<Follower> {
@@ -153,11 +164,19 @@ impl Places {
     }
 }
 
-#[cfg(test)]
 impl Observation {
-    /// One that nobody observed, without a file.
-    pub(super) fn sample(verdict: Value, diagnosis: Duration, injected: Injected, latency: Latency) -> Observation {
-        let folder = tempfile::tempdir().expect("a folder");
-        Observation { verdict, diagnosis, injected, latency, incident: PathBuf::new(), _folder: folder }
+    /// A trial in which the product failed: nothing was found, whatever was done.
+    pub(super) fn failed(error: &anyhow::Error) -> Observation {
+        let verdict = json!({ "error": format!("{error:#}") });
+        Observation::without_incident(verdict, Duration::ZERO, Injected::default(), Latency::default())
+    }
+
+    pub(super) fn without_incident(verdict: Value, diagnosis: Duration, injected: Injected, latency: Latency) -> Self {
+        Observation { verdict, diagnosis, injected, latency, incident: PathBuf::new(), folder: None }
+    }
+
+    /// Whether there is a file to be kept.
+    pub(super) fn has_incident(&self) -> bool {
+        self.folder.is_some()
     }
 }
