@@ -9,6 +9,7 @@ mod quota;
 
 use crate::job::Helper;
 use crate::process::Process;
+use crate::selftest::disk::PrivateDisk;
 use crate::selftest::jobs::noted;
 use crate::selftest::{Cause, Fault, Injected, Injection, Site, operations, patient};
 use crate::session::first_line;
@@ -187,4 +188,15 @@ impl<S: Shortage> Injection for Shortfall<S> {
         let ms = self.place.delay_ms()?;
         Ok(Injected { causes: vec![Cause { pids: culprits, names, ms }] })
     }
+}
+
+/// A mebibyte that no file system takes for a hole.
+fn block() -> Vec<u8> {
+    vec![0x5a; 1 << 20]
+}
+
+/// Fills the queue of a disk for so many seconds, by a process of this name.
+fn fill_queue(place: &Place, disk: &PrivateDisk, name: &str, seconds: &str) -> Result<Process> {
+    let writers = place.command(name, &["writers", &text(&disk.inside("")), seconds])?;
+    Ok(start(name, behind(&disk.prefix(), &writers)?, None)?.0)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The disk is slow, or others fill its queue.
 
-use super::{DELAY_MS, Place, Scene, Shortage, behind, shortfall, start, text};
+use super::{DELAY_MS, Place, Scene, Shortage, block, fill_queue, shortfall, text};
 use crate::process::Process;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::{App, Fault};
@@ -71,7 +71,6 @@ pub(super) const HELPER: Fault = Fault {
 };
 
 const DOCUMENT: &str = "document";
-static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
 /// Blocks of a file from which pages are read for a second, at 40 microseconds each.
 const DOCUMENT_BLOCKS: usize = 96;
 /// Blocks of a file from which pages are read behind a full queue.
@@ -87,15 +86,14 @@ fn small_disk(folder: &Path) -> Result<PrivateDisk> {
 
 fn disk_with(folder: &Path, format: Format, blocks: usize) -> Result<PrivateDisk> {
     let disk = PrivateDisk::make(folder, format)?;
-    disk.write(DOCUMENT, &BLOCK, blocks)?;
+    disk.write(DOCUMENT, &block(), blocks)?;
     Ok(disk)
 }
 
 /// Removes the document from memory and fills the disk's queue.
-fn fill_queue(place: &Place, disk: &PrivateDisk) -> Result<Process> {
+fn fill_behind(place: &Place, disk: &PrivateDisk) -> Result<Process> {
     disk.evict(DOCUMENT)?;
-    let writers = place.command(WRITER, &["writers", &text(&disk.inside("")), WRITING_S])?;
-    Ok(start(WRITER, behind(&disk.prefix(), &writers)?, None)?.0)
+    fill_queue(place, disk, WRITER, WRITING_S)
 }
 
 /// The application itself reads, with an order of this name; with or without writers.
@@ -116,7 +114,7 @@ impl Shortage for Reading {
     fn begin(&mut self, place: &Place, app: u32) -> Result<Scene> {
         let order = place.order(self.order, &[&text(&self.disk.outside(DOCUMENT))]);
         if self.writers {
-            return Ok(Scene::with(fill_queue(place, &self.disk)?, order));
+            return Ok(Scene::with(fill_behind(place, &self.disk)?, order));
         }
         self.disk.evict(DOCUMENT)?;
         let (culprits, names) = (place.family(app)?, vec![self.disk.device().to_string()]);
@@ -154,7 +152,7 @@ struct TwoHops {
 
 impl Shortage for TwoHops {
     fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
-        let writer = fill_queue(place, &self.disk)?;
+        let writer = fill_behind(place, &self.disk)?;
         let (between, document) = (place.path("between"), text(&self.disk.outside(DOCUMENT)));
         let between_text = text(&between);
         let (name, program, order) = match self.reader {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of the application's control group is taken by another process in it.
 
-use super::{Place, Scene, Shortage, behind, shortfall, start, text};
+use super::{Place, Scene, Shortage, behind, block, fill_queue, shortfall, start, text};
 use crate::process::Process;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::group::ControlGroup;
@@ -37,7 +37,6 @@ const LIMIT_WITH_DATA_BYTES: u64 = 128 << 20;
 /// Of the group, where a file is needed.
 const LIMIT_BYTES: u64 = 64 << 20;
 const DOCUMENT: &str = "document";
-static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
 /// The document's size, in mebibytes: it fits into the group's memory while that is free.
 const DOCUMENT_BLOCKS: usize = 28;
 /// What the other process takes, in mebibytes; the first leaves room for what it writes.
@@ -67,12 +66,6 @@ struct Pressure {
     need: Need,
 }
 
-/// Fills the disk's queue, so that what is written back waits.
-fn fill_queue(place: &Place, disk: &PrivateDisk) -> Result<Process> {
-    let writers = place.command(WRITER, &["writers", &text(&disk.inside("")), WRITING_S])?;
-    Ok(start(WRITER, behind(&disk.prefix(), &writers)?, None)?.0)
-}
-
 impl Pressure {
     fn prepare(site: &Site<'_>, need: Need) -> Result<Pressure> {
         let (format, limit) = match need {
@@ -81,7 +74,7 @@ impl Pressure {
         };
         let disk = PrivateDisk::make(site.folder, format)?;
         if matches!(need, Need::File) {
-            disk.write(DOCUMENT, &BLOCK, DOCUMENT_BLOCKS)?;
+            disk.write(DOCUMENT, &block(), DOCUMENT_BLOCKS)?;
             disk.evict(DOCUMENT)?;
         }
         Ok(Pressure { group: ControlGroup::with_memory(limit)?, disk, need })
@@ -98,7 +91,8 @@ impl Pressure {
     fn fill_with_data(&self, place: &Place) -> Result<Scene> {
         let data = text(&self.disk.outside("data"));
         let hog = self.start(place, HOG_NAME, &["memory-hog", TAKEN_BESIDE_DATA_MIB, &data, DATA_MIB])?;
-        let writers = fill_queue(place, &self.disk)?;
+        // So that what is written back waits.
+        let writers = fill_queue(place, &self.disk, WRITER, WRITING_S)?;
         let mut scene = Scene::with(hog, place.order("fill-memory", &[NEEDED_MIB]));
         scene.jobs.push(writers);
         Ok(scene)

@@ -142,14 +142,13 @@ fn wait_for_members(job: &Process, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// A thread that notes which processes a job has.
+/// A thread that notes which processes a job has, for as long as the value lives.
 struct Observer {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<BTreeSet<u32>>,
+    thread: Option<JoinHandle<BTreeSet<u32>>>,
 }
 
 impl Observer {
-    /// Notes them until the job is gone, or it is told to stop.
     fn of(group: u32) -> Observer {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
@@ -161,12 +160,19 @@ impl Observer {
             }
             seen
         });
-        Observer { stop, thread }
+        Observer { stop, thread: Some(thread) }
     }
 
-    fn finish(self) -> Vec<u32> {
+    fn finish(mut self) -> Vec<u32> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map(|seen| seen.into_iter().collect()).unwrap_or_default()
+        let seen = self.thread.take().and_then(|thread| thread.join().ok());
+        seen.unwrap_or_default().into_iter().collect()
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 
