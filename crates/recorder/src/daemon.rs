@@ -8,7 +8,7 @@ use crate::identity::{command_lines, monotonic_now};
 use crate::inputs::Inputs;
 use crate::judge::Judgement;
 use crate::learning::Learning;
-use crate::look::{Looked, Looks};
+use crate::look::{self, Looked, Looks};
 use crate::losses::Watch;
 use crate::sampler::{PERIOD, Sampler};
 use crate::seal::seal;
@@ -144,6 +144,7 @@ struct Recorder<'a> {
 impl<'a> Recorder<'a> {
     fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder) -> Result<Recorder<'a>> {
         let armed = monotonic_now();
+        look::tidy(&folder)?;
         let auto = options
             .auto
             .as_ref()

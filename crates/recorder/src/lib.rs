@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The flight recorder: always on, in memory only, silent until marked.
 //!
-//! [`run`] arms the kernel side and then sits in one `poll` loop. Ten times a second it looks
-//! at the kernel's counts of late answers, and at what changes fast while somebody has to wait; once a
-//! second at the rest of its small files of /proc and at the loss counters. At a mark it copies the rings,
+//! [`run`] arms the kernel side and then sits in one `poll` loop. Ten times a second it reads input devices
+//! and what changes fast while somebody has to wait, twice a second while nothing goes on; once a second the
+//! rest of its small files of /proc and the loss counters; with `--auto` at each turn the kernel's counts of late answers. At a mark it copies the rings,
 //! which goes on while they are written, and leaves the sealing to a thread, so that the next mark
 //! can follow at once.
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 use tipme_record::Nanos;
 use tipme_store::{Bounds, Folder};
 
@@ -19,6 +20,19 @@ const BESIDE: &str = ".auto";
 
 /// The document of the judgement that is being made.
 const SCRATCH: &str = "verdict.json";
+
+/// How long a diagnosis that is to end may take for that.
+const END_MAX: Duration = Duration::from_millis(500);
+
+/// Removes the looks that a killed recorder left behind; one without looks does so too.
+pub(crate) fn tidy(incidents: &Folder) -> Result<()> {
+    let path = incidents.path().join(BESIDE);
+    for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+        std::fs::remove_file(entry.path())
+            .with_context(|| format!("cannot remove {}; remove it by hand", entry.path().display()))?;
+    }
+    Ok(())
+}
 
 /// A look that has ended.
 pub(crate) struct Looked {
@@ -39,14 +53,9 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Makes the folder, and removes what a killed recorder left in it.
+    /// Makes the folder.
     pub(crate) fn open(incidents: &Folder, program: &Path) -> Result<Looks> {
-        let path = incidents.path().join(BESIDE);
-        let beside = Folder::open(&path)?;
-        for entry in std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?.flatten() {
-            std::fs::remove_file(entry.path())
-                .with_context(|| format!("cannot remove {}; remove it by hand", entry.path().display()))?;
-        }
+        let beside = Folder::open(&incidents.path().join(BESIDE))?;
         let (sender, ended) = channel();
         Ok(Looks {
             beside,
@@ -98,6 +107,10 @@ impl Looks {
     /// Ends the diagnosis that is running, if one is.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
+        let begun = Instant::now();
+        while self.running() && begun.elapsed() < END_MAX {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

@@ -27,7 +27,7 @@ fn assemble(mut capture: Capture, displays: &Displays) -> Result<Incident> {
     capture.meta.irq_names = identity::interrupt_names();
     capture.meta.devices = identity::block_devices();
     let [sched, rare, exits] = capture.rings;
-    let files = files::names(&capture.tasks, &rare);
+    let files = files::names(&capture.tasks, &rare, capture.meta.marked_by_uid);
     let locks = owners::locks(&capture.tasks);
     let Named { symbols, stacks, rare, tasks } = symbols::name(&capture.stacks, rare, capture.tasks);
     let mut incident = Incident::default();

@@ -2,9 +2,11 @@
 //! Paths of the files that threads waited for, which the records name by device and inode only.
 //!
 //! The mappings of the processes that waited have them, and so have their open files, as long as the
-//! processes live: so this is done when an incident is sealed.
+//! processes live: so this is done when an incident is sealed. Only files of processes of whoever gets the
+//! incident are named, since others may not look them up either; who is root gets all.
 
 use crate::owners::waits;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 use tipme_record::incident::FileName;
@@ -28,11 +30,11 @@ const REGULAR: u32 = 0x8000;
 /// Device in the kernel's encoding and inode.
 type Key = (u32, u64);
 
-/// The files that the waits of a task walk and of a ring name, as far as their paths can be told.
-pub(crate) fn names(tasks: &[u8], rare: &[u8]) -> Vec<FileName> {
+/// The files that the waits of a task walk and of a ring name, as far as their paths can be told to this user.
+pub(crate) fn names(tasks: &[u8], rare: &[u8], user: u32) -> Vec<FileName> {
     let recorded = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == Kind::Wait);
     let recorded = recorded.filter_map(|entry| Wait::read(entry.bytes));
-    let wanted = Wanted::of(waits(tasks).chain(recorded));
+    let wanted = Wanted::of(waits(tasks).chain(recorded), |pid| user == 0 || owner(pid) == Some(user));
     wanted.resolve().into_iter().map(|((device, inode), path)| FileName { device, inode, path }).collect()
 }
 
@@ -47,9 +49,13 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(waits: impl Iterator<Item = Wait>) -> Wanted {
+    fn of(waits: impl Iterator<Item = Wait>, may_know: impl Fn(Pid) -> bool) -> Wanted {
         let mut wanted = Wanted::default();
+        let mut known: HashMap<Pid, bool> = HashMap::new();
         for wait in waits.filter(|wait| wait.mode == REGULAR && wait.inode != 0) {
+            if !*known.entry(wait.pid).or_insert_with(|| may_know(wait.pid)) {
+                continue;
+            }
             let key = (wait.device.0, wait.inode);
             if wanted.files.len() >= FILES && !wanted.files.contains_key(&key) {
                 continue;
@@ -66,8 +72,7 @@ impl Wanted {
     fn resolve(mut self) -> BTreeMap<Key, String> {
         for ((pid, descriptor), key) in std::mem::take(&mut self.descriptors) {
             let link = format!("/proc/{pid}/fd/{descriptor}");
-            let same = std::fs::metadata(&link).is_ok_and(|file| (kernel_device(file.dev()), file.ino()) == key);
-            if let Some(path) = std::fs::read_link(&link).ok().filter(|_| same) {
+            if let Some(path) = std::fs::read_link(&link).ok().filter(|_| identity(&link) == Some(key)) {
                 self.learn(key, &path.to_string_lossy());
             }
         }
@@ -104,9 +109,15 @@ fn mapping(line: &str) -> Option<(Key, &str)> {
     path.starts_with('/').then_some((key, path))
 }
 
-/// The kernel's encoding of a device number that a system call gave.
-fn kernel_device(device: u64) -> u32 {
-    (rustix::fs::major(device) << 20) | rustix::fs::minor(device)
+/// Which file a path leads to, as the kernel remembers it: a file system that does not answer is not asked.
+fn identity(path: &str) -> Option<Key> {
+    let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
+    Some(((file.stx_dev_major << 20) | file.stx_dev_minor, file.stx_ino))
+}
+
+/// The user that a process runs as.
+fn owner(pid: Pid) -> Option<u32> {
+    std::fs::metadata(format!("/proc/{pid}")).ok().map(|process| process.uid())
 }
 
 #[cfg(test)]
@@ -137,20 +148,22 @@ mod tests {
     fn an_own_mapping_and_an_own_file_are_found() {
         let own = std::env::current_exe().expect("a test has a file");
         let file = std::fs::File::open(&own).expect("it can be read");
-        let meta = file.metadata().expect("it has metadata");
-        let key = (kernel_device(meta.dev()), meta.ino());
+        let key = identity(&own.to_string_lossy()).expect("it has an inode");
         let fault = wait(std::process::id(), -1, key);
-        let found = names(fault.as_bytes(), &[]);
+        let found = names(fault.as_bytes(), &[], 0);
         assert_eq!(found, [FileName { device: key.0, inode: key.1, path: own.display().to_string() }]);
         let mut read = wait(std::process::id(), 0, key);
         read.args[0] = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
-        assert_eq!(names(read.as_bytes(), &[]), found);
+        assert_eq!(names(read.as_bytes(), &[], 0), found);
+        let user = rustix::process::geteuid().as_raw();
+        assert_eq!(names(read.as_bytes(), &[], user), found);
+        assert!(names(read.as_bytes(), &[], user + 1).is_empty(), "another user may not know");
     }
 
     #[test]
     fn what_is_named_is_bounded() {
         let many: Vec<u8> = (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
-        assert_eq!(Wanted::of(waits(&many)).files.len(), FILES);
-        assert!(names(&many, &[]).is_empty());
+        assert_eq!(Wanted::of(waits(&many), |_| true).files.len(), FILES);
+        assert!(names(&many, &[], 0).is_empty());
     }
 }
