@@ -185,7 +185,8 @@ impl Walker<'_> {
 
     fn explain_own(&mut self, tid: Tid, lo: Nanos, mut hi: Nanos, via: Option<usize>) {
         while hi > lo {
-            let Some(span) = self.recording.timeline.before(tid, hi) else {
+            let full = self.chain.pieces.len() >= PIECES_MAX;
+            let Some(span) = self.recording.timeline.before(tid, hi).filter(|_| !full) else {
                 return self.piece(tid, lo, hi, Doing::Unknown, via, None);
             };
             let from = span.start.max(lo);

@@ -64,7 +64,7 @@ pub struct Interval {
     pub queue_ms: Option<f64>,
     /// The latency that people accept in this class.
     pub threshold_ms: f64,
-    /// Whether the latency exceeds what is usual by more than the threshold.
+    /// Whether the latency exceeds what is usual, which counts as the threshold at most, by more than the threshold.
     pub exceeded: bool,
 }
 

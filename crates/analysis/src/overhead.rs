@@ -16,7 +16,6 @@ const PROGRAMS: &[(&str, Kind)] = &[
     ("exec", Kind::Exec),
     ("exit", Kind::Exit),
     ("rename", Kind::Rename),
-    ("irq", Kind::Irq),
     ("block", Kind::Block),
     ("reclaim", Kind::Reclaim),
     ("contention", Kind::Lock),
@@ -28,7 +27,8 @@ const PROGRAMS: &[(&str, Kind)] = &[
 
 /// The CPU time of the kernel programs in an interval, in nanoseconds per CPU.
 ///
-/// Programs that leave a record each time count by their records; the others by their mean rate. A
+/// Programs that leave a record each time count by their records; the others by their mean rate. A message is
+/// recorded by one of two programs, when it is sent or when it is taken. A
 /// wake-up is dear where it takes a stack, which leaves a wait record, and else about as cheap as a switch.
 pub fn overhead(incident: &Incident, cost: &Cost, cpus: u32, lo: Nanos, hi: Nanos) -> Nanos {
     let counts = count_records(incident, lo, hi);
@@ -41,6 +41,7 @@ pub fn overhead(incident: &Incident, cost: &Cost, cpus: u32, lo: Nanos, hi: Nano
             let dear = count(Kind::Wait).min(count(Kind::Waking));
             dear * program.ns_per_run + (count(Kind::Waking) - dear) * program.ns_per_run.min(cheap)
         }
+        Some(Kind::Message) => count(Kind::Message) / 2.0 * program.ns_per_run,
         Some(kind) if count(kind) > 0.0 => count(kind) * program.ns_per_run,
         _ => program.runs_per_second * seconds * program.ns_per_run,
     };

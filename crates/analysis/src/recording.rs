@@ -65,6 +65,16 @@ pub struct Recording {
     pub notes: Vec<String>,
 }
 
+/// The same without what a terminal would obey: a file may come from anywhere.
+fn cleaned(mut meta: Meta) -> Meta {
+    let machine = [&mut meta.machine.hostname, &mut meta.machine.kernel, &mut meta.id, &mut meta.trigger];
+    let names = meta.irq_names.iter_mut().chain(&mut meta.devices).map(|(_, name)| name);
+    let missing = meta.missing.iter_mut().flat_map(|missing| [&mut missing.what, &mut missing.why]);
+    let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
+    texts.for_each(|text| *text = crate::bytes::clean(text));
+    meta
+}
+
 /// A record outside the scheduler's class with the CPU that wrote it.
 struct Placed<'a> {
     cpu: Cpu,
@@ -78,7 +88,7 @@ impl Recording {
         if incident.bytes(Section::Meta).is_empty() {
             return Err(Error::NoMeta);
         }
-        let mut recording = Recording { mark: Nanos(meta.mark_ns), meta, ..Recording::default() };
+        let mut recording = Recording { mark: Nanos(meta.mark_ns), meta: cleaned(meta), ..Recording::default() };
         recording.read_documents(incident)?;
         recording.names = Names::read(incident.bytes(Section::Stacks), incident.bytes(Section::Symbols));
         recording.inputs = typed(loose_records(incident.bytes(Section::Inputs)), Kind::Input, Input::read);

@@ -22,20 +22,27 @@ pub fn steps(recording: &Recording, chain: &Chain) -> Vec<Step> {
 /// Groups pieces into steps; those below a length may stand together whatever they are.
 fn runs(chain: &Chain, short: u64) -> Vec<Vec<&Piece>> {
     let mut runs: Vec<Vec<&Piece>> = Vec::new();
+    // Whether all pieces of the last run are short.
+    let mut all_short = false;
     for piece in &chain.pieces {
+        let is_short = length(piece) < short;
         match runs.last_mut() {
-            Some(run) if belongs(run, piece, short) => run.push(piece),
-            _ => runs.push(vec![piece]),
+            Some(run) if all_short && is_short || continues(run, piece) => {
+                run.push(piece);
+                all_short &= is_short;
+            }
+            _ => {
+                runs.push(vec![piece]);
+                all_short = is_short;
+            }
         }
     }
     runs
 }
 
-/// Pieces of one thread in one state are one step, and so are short pieces beside each other.
-fn belongs(run: &[&Piece], piece: &Piece, short: u64) -> bool {
-    let Some(last) = run.last() else { return false };
-    let same = last.tid == piece.tid && state_name(&last.doing) == state_name(&piece.doing);
-    same || run.iter().all(|other| length(other) < short) && length(piece) < short
+/// Pieces of one thread in one state are one step.
+fn continues(run: &[&Piece], piece: &Piece) -> bool {
+    run.last().is_some_and(|last| last.tid == piece.tid && state_name(&last.doing) == state_name(&piece.doing))
 }
 
 fn step(recording: &Recording, chain: &Chain, run: &[&Piece]) -> Option<Step> {
