@@ -129,13 +129,13 @@ static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
 	return code | (scroll << 16) | ((__u32)(head[0] & 0x80) << 17);
 }
 
-/* Notes the first press among the events; the key's code is compared with those of modifiers and forgotten.
+/* Notes the first press among the events, of a modifier only where no other comes; the key's code is compared with those of modifiers and forgotten.
  * Events of the input extension are told from others of that form by their length: twelve units at least. */
 static __always_inline void look_for_press(struct reading *reading, __u8 *head, __u32 length)
 {
 	__u32 code = head[0], detail = head[1], stamp = *(__u32 *)(head + 4), tail[2] = {};
 
-	if (reading->press || input_hidden)
+	if ((reading->press && reading->press != MODIFIER_PRESSED) || input_hidden)
 		return;
 	if (code == 35 && length >= 80 && !reading->swapped && (head[8] == 2 || head[8] == 4)) {
 		if (bpf_probe_read_kernel(tail, sizeof(tail), (void *)(reading->data + reading->offset + 12)))
@@ -148,6 +148,8 @@ static __always_inline void look_for_press(struct reading *reading, __u8 *head, 
 		reading->press = is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED;
 	else if (code == 4 && (detail < 4 || detail > 7))
 		reading->press = BUTTON_PRESSED;
+	else
+		return;
 	reading->stamp_ms = swap32(stamp, reading->swapped);
 }
 
