@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use tipme_analysis::Options;
 use tipme_record::Pid;
-use tipme_record::incident::{Incident, Meta, Section, Words};
+use tipme_record::incident::Incident;
 
 /// Exit code where the incident was read and nothing unusual is in it.
 const NO_FINDING: u8 = 3;
@@ -51,19 +51,12 @@ pub fn read(path: &Path) -> Result<Incident> {
 
 /// What the user said of an incident, and the first line of its verdict.
 pub fn headline(path: &Path) -> (String, String) {
-    match read(path).and_then(|incident| Ok((words(&incident)?, verdict_line(&incident)?))) {
-        Ok(lines) => lines,
+    let verdict = read(path).and_then(|incident| Ok(tipme_analysis::diagnose(&incident, &Options::default())?));
+    match verdict {
+        Ok(verdict) => {
+            let line = tipme_report::text(&verdict).lines().next().unwrap_or_default().to_owned();
+            (verdict.incident.user_text, line)
+        }
         Err(error) => (String::new(), format!("cannot be read: {error:#}")),
     }
-}
-
-fn words(incident: &Incident) -> Result<String> {
-    let later: Words = incident.json(Section::Words)?;
-    let said: Meta = incident.json(Section::Meta)?;
-    Ok(if later.text.is_empty() { said.user_text } else { later.text })
-}
-
-fn verdict_line(incident: &Incident) -> Result<String> {
-    let verdict = tipme_analysis::diagnose(incident, &Options::default())?;
-    Ok(tipme_report::text(&verdict).lines().next().unwrap_or_default().to_owned())
 }

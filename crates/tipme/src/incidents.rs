@@ -12,14 +12,15 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let folder = Folder::at(dirs.incidents());
     let listed = folder.list().with_context(|| format!("cannot read {}", folder.path().display()))?;
-    let rows: Vec<Row> = listed.iter().map(row).collect();
+    // One at a time: many incidents take minutes to judge.
+    let rows = listed.iter().map(row);
     if arguments.json {
-        let rows: Vec<_> = rows.iter().map(Row::json).collect();
+        let rows: Vec<_> = rows.map(|row| row.json()).collect();
         println!("{}", serde_json::json!({ "schema": 1, "incidents": rows }));
-    } else if rows.is_empty() {
+    } else if listed.is_empty() {
         println!("no incidents in {}; mark one with: tipme mark", folder.path().display());
     } else {
-        rows.iter().for_each(|row| println!("{}  {}  {}", row.path, row.text, row.verdict));
+        rows.for_each(|row| println!("{}  {}  {}", row.path, row.text, row.verdict));
     }
     Ok(ExitCode::SUCCESS)
 }
