@@ -2,12 +2,16 @@
 //! The analysis: whatever the sections of an incident hold, it ends with a verdict or an error.
 //!
 //! The input is spent on records that are well formed, so that it reaches beyond the decoding, with
-//! few threads, so that they meet; what is left becomes the sections that are no records.
+//! few threads, so that they meet; what is left becomes the sections that are no records, and the documents
+//! about locks, control groups, files and habits. Every other input is spent as bytes on any section instead.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tipme_analysis::{Options, diagnose};
-use tipme_record::incident::{Display, Extension, Incident, Machine, Meta, Section};
+use tipme_analysis::{Options, diagnose, exercise};
+use tipme_record::incident::{
+    Display, Extension, FileName, FutexOwner, GroupMember, Groups, Incident, LimitedGroup, Locks, Machine, Meta, Section,
+    StoredBaseline,
+};
 use tipme_record::{CHUNK_BYTES, Class, TABLES, Table};
 
 const BEGIN_NS: u64 = 1_000_000_000;
@@ -15,7 +19,10 @@ const BEGIN_NS: u64 = 1_000_000_000;
 const RECORDS_SHARE: usize = 2;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = diagnose(&incident(bytes), &Options::default());
+    match bytes.split_first() {
+        Some((first, rest)) if first % 2 == 1 => exercise(rest),
+        _ => drop(diagnose(&incident(bytes), &Options::default())),
+    }
 });
 
 /// Where the records of one incident go.
@@ -83,10 +90,54 @@ impl Records {
             incident.push(section, chunk);
         }
         incident.push(Section::Tasks, self.loose);
-        let mut parts = rest.chunks(rest.len().div_ceil(4).max(1));
-        for section in [Section::Cmdlines, Section::Stacks, Section::Symbols, Section::Samples] {
+        let rest = push_documents(&mut incident, rest);
+        let mut parts = rest.chunks(rest.len().div_ceil(3).max(1));
+        for section in [Section::Cmdlines, Section::Stacks, Section::Symbols] {
             incident.push(section, parts.next().unwrap_or_default().to_vec());
         }
+        incident.push(Section::Samples, samples(rest));
         incident
     }
+}
+
+/// Counters of the control group, a tenth of a second apart.
+fn samples(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (tick, byte) in (0u64..).zip(bytes) {
+        let throttled = u64::from(*byte) * tick;
+        let text = format!("group 1\nnr_periods {tick}\nnr_throttled {tick}\nthrottled_time {throttled}000000\n");
+        out.extend((BEGIN_NS + tick * 100_000_000).to_le_bytes());
+        out.extend(5u32.to_le_bytes());
+        out.extend((text.len() as u32).to_le_bytes());
+        out.extend(text.as_bytes());
+        out.resize(out.len().next_multiple_of(8), 0);
+    }
+    out
+}
+
+/// Spends the first bytes on the documents; the others are given back.
+fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
+    let (numbers, rest) = rest.split_at(rest.len().min(16));
+    let number = |at: usize| u64::from(numbers.get(at).copied().unwrap_or(0));
+    let tid = |at: usize| (number(at) % 12) as u32;
+    let after = |at: usize| BEGIN_NS + number(at) * 1_000_000;
+    let line = format!("1: FLOCK  ADVISORY  WRITE {} fe:00:{} 0 EOF", tid(0), number(1));
+    let futexes = vec![FutexOwner { tid: tid(2), address: number(3), owner: tid(4) }];
+    let members = vec![GroupMember { pid: tid(5), first_ns: after(6), last_ns: after(7) }];
+    let (quota_us, period_us) = (number(8) * 1_000, number(9) * 1_000);
+    let group = LimitedGroup { number: 1, path: "/a".into(), file: "/a/cpu.max".into(), quota_us, period_us, members };
+    let files = [FileName { device: number(10) as u32, inode: number(11), path: "/b".into() }];
+    let habit = StoredBaseline {
+        class: "key".into(),
+        n: number(12),
+        p50_ns: number(13) << 20,
+        p98_ns: number(14) << 20,
+        max_ns: number(15) << 20,
+        ..StoredBaseline::default()
+    };
+    incident.push_json(Section::Locks, &Locks { proc_locks: line, futexes }).expect("it is JSON");
+    incident.push_json(Section::Groups, &Groups { limited: vec![group] }).expect("it is JSON");
+    incident.push_json(Section::Files, &files).expect("it is JSON");
+    incident.push_json(Section::Baselines, &[habit]).expect("it is JSON");
+    rest
 }

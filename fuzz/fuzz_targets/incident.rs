@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The incident file's reader: any bytes end with an incident or an error.
+//! The incident file's reader: any bytes end with an incident or an error, and what is read can be scrubbed.
 //!
 //! Checksums would keep nearly every input out, so each input is read as it is and once more with
 //! the checksums made right.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use tipme_record::scrub;
 use tipme_store::{HEADER_BYTES, SECTION_HEAD_BYTES, decode, encode};
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = decode(bytes);
-    let _ = decode(&with_sums(bytes));
+    if let Ok(incident) = decode(&with_sums(bytes)) {
+        let _ = scrub(&incident, &["xterm".to_owned()]);
+    }
 });
 
 /// A file with an intact header whose sections are these bytes, with right checksums.
