@@ -10,7 +10,7 @@ use x11rb::COPY_DEPTH_FROM_PARENT;
 use x11rb::connection::Connection as _;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Gcontext, Rectangle, Window, WindowClass,
+    ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Gcontext, ImageFormat, Rectangle, Window, WindowClass,
 };
 
 /// What the window knows of one key press.
@@ -87,6 +87,18 @@ impl EchoWindow {
         let cookie = self.connection.wire().get_input_focus().map_err(|error| self.connection.failed(error))?;
         cookie.reply().map_err(|error| self.connection.failed(error))?;
         Ok(Stamps { received, drawn, finished: clock::now() })
+    }
+
+    /// Draws a picture of 128 pixels square, whose request is longer than what goes into a socket in one piece.
+    pub fn picture(&self) -> Result<(), Error> {
+        const SIDE: u16 = 128;
+        let wire = self.connection.wire();
+        let depth = wire.setup().roots.first().map_or(24, |screen| screen.root_depth);
+        let pixels = vec![1; usize::from(SIDE) * usize::from(SIDE) * 4];
+        let format = ImageFormat::Z_PIXMAP;
+        let sent = wire.put_image(format, self.window, self.paint, SIDE, SIDE, 0, 0, 0, depth, &pixels);
+        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+        self.connection.flush()
     }
 
     fn draw(&self) -> Result<(), Error> {

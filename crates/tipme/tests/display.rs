@@ -5,13 +5,19 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 use support::{Recording, diagnose, records};
 use tipme_bench::Session;
 use tipme_bench::session::Options;
+use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::window::Watcher;
 use tipme_record::Kind;
 use tipme_record::incident::{Display, Incident, Section};
 use tipme_record::records::Message;
+
+/// Only a test that fails waits for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A word that no program of this machine has in its command line.
 const WORD: &str = "xyloquartz";
@@ -55,6 +61,29 @@ fn typed_keys_are_seen_as_events_and_never_as_text() {
     for bytes in sections {
         assert!(!contains(bytes, WORD.as_bytes()), "the word is in the incident");
     }
+}
+
+#[test]
+fn a_long_request_hides_nothing_that_follows() {
+    let session = Session::start(Options::default()).unwrap();
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let mut window = EchoWindow::open(&session.target()).unwrap();
+    let focused = Watcher::open(&session.target()).unwrap().wait_for_focus(std::process::id(), PATIENCE);
+    focused.unwrap();
+    let mut typist = typist(&session);
+    for _ in 0..3 {
+        window.picture().unwrap();
+        // An answer is sent with nothing before it: from there on messages are read again.
+        typist.key('a').unwrap();
+        window.next(PATIENCE).unwrap().unwrap();
+    }
+    typist.key('b').unwrap();
+    window.next(PATIENCE).unwrap().unwrap();
+    let (path, _) = recording.mark();
+    let (_, listed) = diagnose(&path, &["--interactions", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let drawn = listed["interactions"].as_array().unwrap().iter().filter(|one| one["join"] == "exact");
+    assert_eq!(drawn.count(), 4, "{listed:#}");
 }
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {

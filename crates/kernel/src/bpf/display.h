@@ -24,8 +24,8 @@ bool input_hidden;
 /* The only display that is recorded; -1 for all. Set by the loader. */
 const volatile int only_display = -1;
 
-/* Where in a message the next send on this socket begins. */
-struct framing { __u32 skip; __u8 started, swapped, unused[2]; };
+/* Where in a message the next send on this socket begins; `lost`: that is not known. */
+struct framing { __u32 skip; __u8 started, swapped, lost, unused; };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -38,8 +38,9 @@ struct {
 struct reading {
 	__u64 data;
 	__u32 linear, offset, count, flags;
-	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do. */
-	__u8 request, started, swapped, press, injects, draws, unused[2];
+	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do;
+	 * `strange`: what was taken for the head of a message is none. */
+	__u8 request, started, swapped, press, injects, draws, strange, unused;
 	__u32 stamp_ms, unused2;
 	__u32 words[OPERATIONS];
 };
@@ -163,6 +164,18 @@ static __always_inline void look_for_drawing(struct reading *reading, __u8 *head
 		reading->draws = 1;
 }
 
+/* Whether these bytes may be the head of a request, or of an event, a reply or an error. */
+static __always_inline bool is_head(struct reading *reading, __u8 *head)
+{
+	__u8 code = head[0] & 0x7f;
+
+	if (!reading->request)
+		return code <= 35 || code >= 64;
+	if (!head[0] || (head[0] >= 120 && head[0] < 127))
+		return 0;
+	return *(__u16 *)(head + 2) || swap32(*(__u32 *)(head + 4), reading->swapped) > 1;
+}
+
 /* Reads the head of one message; 0 where there is another one behind it. A function of its own to the
  * verifier, which would else follow every path through every turn of the loop. */
 __noinline int read_head(struct reading *reading)
@@ -184,6 +197,10 @@ __noinline int read_head(struct reading *reading)
 	if (!reading->started)
 		length = setup_length(reading, head);
 	reading->started = 1;
+	if (!length && !is_head(reading, head)) {
+		reading->strange = 1;
+		return 1;
+	}
 	if (!length) {
 		word = reading->request ? request_word(head, reading->swapped, &length)
 					: event_word(head, reading->swapped, &length);
@@ -200,7 +217,8 @@ __noinline int read_head(struct reading *reading)
 }
 
 /* Reads what was just sent from the end of the receiver's queue, and remembers where the next message
- * on this socket begins. */
+ * on this socket begins. Of a long one the kernel keeps bytes in pages that cannot be read here: where a head may
+ * have been among them, nobody knows where messages begin until some fill what is sent exactly. */
 static __always_inline void read_sent(struct reading *reading, struct sock *from, struct sock *receiver, __u32 bytes)
 {
 	struct framing *framing = bpf_sk_storage_get(&framings, from, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -208,7 +226,7 @@ static __always_inline void read_sent(struct reading *reading, struct sock *from
 
 	if (!framing)
 		return;
-	reading->offset = framing->skip;
+	reading->offset = framing->lost ? 0 : framing->skip;
 	reading->started = framing->started;
 	reading->swapped = framing->swapped;
 	if (BPF_CORE_READ(receiver, sk_receive_queue.qlen) && BPF_CORE_READ(tail, len) == bytes) {
@@ -219,6 +237,13 @@ static __always_inline void read_sent(struct reading *reading, struct sock *from
 			if (read_head(reading))
 				break;
 	}
+	bool whole = (reading->flags & FLAG_MORE) || reading->offset == bytes;
+	bool found = whole || (reading->offset > bytes && !framing->lost);
+	if (framing->lost && !found)
+		reading->count = reading->press = reading->injects = reading->draws = 0;
+	framing->lost = !found || reading->strange;
+	if (framing->lost)
+		reading->flags |= FLAG_UNREAD;
 	framing->skip = reading->offset > bytes ? reading->offset - bytes : 0;
 	framing->started = reading->started;
 	framing->swapped = reading->swapped;
@@ -306,7 +331,7 @@ int BPF_PROG(message_sent, struct sock *sock, int bytes)
 	reading->count = reading->linear = 0;
 	reading->flags = FLAG_UNREAD;
 	reading->request = side.server != side.own;
-	reading->press = reading->injects = reading->draws = 0;
+	reading->press = reading->injects = reading->draws = reading->strange = 0;
 	read_sent(reading, sock, (struct sock *)side.peer, bytes);
 	write_message(&side, reading, bytes, reading->request ? X_REQUEST_SENT : X_EVENT_SENT);
 	note_sent(&side, reading, bpf_ktime_get_ns());
