@@ -41,6 +41,9 @@ const SOFT_NAMES: [&str; 10] = [
     "RCU",
 ];
 
+/// Interrupts that have no number of the kernel's, as they are recorded.
+const UNNUMBERED: [(u32, &str); 2] = [(0xffff_fff0, "timer of the CPU"), (0xffff_fff1, "call by another CPU")];
+
 impl Interrupts {
     pub fn new(records: &[(Cpu, Irq)]) -> Interrupts {
         let mut sorted: Vec<Interrupt> = records.iter().map(read).collect();
@@ -91,6 +94,9 @@ impl Source {
         if self.soft {
             let known = SOFT_NAMES.get(self.number as usize);
             return known.map_or_else(|| format!("softirq {}", self.number), |name| format!("softirq {name}"));
+        }
+        if let Some((_, name)) = UNNUMBERED.iter().find(|(number, _)| *number == self.number) {
+            return format!("interrupt ({name})");
         }
         let known = irq_names.iter().find(|(number, _)| *number == self.number);
         known.map_or_else(

@@ -161,7 +161,7 @@ records! {
     /// An interrupt or softirq that took 50 microseconds or more, at its end, on the time of `head.tid`.
     irq: Irq = 20 {
         nanos: Nanos,
-        /// Interrupt number, or softirq vector.
+        /// Interrupt number, or softirq vector; 0xfffffff0 the CPU's own timer, 0xfffffff1 a call by another CPU.
         number: u32,
         /// 0 hard interrupt, 1 softirq.
         soft: u32,

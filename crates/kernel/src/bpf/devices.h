@@ -17,7 +17,11 @@ const volatile __u64 tick_ns = 4000000;
  * set by the loader. The pause is argument 6 or 10. */
 const volatile bool dirty_in_structure = 1;
 
-__u64 irq_begin[MAX_CPUS], softirq_begin[MAX_CPUS];
+/* Interrupts that have a vector of their own and no number; the analysis knows them by these. */
+#define LOCAL_TIMER 0xfffffff0
+#define FUNCTION_CALL 0xfffffff1
+
+__u64 irq_begin[MAX_CPUS], softirq_begin[MAX_CPUS], vector_begin[MAX_CPUS];
 
 /* The detour makes a plain number of the pointer, which the verifier allows no arithmetic on. */
 static __always_inline __u64 number_of(const void *pointer)
@@ -70,34 +74,44 @@ int BPF_PROG(irq_exit, int irq)
 	return 0;
 }
 
+static __always_inline int begin_vector(void)
+{
+	vector_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] = bpf_ktime_get_ns();
+	this_interrupt()->hard = 1;
+	return 0;
+}
+
+static __always_inline int end_vector(__u32 number)
+{
+	this_interrupt()->hard = 0;
+	end_interrupt(vector_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)], number, 0);
+	return 0;
+}
+
 /* On x86 the local timer has no interrupt number and no irq_handler_entry. */
 SEC("tp_btf/local_timer_entry")
 int BPF_PROG(timer_entry)
 {
-	this_interrupt()->hard = 1;
-	return 0;
+	return begin_vector();
 }
 
 SEC("tp_btf/local_timer_exit")
 int BPF_PROG(timer_exit)
 {
-	this_interrupt()->hard = 0;
-	return 0;
+	return end_vector(LOCAL_TIMER);
 }
 
 /* A request that another CPU's interrupt completed may end in a call to this one. */
 SEC("tp_btf/call_function_single_entry")
 int BPF_PROG(call_entry)
 {
-	this_interrupt()->hard = 1;
-	return 0;
+	return begin_vector();
 }
 
 SEC("tp_btf/call_function_single_exit")
 int BPF_PROG(call_exit)
 {
-	this_interrupt()->hard = 0;
-	return 0;
+	return end_vector(FUNCTION_CALL);
 }
 
 SEC("tp_btf/softirq_entry")
