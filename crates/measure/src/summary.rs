@@ -2,7 +2,7 @@
 //! A set of latencies and the figures that are printed of it.
 
 use crate::percentile::{Share, percentile};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Latencies in nanoseconds, kept sorted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -53,35 +53,8 @@ pub fn interaction_p98(summary: &Summary) -> Option<u64> {
     summary.n().checked_sub(from_top + 1).and_then(|index| summary.sorted.get(index)).copied()
 }
 
-/// The excess latency rate at nine tenths of the threshold, at it, and at eleven tenths.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Rate {
-    pub below_ms_per_minute: f64,
-    pub at_ms_per_minute: f64,
-    pub above_ms_per_minute: f64,
-}
-
-/// Milliseconds of latency over the threshold per minute of interaction.
-///
-/// `events` are pairs of latency and threshold of its class, `interactive` is the time of interaction;
-/// all in nanoseconds. `None` where there was no interactive time.
-pub fn excess_latency_rate(events: &[(u64, u64)], interactive: u64) -> Option<Rate> {
-    let minutes = interactive as f64 / 60e9;
-    let at = |tenths: u64| excess(events, tenths) / 1e6 / minutes;
-    (interactive > 0).then(|| Rate {
-        below_ms_per_minute: at(9),
-        at_ms_per_minute: at(10),
-        above_ms_per_minute: at(11),
-    })
-}
-
-fn excess(events: &[(u64, u64)], tenths: u64) -> f64 {
-    let over = |&(latency, threshold): &(u64, u64)| latency.saturating_sub(threshold.saturating_mul(tenths) / 10);
-    events.iter().map(|event| over(event) as f64).sum()
-}
-
 /// How many were satisfied, tolerating and frustrated, and the score from 0 to 1.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Apdex {
     pub satisfied: usize,
     pub tolerating: usize,
@@ -130,15 +103,6 @@ mod tests {
         assert_eq!(one_to(3).value_without(1, Share::P50), Some(2));
         assert_eq!(one_to(3).value_without(9, Share::P50), Some(2));
         assert_eq!(one_to(1).value_without(1, Share::P50), None);
-    }
-
-    #[test]
-    fn excess_is_counted_per_minute() {
-        let rate = excess_latency_rate(&[(150_000_000, 100_000_000), (90_000_000, 100_000_000)], 30_000_000_000);
-        let rate = rate.expect("there was interactive time");
-        assert_eq!((rate.below_ms_per_minute, rate.at_ms_per_minute), (120.0, 100.0));
-        assert_eq!(rate.above_ms_per_minute, 80.0);
-        assert_eq!(excess_latency_rate(&[], 0), None);
     }
 
     #[test]

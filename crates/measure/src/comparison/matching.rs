@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which runs of one result are held against which of another.
+//!
+//! Runs of one name are repeats. A name that is but a number, such as `3` or `repeat 3`, is the count of a repeat
+//! and no name. Where each side has one kind of runs, these are held against each other whatever they are called.
+
+use super::Side;
+use crate::document::Run;
+use serde::{Deserialize, Serialize};
+
+/// Runs that are held against nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Unmatched {
+    /// Which of the sides, from 0 on.
+    pub side: usize,
+    pub run: String,
+}
+
+/// For each side the runs of one name; none where it has no such runs.
+pub(super) struct Matched<'a> {
+    pub run: Option<String>,
+    pub sides: Vec<Vec<&'a Run>>,
+}
+
+/// What a run is a repeat of.
+pub(super) fn kind(run: &Run) -> &str {
+    let counted = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let name = run.name.trim();
+    let bare = ["repeat ", "run "].iter().find_map(|word| name.strip_prefix(word)).unwrap_or(name);
+    if counted(bare) { "" } else { name }
+}
+
+/// Each kind of runs of a side once, in their order.
+fn kinds<'a>(side: &Side<'a>) -> Vec<&'a str> {
+    let mut kinds = Vec::new();
+    for run in side.runs {
+        if !kinds.contains(&kind(run)) {
+            kinds.push(kind(run));
+        }
+    }
+    kinds
+}
+
+fn runs_of<'a>(side: &Side<'a>, wanted: &str) -> Vec<&'a Run> {
+    side.runs.iter().filter(|run| kind(run) == wanted).collect()
+}
+
+/// Groups of runs that the first side and some other have, and the runs of which that is not so.
+pub(super) fn groups<'a>(sides: &[Side<'a>]) -> (Vec<Matched<'a>>, Vec<Unmatched>) {
+    let all: Vec<Vec<&str>> = sides.iter().map(kinds).collect();
+    let Some((base, others)) = all.split_first() else { return Default::default() };
+    if all.iter().all(|kinds| kinds.len() == 1) {
+        let sides = sides.iter().map(|side| side.runs.iter().collect()).collect();
+        return (vec![Matched { run: None, sides }], Vec::new());
+    }
+    let elsewhere = |wanted: &str| others.iter().any(|kinds| kinds.contains(&wanted));
+    let matches = |wanted: &str| base.contains(&wanted) && elsewhere(wanted);
+    let matched = |wanted: &str| Matched {
+        run: Some(wanted.to_owned()),
+        sides: sides.iter().map(|side| runs_of(side, wanted)).collect(),
+    };
+    let matched = base.iter().filter(|wanted| elsewhere(wanted)).map(|wanted| matched(wanted)).collect();
+    let alone = all.iter().enumerate().flat_map(|(side, kinds)| kinds.iter().map(move |kind| (side, *kind)));
+    let alone = alone.filter(|(_, kind)| !matches(kind));
+    (matched, alone.map(|(side, run)| Unmatched { side, run: run.to_owned() }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(names: &[&str]) -> Vec<Run> {
+        names.iter().map(|name| Run { name: (*name).to_owned(), ..Run::default() }).collect()
+    }
+
+    /// The name of a group and how many runs it has on each side.
+    type Counts = (Option<String>, Vec<usize>);
+
+    /// The groups, and what is left over.
+    fn told(sides: &[&[&str]]) -> (Vec<Counts>, Vec<(usize, String)>) {
+        let runs: Vec<Vec<Run>> = sides.iter().map(|names| runs(names)).collect();
+        let sides: Vec<Side<'_>> = runs.iter().map(|runs| Side { name: "", runs }).collect();
+        let (matched, unmatched) = groups(&sides);
+        let counts = |matched: Matched<'_>| (matched.run, matched.sides.iter().map(Vec::len).collect());
+        (matched.into_iter().map(counts).collect(), unmatched.into_iter().map(|one| (one.side, one.run)).collect())
+    }
+
+    #[test]
+    fn repeats_of_one_kind_are_held_against_each_other() {
+        assert_eq!(told(&[&["hog", "hog"], &["none"]]), (vec![(None, vec![2, 1])], vec![]));
+        assert_eq!(told(&[&["1", "2", "repeat 3"], &["", "run 2"]]), (vec![(None, vec![3, 2])], vec![]));
+    }
+
+    #[test]
+    fn runs_of_several_kinds_match_by_name() {
+        let (matched, unmatched) = told(&[&["hog", "none", "hog", "fork"], &["none", "hog", "slow"], &["hog"]]);
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(matched, [(name("hog"), vec![2, 1, 1]), (name("none"), vec![1, 1, 0])]);
+        assert_eq!(unmatched, [(0, "fork".to_owned()), (1, "slow".to_owned())]);
+    }
+
+    #[test]
+    fn what_matches_nothing_is_told() {
+        let (matched, unmatched) = told(&[&["a", "b"], &["c"]]);
+        assert_eq!((matched.len(), unmatched.len()), (0, 3));
+        assert_eq!(told(&[&[], &["c"]]), (vec![], vec![(1, "c".to_owned())]));
+        assert_eq!(told(&[&[], &[]]), (vec![], vec![]));
+        assert_eq!(told(&[]).1, vec![]);
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The excess latency rate: how much latency above the threshold a person endures in a minute.
+//!
+//! It grows with how many events are too long and with how much they are, and what nobody notices does not
+//! count. Moving the threshold up by 1 ns takes away 1 ns for each event above it, so the rate is printed at
+//! nine and eleven tenths of the threshold too: a figure that hangs on the choice shows it.
+
+use crate::document::Events;
+use serde::{Deserialize, Serialize};
+
+/// The excess latency rate at nine tenths of the threshold, at it, and at eleven tenths.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Rate {
+    pub below_ms_per_minute: f64,
+    pub at_ms_per_minute: f64,
+    pub above_ms_per_minute: f64,
+}
+
+/// Milliseconds of latency over the threshold per minute of interaction.
+///
+/// `events` are pairs of latency and threshold of its class, `interactive` is the time of interaction;
+/// all in nanoseconds. `None` where there was no interactive time.
+pub fn excess_latency_rate(events: &[(u64, u64)], interactive: u64) -> Option<Rate> {
+    rate(
+        |tenths| events.iter().map(|(latency, threshold)| over(*latency, tenth(*threshold, tenths))).sum(),
+        interactive,
+    )
+}
+
+/// The same of latencies of several classes, each with its own threshold. Classes without one count as nothing.
+pub fn excess_latency_rate_of<'a>(classes: impl Iterator<Item = &'a Events> + Clone, interactive: u64) -> Option<Rate> {
+    let class = |events: &Events, tenths| match events.threshold_ns {
+        Some(threshold) => excess_ns(&events.latencies_ns, tenth(threshold, tenths)),
+        None => 0,
+    };
+    rate(|tenths| classes.clone().map(|events| class(events, tenths)).sum(), interactive)
+}
+
+/// The class with the most excess, and its share of all, from 0 to 1; `None` where nothing is in excess.
+pub fn top_class<'a>(classes: impl Iterator<Item = &'a Events>) -> Option<(String, f64)> {
+    let excess = |events: &Events| events.threshold_ns.map_or(0, |limit| excess_ns(&events.latencies_ns, limit));
+    top(classes.map(|events| (events.class.as_str(), excess(events))))
+}
+
+/// The name with the most, what there is of a name several times added up, and its share of all.
+pub(crate) fn top<'a>(parts: impl Iterator<Item = (&'a str, u128)>) -> Option<(String, f64)> {
+    let mut sums = std::collections::BTreeMap::<&str, u128>::new();
+    parts.for_each(|(name, part)| *sums.entry(name).or_default() += part);
+    let all: u128 = sums.values().sum();
+    let (name, most) = sums.into_iter().max_by_key(|(_, sum)| *sum).filter(|(_, most)| *most > 0)?;
+    Some((name.to_owned(), most as f64 / all as f64))
+}
+
+/// What latencies have above a threshold, together. No file holds enough of them to overflow the sum.
+pub fn excess_ns(latencies: &[u64], threshold: u64) -> u128 {
+    latencies.iter().map(|latency| over(*latency, threshold)).sum()
+}
+
+/// So many tenths of a threshold.
+pub fn tenth(threshold: u64, tenths: u64) -> u64 {
+    u64::try_from(u128::from(threshold) * u128::from(tenths) / 10).unwrap_or(u64::MAX)
+}
+
+/// The rate from the excess at so many tenths of the threshold.
+pub(crate) fn rate(excess: impl Fn(u64) -> u128, interactive: u64) -> Option<Rate> {
+    let minutes = interactive as f64 / 60e9;
+    let at = |tenths: u64| excess(tenths) as f64 / 1e6 / minutes;
+    (interactive > 0).then(|| Rate {
+        below_ms_per_minute: at(9),
+        at_ms_per_minute: at(10),
+        above_ms_per_minute: at(11),
+    })
+}
+
+fn over(latency: u64, threshold: u64) -> u128 {
+    u128::from(latency.saturating_sub(threshold))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn events(class: &str, threshold: Option<u64>, latencies: &[u64]) -> Events {
+        let mut events = Events { threshold_ns: threshold, ..Events::of(class, None) };
+        latencies.iter().for_each(|latency| events.push(0, *latency));
+        events
+    }
+
+    #[test]
+    fn excess_is_counted_per_minute() {
+        let rate = excess_latency_rate(&[(150_000_000, 100_000_000), (90_000_000, 100_000_000)], 30_000_000_000);
+        let rate = rate.expect("there was interactive time");
+        assert_eq!((rate.below_ms_per_minute, rate.at_ms_per_minute), (120.0, 100.0));
+        assert_eq!(rate.above_ms_per_minute, 80.0);
+        assert_eq!(excess_latency_rate(&[], 0), None);
+    }
+
+    #[test]
+    fn classes_add_up_by_their_own_thresholds() {
+        let classes = [
+            events("key", Some(100_000_000), &[150_000_000, 90_000_000]),
+            events("window", Some(1_000_000_000), &[1_100_000_000]),
+            events("interval", None, &[u64::MAX]),
+            events("key", Some(100_000_000), &[150_000_000]),
+        ];
+        let rate = excess_latency_rate_of(classes.iter(), 60_000_000_000).expect("there was interactive time");
+        assert_eq!((rate.at_ms_per_minute, rate.above_ms_per_minute), (200.0, 80.0));
+        assert_eq!(excess_latency_rate_of(classes.iter(), 0), None);
+        assert_eq!(top_class(classes.iter()), Some(("window".to_owned(), 0.5)));
+        assert_eq!(top_class(classes[2..3].iter()), None);
+    }
+
+    #[test]
+    fn no_sum_overflows() {
+        assert_eq!(excess_ns(&[u64::MAX; 3], 0), 3 * u128::from(u64::MAX));
+        assert_eq!((tenth(u64::MAX, 11), tenth(100, 9), tenth(1, 9)), (u64::MAX, 90, 0));
+    }
+
+    proptest! {
+        /// The derivative of the excess by the threshold is minus the number of events above it.
+        #[test]
+        fn excess_falls_by_the_number_of_events_above(
+            latencies in proptest::collection::vec(prop_oneof![0..1_000_u64, any::<u64>()], 0..50),
+            threshold in prop_oneof![0..1_000_u64, 0..u64::MAX],
+        ) {
+            let above = latencies.iter().filter(|latency| **latency > threshold).count() as u128;
+            prop_assert_eq!(excess_ns(&latencies, threshold) - excess_ns(&latencies, threshold + 1), above);
+        }
+
+        /// Over a step the mean slope lies between the numbers of events above both ends.
+        #[test]
+        fn excess_is_convex(
+            latencies in proptest::collection::vec(0..1_000_u64, 0..50),
+            threshold in 0..1_000_u64,
+            step in 1..500_u64,
+        ) {
+            let above = |limit: u64| latencies.iter().filter(|latency| **latency > limit).count() as u128;
+            let fall = excess_ns(&latencies, threshold) - excess_ns(&latencies, threshold + step);
+            let step_wide = u128::from(step);
+            prop_assert!(fall <= above(threshold) * step_wide && fall >= above(threshold + step) * step_wide);
+        }
+
+        /// The same in the printed unit: milliseconds a minute for each millisecond of threshold.
+        #[test]
+        fn the_rate_falls_by_the_number_of_events_above(
+            latencies in proptest::collection::vec(0..3_000_u64, 1..50),
+            threshold in 1..200_u64,
+            minutes in 1..10_u64,
+        ) {
+            let ms = |value: u64| value * 1_000_000;
+            let of = |limit: u64| {
+                let pairs: Vec<(u64, u64)> = latencies.iter().map(|latency| (ms(*latency), ms(limit))).collect();
+                excess_latency_rate(&pairs, minutes * 60_000_000_000).map(|rate| rate.at_ms_per_minute)
+            };
+            let slope = of(threshold + 1).zip(of(threshold)).map(|(there, here)| there - here);
+            let above = latencies.iter().filter(|latency| **latency > threshold).count() as f64 / minutes as f64;
+            prop_assert!(slope.is_some_and(|slope| (slope + above).abs() < 1e-6), "{:?} {}", slope, above);
+        }
+    }
+}

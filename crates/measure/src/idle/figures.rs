@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `tipme idle` leaves in its document, besides the gaps themselves.
+
+use super::{Observed, Resident, Validation, longest};
+use crate::document::{Events, Run};
+use crate::percentile::Share as Percentile;
+use crate::summary::Summary;
+use serde::{Deserialize, Serialize};
+
+/// Gaps of one CPU in a document, at most: the longest are kept, and the others counted as lost.
+const GAPS_KEPT: usize = 200_000;
+
+/// The figures of a run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct IdleDetails {
+    /// `gaps`, or `classic` for the loop of fixed length.
+    pub method: String,
+    /// CPU time of the loop in one record.
+    pub resolution_ns: u64,
+    /// Shorter gaps are not seen; `None` for the classic loop, which sees none.
+    pub gap_min_ns: Option<u64>,
+    /// Over all CPUs, from 0 to 1.
+    pub stolen_share: f64,
+    /// The same by the kernel's account of the loops' CPU time.
+    pub check_share: f64,
+    pub cpus: Vec<CpuFigures>,
+    /// What is named of the stolen time, and how it is known; `None` without the recorder.
+    pub named: Option<Share>,
+    /// Why there are no names, where there are none.
+    pub no_names_because: Option<String>,
+    /// Who took the stolen time, the most first.
+    pub residents: Vec<Resident>,
+    /// The longest gaps of all CPUs.
+    pub largest: Vec<NamedGap>,
+    pub validation: Option<Validation>,
+}
+
+/// Shares of the stolen time by what they are known from, from 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Share {
+    /// All that has a name.
+    pub named: f64,
+    /// A record names it.
+    pub recorded: f64,
+    /// It stands directly beside recorded work in the same gap.
+    pub beside: f64,
+    /// It comes when the timer tick is due.
+    pub tick: f64,
+    /// The recorder's own part, which is in the others.
+    pub recorder: f64,
+}
+
+/// One CPU.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct CpuFigures {
+    pub cpu: usize,
+    pub stolen_share: f64,
+    pub check_share: f64,
+    /// Points of per cent between the two.
+    pub difference_points: f64,
+    pub records: u64,
+    /// Records that there was no room for.
+    pub records_lost: u64,
+    pub longest_record_ms: f64,
+    pub gaps: GapFigures,
+    pub clock: ClockFigures,
+    /// Whether the buffers were locked in memory.
+    pub locked: bool,
+    /// Interrupts that the kernel counts without a number, and that came.
+    pub counted: Vec<Counted>,
+    /// Ticks of the timer that showed as gaps, a second.
+    pub ticks_per_s: Option<f64>,
+}
+
+/// The gaps of a CPU in figures.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct GapFigures {
+    pub count: u64,
+    /// Those there was no room for while it ran; their time counts.
+    pub lost: u64,
+    pub p50_us: Option<f64>,
+    pub p99_us: Option<f64>,
+    pub longest_ms: f64,
+}
+
+/// The clock that a loop read.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClockFigures {
+    /// `tsc`, or `clock_gettime`.
+    pub source: String,
+    pub mhz: Option<f64>,
+    /// Of the counter's rate against CLOCK_MONOTONIC, between the begin and the end.
+    pub drift_ppm: Option<f64>,
+    /// How far the counter was off a straight line at most.
+    pub bend_ns: Option<u64>,
+    pub classic: Option<ClassicLoop>,
+}
+
+/// The calibration of a loop of fixed length.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClassicLoop {
+    pub iterations: u64,
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    /// By how much the same loop took longer at the end.
+    pub drift_percent: f64,
+}
+
+/// How often something without a record happened.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Counted {
+    pub name: String,
+    pub count: u64,
+}
+
+/// A long gap.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct NamedGap {
+    pub cpu: usize,
+    /// Since the begin of the measurement.
+    pub start_s: f64,
+    pub length_ms: f64,
+    /// Who took it, the most first; empty without the recorder.
+    pub by: Vec<NamedTime>,
+}
+
+/// A part of a gap.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct NamedTime {
+    pub name: String,
+    pub ms: f64,
+}
+
+/// The profile of a CPU in so many columns, each the highest bin in it, from 0 to 1.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Profile {
+    pub cpu: usize,
+    pub column_ms: f64,
+    pub bins_1ms: Vec<f64>,
+    pub bins_10ms: Vec<f64>,
+}
+
+impl CpuFigures {
+    /// The figures of what a loop saw.
+    pub fn of(observed: &Observed) -> CpuFigures {
+        let (stolen, check) = (observed.stolen_share(), observed.check_share());
+        let lengths = Summary::new(observed.gaps.iter().map(|gap| gap.length_ns).collect());
+        let us = |share| lengths.shown(share).map(|ns| ns as f64 / 1e3);
+        CpuFigures {
+            cpu: observed.cpu,
+            stolen_share: stolen,
+            check_share: check,
+            difference_points: 100.0 * (stolen - check),
+            records: observed.records(),
+            records_lost: observed.records_lost,
+            longest_record_ms: observed.longest_record_ns() as f64 / 1e6,
+            gaps: GapFigures {
+                count: observed.gaps.len() as u64 + observed.gaps_lost,
+                lost: observed.gaps_lost,
+                p50_us: us(Percentile::P50),
+                p99_us: us(Percentile::P99),
+                longest_ms: lengths.max().unwrap_or_default() as f64 / 1e6,
+            },
+            clock: observed.clock.clone(),
+            locked: observed.locked,
+            ..CpuFigures::default()
+        }
+    }
+}
+
+impl Profile {
+    /// The profile of what a loop saw, `columns` wide.
+    pub fn of(observed: &Observed, columns: usize) -> Profile {
+        let column_ms = observed.wall_ns() as f64 / 1e6 / columns.max(1) as f64;
+        let peaks = |width_ns| {
+            let mut peaks = vec![0.0_f64; columns];
+            for bin in observed.bins(width_ns) {
+                let at = (bin.start_ns - observed.begin_ns) as f64 / 1e6 / column_ms.max(f64::MIN_POSITIVE);
+                if let Some(peak) = peaks.get_mut(at as usize) {
+                    *peak = peak.max(bin.utilisation());
+                }
+            }
+            peaks
+        };
+        Profile { cpu: observed.cpu, column_ms, bins_1ms: peaks(1_000_000), bins_10ms: peaks(10_000_000) }
+    }
+}
+
+/// The gaps of a CPU as events of one class, the longest where there are too many.
+pub fn run(observed: &Observed) -> Run {
+    let kept = longest(&observed.gaps, GAPS_KEPT);
+    let left_out = (observed.gaps.len() - kept.len()) as u64;
+    let mut events = Events::of("gap", None);
+    kept.iter().for_each(|gap| events.push(gap.start_ns, gap.length_ns));
+    Run {
+        name: format!("cpu {}", observed.cpu),
+        duration_ns: observed.wall_ns(),
+        interactive_ns: None,
+        lost: observed.gaps_lost + left_out,
+        classes: vec![events],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::idle::Gap;
+
+    fn observed() -> Observed {
+        let gap = |at: u64| Gap { start_ns: 1_000_000 * at, length_ns: 500_000 };
+        let gaps: Vec<Gap> = (10..20).map(gap).collect();
+        let clock = ClockFigures { source: "tsc".to_owned(), ..ClockFigures::default() };
+        Observed {
+            cpu: 3,
+            end_ns: 100_000_000,
+            gaps,
+            cpu_time_ns: 96_000_000,
+            clock,
+            locked: true,
+            ..Observed::default()
+        }
+    }
+
+    #[test]
+    fn figures_follow_from_what_was_seen() {
+        let figures = CpuFigures::of(&observed());
+        assert_eq!((figures.cpu, figures.gaps.count, figures.locked), (3, 10, true));
+        assert!((figures.stolen_share - 0.05).abs() < 1e-12 && (figures.difference_points - 1.0).abs() < 1e-9);
+        assert_eq!((figures.gaps.p50_us, figures.gaps.p99_us), (Some(500.0), None));
+    }
+
+    #[test]
+    fn a_column_shows_its_highest_bin() {
+        let profile = Profile::of(&observed(), 10);
+        assert_eq!(profile.column_ms, 10.0);
+        assert_eq!(profile.bins_10ms, [0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(profile.bins_1ms[1], 0.5);
+        assert_eq!(Profile::of(&Observed::default(), 3).bins_1ms, [0.0; 3]);
+    }
+
+    #[test]
+    fn gaps_become_events() {
+        let run = run(&observed());
+        assert_eq!((run.name.as_str(), run.duration_ns, run.lost), ("cpu 3", 100_000_000, 0));
+        assert_eq!((run.classes[0].class.as_str(), run.classes[0].latencies_ns.len()), ("gap", 10));
+    }
+}

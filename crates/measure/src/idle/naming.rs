@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who took the time of a gap, by what was recorded in it, and who does so again and again.
+//!
+//! Records do not tell of everything: neither of the timer's interrupt, nor of the way into and out of the
+//! kernel. A gap's time for which records show the loop's own thread is therefore given to what follows it in the
+//! same gap, or else came before it, up to a bound; or to the timer tick, where the gap begins when one is due.
+//! Whatever is left is unexplained: hardware, firmware, hypervisor, or an interrupt without a record.
+
+use super::{Gap, Tick, share};
+use crate::periodicity::period;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The way into and out of recorded work takes no longer than this at once.
+const BESIDE_MAX_NS: u64 = 50_000;
+
+/// Times kept of each holder; of one that comes more often no period is told.
+const TIMES_MAX: usize = 100_000;
+
+/// Turns of one holder closer together are one activation.
+const MERGE_NS: u64 = 5_000_000;
+
+/// What kind of thing takes time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HolderKind {
+    /// The recorder that was started to learn these names.
+    Recorder,
+    Thread,
+    Interrupt,
+    Softirq,
+    TimerTick,
+    Unexplained,
+}
+
+impl HolderKind {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            HolderKind::Recorder => "recorder",
+            HolderKind::Thread => "thread",
+            HolderKind::Interrupt => "interrupt",
+            HolderKind::Softirq => "softirq",
+            HolderKind::TimerTick => "timer-tick",
+            HolderKind::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// Who takes time.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Holder {
+    pub kind: HolderKind,
+    pub name: String,
+}
+
+/// How a holder is known.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Basis {
+    /// A record says so.
+    Recorded,
+    /// It stands directly beside recorded work in the same gap.
+    Beside,
+    /// It comes when the tick is due.
+    Period,
+    /// It is not.
+    Unexplained,
+}
+
+/// What the records say of a piece of a gap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Seen {
+    Holder(Holder),
+    /// The loop's own thread had the CPU, and yet it did not run.
+    Own,
+    /// There are no records.
+    Nothing,
+}
+
+/// A piece of a gap. The pieces of a gap follow each other and make it up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
+    pub seen: Seen,
+    pub start_ns: u64,
+    pub length_ns: u64,
+}
+
+/// A piece of a gap with who took it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Portion {
+    pub holder: Holder,
+    pub basis: Basis,
+    pub start_ns: u64,
+    pub length_ns: u64,
+}
+
+impl Holder {
+    /// A holder by its kind and name.
+    pub fn new(kind: HolderKind, name: impl Into<String>) -> Holder {
+        Holder { kind, name: name.into() }
+    }
+
+    fn tick() -> Holder {
+        Holder::new(HolderKind::TimerTick, "timer tick")
+    }
+
+    fn unexplained(what: &str) -> Holder {
+        Holder::new(HolderKind::Unexplained, what)
+    }
+}
+
+/// Gives every piece of a gap a holder. The portions sum to the pieces exactly.
+pub fn attribute(pieces: &[Piece], tick: Option<&Tick>) -> Vec<Portion> {
+    let mut portions = Vec::with_capacity(pieces.len() + 1);
+    for (at, piece) in pieces.iter().enumerate() {
+        match &piece.seen {
+            Seen::Holder(holder) => {
+                push(&mut portions, holder.clone(), Basis::Recorded, piece.start_ns, piece.length_ns)
+            }
+            Seen::Nothing => {
+                let holder = Holder::unexplained("no records");
+                push(&mut portions, holder, Basis::Unexplained, piece.start_ns, piece.length_ns);
+            }
+            Seen::Own => {
+                let due = at == 0 && tick.is_some_and(|tick| tick.begins_at(piece.start_ns));
+                let beside = || neighbour(pieces, at).map(|holder| (holder.clone(), Basis::Beside, BESIDE_MAX_NS));
+                let of_tick = (Holder::tick(), Basis::Period, Tick::LENGTH_MAX_NS);
+                split_own(&mut portions, piece, if due { Some(of_tick) } else { beside() });
+            }
+        }
+    }
+    portions
+}
+
+/// The holder after a piece, else the one before it.
+fn neighbour(pieces: &[Piece], at: usize) -> Option<&Holder> {
+    let holder = |piece: &Piece| matches!(piece.seen, Seen::Holder(_));
+    let after = pieces[at..].iter().find(|piece| holder(piece));
+    let found = after.or_else(|| pieces[..at].iter().rev().find(|piece| holder(piece)))?;
+    match &found.seen {
+        Seen::Holder(holder) => Some(holder),
+        Seen::Own | Seen::Nothing => None,
+    }
+}
+
+/// A piece on the loop's own account: up to a length it is a holder's, and what is left is unexplained.
+fn split_own(portions: &mut Vec<Portion>, piece: &Piece, named: Option<(Holder, Basis, u64)>) {
+    let mut told = 0;
+    if let Some((holder, basis, most)) = named {
+        told = piece.length_ns.min(most);
+        push(portions, holder, basis, piece.start_ns, told);
+    }
+    let rest = Holder::unexplained("hardware, hypervisor, or an interrupt without a record");
+    push(portions, rest, Basis::Unexplained, piece.start_ns.saturating_add(told), piece.length_ns - told);
+}
+
+fn push(portions: &mut Vec<Portion>, holder: Holder, basis: Basis, start_ns: u64, length_ns: u64) {
+    if length_ns > 0 {
+        portions.push(Portion { holder, basis, start_ns, length_ns });
+    }
+}
+
+/// A holder with all that it took.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Resident {
+    pub kind: HolderKind,
+    pub name: String,
+    pub total_ms: f64,
+    /// Of all stolen time, from 0 to 1.
+    pub share_of_stolen: f64,
+    /// Gaps in which it had a part.
+    pub gaps: u64,
+    /// The most that it took of one gap.
+    pub longest_ms: f64,
+    /// How often it comes, where that is regular.
+    pub period_ms: Option<f64>,
+}
+
+#[derive(Default)]
+struct Taken {
+    total_ns: u64,
+    gaps: u64,
+    longest_ns: u64,
+    begins_ns: Vec<u64>,
+}
+
+/// Holders as they are gathered from gaps.
+#[derive(Default)]
+pub struct Residents {
+    taken: BTreeMap<Holder, Taken>,
+    by_basis: BTreeMap<Basis, u64>,
+}
+
+impl Residents {
+    /// Adds the portions of one gap.
+    pub fn add(&mut self, portions: &[Portion]) {
+        let mut parts: BTreeMap<&Holder, (u64, u64)> = BTreeMap::new();
+        for portion in portions {
+            *self.by_basis.entry(portion.basis).or_default() += portion.length_ns;
+            parts.entry(&portion.holder).or_insert((portion.start_ns, 0)).1 += portion.length_ns;
+        }
+        for (holder, (start_ns, length_ns)) in parts {
+            self.taken.entry(holder.clone()).or_default().add(start_ns, length_ns);
+        }
+    }
+
+    /// All stolen time that was added.
+    pub fn total_ns(&self) -> u64 {
+        self.by_basis.values().sum()
+    }
+
+    /// The share of it that is known on this basis.
+    pub fn share(&self, basis: Basis) -> f64 {
+        share(self.by_basis.get(&basis).copied().unwrap_or_default(), self.total_ns())
+    }
+
+    /// Those that took the most first.
+    pub fn finish(self) -> Vec<Resident> {
+        let total = self.total_ns();
+        let resident = |(holder, taken): (Holder, Taken)| taken.resident(holder, total);
+        let mut residents: Vec<Resident> = self.taken.into_iter().map(resident).collect();
+        residents.sort_by(|one, other| other.total_ms.total_cmp(&one.total_ms));
+        residents
+    }
+}
+
+impl Taken {
+    fn add(&mut self, start_ns: u64, length_ns: u64) {
+        self.total_ns += length_ns;
+        self.gaps += 1;
+        self.longest_ns = self.longest_ns.max(length_ns);
+        if self.begins_ns.len() <= TIMES_MAX {
+            self.begins_ns.push(start_ns);
+        }
+    }
+
+    fn resident(mut self, holder: Holder, total: u64) -> Resident {
+        self.begins_ns.sort_unstable();
+        let regular = self.begins_ns.len() <= TIMES_MAX && holder.kind != HolderKind::Unexplained;
+        let every = regular.then(|| period(&self.begins_ns).or_else(|| period(&merged(&self.begins_ns)))).flatten();
+        Resident {
+            kind: holder.kind,
+            name: holder.name,
+            total_ms: self.total_ns as f64 / 1e6,
+            share_of_stolen: share(self.total_ns, total),
+            gaps: self.gaps,
+            longest_ms: self.longest_ns as f64 / 1e6,
+            period_ms: every.map(|every| every.every_ns as f64 / 1e6),
+        }
+    }
+}
+
+/// The begins of activations: each farther than [`MERGE_NS`] from the turn before it.
+fn merged(begins: &[u64]) -> Vec<u64> {
+    let before = begins.iter().scan(None::<u64>, |last, begin| Some((last.replace(*begin), *begin)));
+    let first = before.filter(|(last, begin)| last.is_none_or(|last| begin - last > MERGE_NS));
+    first.map(|(_, begin)| begin).collect()
+}
+
+/// What a gap is a gap of, for callers that know nothing else of it.
+impl From<&Gap> for Piece {
+    fn from(gap: &Gap) -> Piece {
+        Piece { seen: Seen::Own, start_ns: gap.start_ns, length_ns: gap.length_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TICK: Tick = Tick { period_ns: 4_000_000, phase_ns: 10_000, seen: 100 };
+
+    fn thread(name: &str) -> Seen {
+        Seen::Holder(Holder::new(HolderKind::Thread, name))
+    }
+
+    fn pieces(seen: &[(Seen, u64)], start: u64) -> Vec<Piece> {
+        let mut at = start;
+        let piece = |(seen, length_ns): &(Seen, u64)| {
+            at += length_ns;
+            Piece { seen: seen.clone(), start_ns: at - length_ns, length_ns: *length_ns }
+        };
+        seen.iter().map(piece).collect()
+    }
+
+    fn told(portions: &[Portion]) -> Vec<(&str, Basis, u64)> {
+        portions.iter().map(|portion| (portion.holder.name.as_str(), portion.basis, portion.length_ns)).collect()
+    }
+
+    #[test]
+    fn the_way_in_and_out_belongs_to_what_is_recorded() {
+        let gap = pieces(&[(Seen::Own, 3_000), (thread("jbd2"), 400_000), (Seen::Own, 2_000)], 1_000_000);
+        let expected =
+            [("jbd2", Basis::Beside, 3_000), ("jbd2", Basis::Recorded, 400_000), ("jbd2", Basis::Beside, 2_000)];
+        assert_eq!(told(&attribute(&gap, Some(&TICK))), expected);
+    }
+
+    #[test]
+    fn a_gap_at_a_ticks_time_is_the_tick_and_what_is_too_long_is_not() {
+        let at = 8_000_000 + 20_000;
+        let short = attribute(&pieces(&[(Seen::Own, 9_000)], at), Some(&TICK));
+        assert_eq!(told(&short), [("timer tick", Basis::Period, 9_000)]);
+        let long = attribute(&pieces(&[(Seen::Own, 5_000_000)], at), Some(&TICK));
+        assert_eq!((told(&long)[0].2, told(&long)[1].1, told(&long)[1].2), (100_000, Basis::Unexplained, 4_900_000));
+        let elsewhere = attribute(&pieces(&[(Seen::Own, 9_000)], at + 2_000_000), Some(&TICK));
+        assert_eq!(elsewhere[0].basis, Basis::Unexplained);
+        let both =
+            attribute(&pieces(&[(Seen::Own, 5_000), (thread("a"), 7_000), (Seen::Own, 60_000)], at), Some(&TICK));
+        let expected = [("timer tick", 5_000), ("a", 7_000), ("a", 50_000)];
+        assert_eq!(told(&both)[..3].iter().map(|one| (one.0, one.2)).collect::<Vec<_>>(), expected);
+        assert_eq!((told(&both)[3].1, told(&both)[3].2), (Basis::Unexplained, 10_000));
+    }
+
+    #[test]
+    fn residents_are_counted_once_for_each_gap() {
+        let mut residents = Residents::default();
+        for second in 1..=5_u64 {
+            let turn = [(Seen::Own, 1_000), (thread("a"), second * 1_000), (thread("b"), 10), (thread("a"), 500)];
+            residents.add(&attribute(&pieces(&turn, second * 1_000_000_000), None));
+        }
+        assert_eq!(residents.total_ns(), 5 * 1_510 + 15_000);
+        assert_eq!(residents.share(Basis::Unexplained), 0.0);
+        let found = residents.finish();
+        let a = &found[0];
+        assert_eq!((a.name.as_str(), a.gaps, a.longest_ms, a.period_ms), ("a", 5, 0.0065, Some(1_000.0)));
+        assert!((found.iter().map(|one| one.share_of_stolen).sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn turns_close_together_are_one_activation() {
+        assert_eq!(merged(&[0, 1_000_000, 5_000_000, 20_000_000, 24_000_000]), [0, 20_000_000]);
+        assert_eq!(merged(&[]), Vec::<u64>::new());
+    }
+
+    fn any_seen() -> impl Strategy<Value = Seen> {
+        prop_oneof![Just(Seen::Own), Just(Seen::Nothing), Just(thread("a")), Just(thread("b"))]
+    }
+
+    proptest! {
+        #[test]
+        fn portions_sum_to_the_gap(
+            seen in proptest::collection::vec((any_seen(), 0..400_000_u64), 0..8),
+            start in 0..100_000_000_u64,
+            ticking in any::<bool>(),
+        ) {
+            let gap = pieces(&seen, start);
+            let portions = attribute(&gap, ticking.then_some(&TICK));
+            let sum: u64 = portions.iter().map(|portion| portion.length_ns).sum();
+            prop_assert_eq!(sum, seen.iter().map(|(_, length)| length).sum::<u64>());
+            prop_assert!(portions.windows(2).all(|pair| pair[0].start_ns + pair[0].length_ns == pair[1].start_ns));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's timer tick, found among gaps by its period: no record tells of it, and none is needed.
+
+use super::Gap;
+use std::collections::VecDeque;
+
+/// Ticks a second that kernels are built for, where the kernel does not say.
+const RATES: [u32; 4] = [1_000, 300, 250, 100];
+
+/// A longer gap holds more than a tick and says little about when the tick came.
+const LENGTH_MAX_NS: u64 = 200_000;
+
+/// Ticks come within one part in so many of the period.
+const SHARPNESS: u64 = 40;
+
+/// Fewer than this share of the ticks that must have come are no proof.
+const SEEN_MIN: f64 = 0.5;
+
+/// Fewer are no proof either.
+const TICKS_MIN: usize = 20;
+
+/// A tick that comes at multiples of a period of CLOCK_MONOTONIC, shifted by a phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tick {
+    pub period_ns: u64,
+    /// The earliest it comes after a multiple of the period.
+    pub phase_ns: u64,
+    /// How many gaps showed it.
+    pub seen: usize,
+}
+
+impl Tick {
+    /// Most of a gap that one tick accounts for: more than that is somebody else.
+    pub const LENGTH_MAX_NS: u64 = 100_000;
+
+    /// Whether a tick may have begun at this time. By chance that is so for one time in forty.
+    pub fn begins_at(&self, at_ns: u64) -> bool {
+        (at_ns % self.period_ns + self.period_ns - self.phase_ns) % self.period_ns < self.period_ns / SHARPNESS
+    }
+}
+
+/// The tick, where gaps of one CPU show it: at one place in the period there is a gap in at least half of all periods.
+pub fn tick(gaps: &[Gap], wall_ns: u64, hertz: Option<u32>) -> Option<Tick> {
+    let known = hertz.filter(|hertz| *hertz > 0);
+    let rates = known.as_ref().map_or(&RATES[..], std::slice::from_ref);
+    rates.iter().find_map(|hertz| at_rate(gaps, wall_ns, 1_000_000_000 / u64::from(*hertz)))
+}
+
+fn at_rate(gaps: &[Gap], wall_ns: u64, period_ns: u64) -> Option<Tick> {
+    let short = gaps.iter().filter(|gap| gap.length_ns <= LENGTH_MAX_NS);
+    let mut places: Vec<u64> = short.map(|gap| gap.start_ns % period_ns).collect();
+    places.sort_unstable();
+    let (phase_ns, seen) = densest(&places, period_ns, period_ns / SHARPNESS)?;
+    let enough = seen >= TICKS_MIN && seen as f64 >= SEEN_MIN * (wall_ns / period_ns) as f64;
+    enough.then_some(Tick { period_ns, phase_ns, seen })
+}
+
+/// Where the window of a width that holds the most places begins, and how many it holds; the period is a circle.
+fn densest(places: &[u64], period: u64, width: u64) -> Option<(u64, usize)> {
+    let around = places.iter().copied().chain(places.iter().map(|place| place + period));
+    let mut window: VecDeque<u64> = VecDeque::new();
+    let mut best = None;
+    for place in around {
+        window.push_back(place);
+        while window.front().is_some_and(|first| place - first >= width) {
+            window.pop_front();
+        }
+        if best.is_none_or(|(_, count)| window.len() > count) {
+            best = window.front().map(|first| (first % period, window.len()));
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A tick with up to 20 µs of jitter, and as many gaps that come at any time.
+    fn gaps(period: u64, phase: u64) -> Vec<Gap> {
+        let ticks = SECOND / period;
+        let gap = |start_ns| Gap { start_ns, length_ns: 5_000 };
+        let regular = (0..ticks).map(|at| gap(SECOND + at * period + phase + at * 7_919 % 20_000));
+        let other = (0..ticks).map(|at| gap(SECOND + at * 7_368_787 % SECOND));
+        let mut gaps: Vec<Gap> = regular.chain(other).collect();
+        gaps.sort_by_key(|gap| gap.start_ns);
+        gaps
+    }
+
+    #[test]
+    fn the_rate_need_not_be_known() {
+        for (hertz, phase) in [(100, 3_000_000), (250, 3_995_000), (1_000, 0)] {
+            let period = SECOND / hertz;
+            for known in [None, Some(hertz as u32)] {
+                let found = tick(&gaps(period, phase), SECOND, known).expect("there is one");
+                assert_eq!(found.period_ns, period);
+                assert!(found.begins_at(5 * SECOND + phase + 10_000), "{found:?}");
+                assert!(!found.begins_at(5 * SECOND + phase + period / 2), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_at_any_time_is_no_tick() {
+        let gap = |at: u64| Gap { start_ns: at * 7_368_787 % SECOND, length_ns: 5_000 };
+        let gaps: Vec<Gap> = (0..400).map(gap).collect();
+        assert_eq!(tick(&gaps, SECOND, None), None);
+        assert_eq!(tick(&[], SECOND, Some(250)), None);
+        assert_eq!(tick(&[], SECOND, Some(0)), None);
+    }
+}

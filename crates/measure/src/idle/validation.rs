@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How well the instrument sees what is known to have happened.
+
+use super::{Gap, Observed};
+use crate::percentile::Share;
+use crate::summary::Summary;
+use serde::{Deserialize, Serialize};
+
+/// An event that a program of our own made, with what it says of it itself. Times are CLOCK_MONOTONIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Injection {
+    /// When it was to begin: the sleep ran out, or the character was sent.
+    pub due_ns: u64,
+    /// The program's own time stamps, right after it was back from the wait, and after the work.
+    pub began_ns: u64,
+    pub ended_ns: u64,
+    /// CPU time that the kernel charged to the program from one wait to the next.
+    pub cpu_ns: u64,
+}
+
+/// The errors of all events of one kind, in microseconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Errors {
+    pub n: usize,
+    /// Of the difference without its sign.
+    pub p50_us: f64,
+    pub p90_us: f64,
+    pub max_us: f64,
+    /// The median of the difference with its sign: positive where the instrument saw more.
+    pub bias_us: f64,
+}
+
+/// Injected CPU time against stolen time, event by event.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Trial {
+    /// `gaps`, `gaps with names`, or `classic`.
+    pub method: String,
+    pub injected_ms_min: f64,
+    pub injected_ms_max: f64,
+    pub errors: Errors,
+    /// What was demanded; `None` where nothing is.
+    pub p50_us_max: Option<f64>,
+    pub p90_us_max: Option<f64>,
+}
+
+/// A program that reads a character, computes and echoes it, timed by itself and by the instrument.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Echo {
+    pub method: String,
+    pub n: usize,
+    /// The median between the program's two time stamps.
+    pub conventional_ms: f64,
+    /// The median of what the instrument saw.
+    pub stolen_ms: f64,
+    /// The median of the difference: what the program's own time stamps miss.
+    pub missed_us: f64,
+}
+
+/// The stolen share against the kernel's account.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Check {
+    pub method: String,
+    /// `quiet`, or `loaded` with a process of normal priority on each CPU.
+    pub load: String,
+    pub stolen_share: f64,
+    pub check_share: f64,
+    /// Of the CPU with the largest difference, in points of per cent.
+    pub difference_points: f64,
+    pub difference_points_max: Option<f64>,
+    pub records: u64,
+    pub longest_record_ms: f64,
+}
+
+/// All that `--validate` finds.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Validation {
+    pub trials: Vec<Trial>,
+    pub echoes: Vec<Echo>,
+    pub checks: Vec<Check>,
+}
+
+impl Trial {
+    /// Whether the errors are within what was demanded.
+    pub fn is_good(&self) -> bool {
+        let within = |value: f64, most: Option<f64>| most.is_none_or(|most| value <= most);
+        self.errors.n > 0 && within(self.errors.p50_us, self.p50_us_max) && within(self.errors.p90_us, self.p90_us_max)
+    }
+}
+
+impl Check {
+    /// The check of several CPUs: shares over all, the difference of the worst.
+    pub fn of(method: &str, load: &str, observed: &[Observed], most: Option<f64>) -> Check {
+        let wall: u64 = observed.iter().map(Observed::wall_ns).sum();
+        let stolen: u64 = observed.iter().map(Observed::stolen_ns).sum();
+        let had: u64 = observed.iter().map(|one| one.cpu_time_ns).sum();
+        let differences = observed.iter().map(|one| 100.0 * (one.stolen_share() - one.check_share()));
+        let worst = differences.max_by(|one, other| one.abs().total_cmp(&other.abs()));
+        Check {
+            method: method.to_owned(),
+            load: load.to_owned(),
+            stolen_share: super::share(stolen, wall),
+            check_share: 1.0 - super::share(had, wall),
+            difference_points: worst.unwrap_or_default(),
+            difference_points_max: most,
+            records: observed.iter().map(Observed::records).sum(),
+            longest_record_ms: observed.iter().map(Observed::longest_record_ns).max().unwrap_or_default() as f64 / 1e6,
+        }
+    }
+
+    /// Whether the difference is within what was demanded.
+    pub fn is_good(&self) -> bool {
+        self.difference_points_max.is_none_or(|most| self.difference_points.abs() <= most)
+    }
+}
+
+impl Validation {
+    /// Whether everything is within what was demanded.
+    pub fn is_good(&self) -> bool {
+        self.trials.iter().all(Trial::is_good) && self.checks.iter().all(Check::is_good)
+    }
+}
+
+/// Stolen time of the gaps that reach into an event, each counted as `counted` says of it.
+pub fn stolen_by_gaps(gaps: &[Gap], event: &Injection, counted: impl Fn(&Gap) -> u64) -> u64 {
+    let first = gaps.partition_point(|gap| gap.end_ns() <= event.due_ns);
+    gaps[first..].iter().take_while(|gap| gap.start_ns < event.ended_ns).map(counted).sum()
+}
+
+/// Stolen time of the records that reach into an event. The begin of the first record is the begin of the run.
+pub fn stolen_by_records(observed: &Observed, event: &Injection, record_ns: u64) -> u64 {
+    let ends = &observed.records_ns;
+    let first = ends.partition_point(|end| *end <= event.due_ns);
+    let begin = first.checked_sub(1).map_or(observed.begin_ns, |before| ends[before]);
+    let mut last = begin;
+    let mut stolen = 0;
+    for end in &ends[first..] {
+        if last >= event.ended_ns {
+            break;
+        }
+        stolen += (end - last).saturating_sub(record_ns);
+        last = *end;
+    }
+    stolen
+}
+
+/// The errors of stolen times against what was injected; of no events all are 0, and so is n.
+pub fn errors(pairs: &[(u64, u64)]) -> Errors {
+    let off = Summary::new(pairs.iter().map(|(stolen, injected)| stolen.abs_diff(*injected)).collect());
+    let us = |ns: Option<u64>| ns.unwrap_or_default() as f64 / 1e3;
+    let mut signed: Vec<i64> = pairs.iter().map(|(stolen, injected)| *stolen as i64 - *injected as i64).collect();
+    signed.sort_unstable();
+    Errors {
+        n: pairs.len(),
+        p50_us: us(off.value(Share::P50)),
+        p90_us: us(off.value(Share(9_000))),
+        max_us: us(off.max()),
+        bias_us: crate::percentile::nearest_rank(signed.len(), Share::P50).map_or(0.0, |at| signed[at] as f64 / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const EVENT: Injection = Injection { due_ns: 10 * MS, began_ns: 10 * MS + 20, ended_ns: 14 * MS, cpu_ns: 4 * MS };
+
+    #[test]
+    fn gaps_that_reach_into_an_event_count_whole() {
+        let gap = |start_ns, length_ns| Gap { start_ns, length_ns };
+        let gaps = [gap(9 * MS, MS), gap(10 * MS - 5, 2 * MS), gap(13 * MS, 2 * MS), gap(15 * MS, MS)];
+        assert_eq!(stolen_by_gaps(&gaps, &EVENT, |gap| gap.length_ns), 4 * MS);
+        assert_eq!(stolen_by_gaps(&gaps, &EVENT, |gap| gap.length_ns - 10), 4 * MS - 20);
+        assert_eq!(stolen_by_gaps(&[], &EVENT, |gap| gap.length_ns), 0);
+    }
+
+    #[test]
+    fn the_papers_record_of_ten_milliseconds_holds_nine() {
+        let records_ns = vec![9 * MS, 9 * MS + MS / 2, 20 * MS + MS / 4, 21 * MS + MS / 4];
+        let observed = Observed { begin_ns: 8 * MS, end_ns: 22 * MS, records_ns, ..Observed::default() };
+        assert_eq!(stolen_by_records(&observed, &EVENT, MS), 9 * MS + 3 * MS / 4);
+        let before = Injection { due_ns: 8 * MS, ended_ns: 9 * MS, ..EVENT };
+        assert_eq!(stolen_by_records(&observed, &before, MS), 0);
+    }
+
+    #[test]
+    fn errors_are_by_nearest_rank() {
+        let pairs: Vec<(u64, u64)> = (1..=10).map(|at| (5_000 + 1_000 * at, 5_000)).chain([(4_000, 5_000)]).collect();
+        let errors = errors(&pairs);
+        assert_eq!((errors.n, errors.p50_us, errors.p90_us, errors.max_us, errors.bias_us), (11, 5.0, 9.0, 10.0, 5.0));
+        assert_eq!(super::errors(&[]), Errors::default());
+    }
+
+    #[test]
+    fn demands_are_held_against() {
+        let errors = Errors { n: 3, p50_us: 20.0, p90_us: 90.0, ..Errors::default() };
+        let trial = Trial { errors, p50_us_max: Some(20.0), p90_us_max: Some(90.0), ..Trial::default() };
+        assert!(trial.is_good());
+        assert!(!Trial { p50_us_max: Some(19.9), ..trial.clone() }.is_good());
+        assert!(!Trial { errors: Errors::default(), ..trial }.is_good());
+        let busy = Observed { end_ns: 100, gaps: vec![Gap { start_ns: 0, length_ns: 97 }], ..Observed::default() };
+        let calm = Observed { end_ns: 100, cpu_time_ns: 100, ..Observed::default() };
+        let check = Check::of("gaps", "loaded", &[calm, busy], Some(2.0));
+        assert!((check.difference_points + 3.0).abs() < 1e-9 && !check.is_good());
+        assert!(!Validation { checks: vec![check], ..Validation::default() }.is_good());
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether something comes back at regular times.
+
+/// With fewer activations nothing is called periodic.
+const ACTIVATIONS_MIN: usize = 4;
+
+/// Intervals deviate by less than this share of their mean.
+const DEVIATION_MAX: f64 = 0.1;
+
+/// An interval may be this many periods long: activations in between were missed.
+const MISSED_MAX: f64 = 3.0;
+
+/// At most one activation in so many is missed.
+const MISSED_SHARE: usize = 3;
+
+/// A regular recurrence.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Period {
+    pub every_ns: u64,
+    /// Activations that were seen.
+    pub times: usize,
+    /// Standard deviation of the intervals as a share of their mean.
+    pub deviation: f64,
+}
+
+impl Period {
+    /// `every 5.0 s (7 times, deviation 0.4 %)`.
+    pub fn text(&self) -> String {
+        let ms = self.every_ns as f64 / 1e6;
+        let every = if ms >= 999.5 { format!("{:.1} s", ms / 1e3) } else { format!("{ms:.1} ms") };
+        format!("every {every} ({} times, deviation {:.1} %)", self.times, 100.0 * self.deviation)
+    }
+
+    /// For JSON.
+    pub fn seconds(&self) -> f64 {
+        self.every_ns as f64 / 1e9
+    }
+}
+
+/// The period of activations that begin at these times, nanoseconds in ascending order, where they have one.
+///
+/// One that was missed now and then does not hide the period; a change of the period does.
+pub fn period(begins: &[u64]) -> Option<Period> {
+    if begins.len() < ACTIVATIONS_MIN {
+        return None;
+    }
+    let intervals: Vec<f64> = begins.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
+    let mut sorted = intervals.clone();
+    sorted.sort_by(f64::total_cmp);
+    // Not the upper median: of two intervals one may hold a missed activation.
+    let base = sorted[(sorted.len() - 1) / 2];
+    let periods: Vec<f64> = intervals.iter().map(|interval| (interval / base.max(1.0)).round()).collect();
+    let missed: f64 = periods.iter().map(|periods| periods - 1.0).sum();
+    let fits = periods.iter().all(|periods| (1.0..=MISSED_MAX).contains(periods));
+    if !fits || missed * MISSED_SHARE as f64 > periods.len() as f64 {
+        return None;
+    }
+    let single: Vec<f64> = intervals.iter().zip(&periods).map(|(interval, periods)| interval / periods).collect();
+    let mean = single.iter().sum::<f64>() / single.len() as f64;
+    let variance = single.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / single.len() as f64;
+    let deviation = variance.sqrt() / mean.max(1.0);
+    (deviation < DEVIATION_MAX).then_some(Period { every_ns: mean as u64, times: begins.len(), deviation })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn times(seconds: &[f64]) -> Vec<u64> {
+        seconds.iter().map(|at| (at * 1e9) as u64).collect()
+    }
+
+    #[test]
+    fn figures_are_told() {
+        let found = period(&times(&[1.0, 6.0, 11.02, 16.0, 21.0, 26.0, 31.0])).expect("it is regular");
+        assert_eq!(found.text(), "every 5.0 s (7 times, deviation 0.2 %)");
+        assert!((found.seconds() - 5.0).abs() < 1e-6, "{}", found.seconds());
+        let fast = Period { every_ns: 33_300_000, times: 9, deviation: 0.0 };
+        assert_eq!(fast.text(), "every 33.3 ms (9 times, deviation 0.0 %)");
+    }
+
+    #[test]
+    fn what_is_irregular_or_rare_has_no_period() {
+        assert_eq!(period(&times(&[1.0, 2.0, 3.0])), None);
+        assert_eq!(period(&times(&[1.0, 2.0, 4.5, 4.9, 9.0, 9.3])), None);
+        assert_eq!(period(&times(&[1.0, 1.0, 1.0, 1.0, 1.0])), None);
+        assert_eq!(period(&times(&[0.0, 1.0, 3.0, 4.0, 6.0, 7.0, 9.0, 10.0])), None);
+    }
+
+    fn jittered(every: u64, jitter: &[f64]) -> Vec<u64> {
+        let at = |(index, jitter): (usize, &f64)| SECOND + index as u64 * every + (jitter * every as f64) as u64;
+        jitter.iter().enumerate().map(at).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn jitter_up_to_a_twentieth_keeps_the_period(
+            every in 10_000_000..20 * SECOND,
+            jitter in proptest::collection::vec(0.0..0.05_f64, 4..40),
+        ) {
+            let found = period(&jittered(every, &jitter));
+            prop_assert!(found.is_some());
+            let error = found.map_or(1.0, |found| (found.every_ns as f64 / every as f64 - 1.0).abs());
+            prop_assert!(error < 0.05, "{}", error);
+        }
+
+        #[test]
+        fn a_missed_one_keeps_the_period(
+            every in 10_000_000..20 * SECOND,
+            jitter in proptest::collection::vec(0.0..0.05_f64, 6..40),
+            missed in 1..5_usize,
+        ) {
+            let mut begins = jittered(every, &jitter);
+            begins.remove(missed);
+            let found = period(&begins);
+            prop_assert!(found.is_some_and(|found| found.times == begins.len()));
+            let error = found.map_or(1.0, |found| (found.every_ns as f64 / every as f64 - 1.0).abs());
+            prop_assert!(error < 0.05, "{}", error);
+        }
+
+        #[test]
+        fn any_times_are_answered(begins in proptest::collection::vec(any::<u64>(), 0..30), sorted in any::<bool>()) {
+            let mut begins = begins;
+            if sorted {
+                begins.sort_unstable();
+            }
+            prop_assert!(period(&begins).is_none_or(|found| found.deviation < DEVIATION_MAX));
+        }
+    }
+}

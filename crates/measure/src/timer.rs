@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A periodic thread: when it was to run, when it did, and the figures of both.
+//!
+//! Deadline i of a thread is its begin plus i periods. A wake-up answers one deadline; deadlines that had
+//! passed by then and get no wake-up of their own are *overruns*, so wake-ups, overruns and losses sum to the
+//! deadlines of the run. *Lateness* is wake-up minus deadline. An *interval* is the time between two
+//! wake-ups: what the paper's tables 1 to 3 show, and what looks best where deadlines are missed.
+
+mod outliers;
+
+use crate::{Events, Run, Share, percentile};
+pub use outliers::{Cause, Culprit, OUTLIERS_MAX, Outlier, Portion, at_once, budget, culprits, outlier_threshold};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Width of a bin of intervals: the paper's.
+pub const BIN_NS: u64 = 100_000;
+
+/// The class of a run's events: starts are deadlines, latencies are lateness.
+pub const LATENESS: &str = "lateness";
+
+/// One tenth of a run: the drift is told from its first and its last.
+const DRIFT_PART: usize = 10;
+
+/// What a periodic thread sleeps with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mechanism {
+    /// `clock_nanosleep` until the next deadline.
+    Absolute,
+    /// `nanosleep` for what is left until the next deadline.
+    Nanosleep,
+    /// `nanosleep` for a whole period after each wake-up: deadlines are not looked at.
+    Relative,
+    /// A periodic `timerfd`.
+    Timerfd,
+    /// A periodic POSIX timer that sends a signal.
+    Itimer,
+    /// `poll` for what is left until the next deadline, rounded up to whole milliseconds.
+    Poll,
+}
+
+impl Mechanism {
+    /// All of them.
+    pub const ALL: [Mechanism; 6] = [
+        Mechanism::Absolute,
+        Mechanism::Nanosleep,
+        Mechanism::Relative,
+        Mechanism::Timerfd,
+        Mechanism::Itimer,
+        Mechanism::Poll,
+    ];
+
+    /// The name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Absolute => "absolute",
+            Mechanism::Nanosleep => "nanosleep",
+            Mechanism::Relative => "relative",
+            Mechanism::Timerfd => "timerfd",
+            Mechanism::Itimer => "itimer",
+            Mechanism::Poll => "poll",
+        }
+    }
+}
+
+/// The wake-ups of one thread against its deadlines.
+#[derive(Clone, Copy, Debug)]
+pub struct Series<'a> {
+    period_ns: u64,
+    expected: u64,
+    lost: u64,
+    events: &'a Events,
+}
+
+impl<'a> Series<'a> {
+    /// `None` where the run holds no lateness, or the period is none.
+    pub fn new(run: &'a Run, period_ns: u64) -> Option<Series<'a>> {
+        let events = run.classes.iter().find(|events| events.class == LATENESS)?;
+        let expected = run.duration_ns.checked_div(period_ns)?;
+        Some(Series { period_ns, expected, lost: run.lost, events })
+    }
+
+    /// Wake-ups.
+    pub fn n(&self) -> u64 {
+        self.events.starts_ns.len().min(self.events.latencies_ns.len()) as u64
+    }
+
+    /// Deadlines of the run.
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// Deadlines without a wake-up of their own.
+    pub fn overruns(&self) -> u64 {
+        self.expected.saturating_sub(self.n()).saturating_sub(self.lost)
+    }
+
+    /// How late each wake-up was. One before its deadline, which no mechanism should give, counts as on time.
+    pub fn lateness(&self) -> &'a [u64] {
+        &self.events.latencies_ns
+    }
+
+    /// When the thread woke up.
+    pub fn wakes(&self) -> impl Iterator<Item = u64> + 'a {
+        let pairs = self.events.starts_ns.iter().zip(&self.events.latencies_ns);
+        pairs.map(|(deadline, lateness)| deadline.saturating_add(*lateness))
+    }
+
+    /// Times between wake-ups.
+    pub fn intervals(&self) -> Vec<u64> {
+        self.wakes().zip(self.wakes().skip(1)).map(|(before, wake)| wake.saturating_sub(before)).collect()
+    }
+
+    /// The lateness of every deadline, whether it had a wake-up of its own or not.
+    ///
+    /// A thread that is late cannot see that it misses further deadlines meanwhile (coordinated omission): a
+    /// wake-up late by l stands also for l - P, l - 2P and so on, as far as deadlines were missed.
+    pub fn corrected(&self) -> Vec<u64> {
+        let mut all = Vec::new();
+        for (index, lateness) in self.lateness().iter().enumerate().take(self.n() as usize) {
+            let late = (0..=self.missed_after(index))
+                .map(|periods| lateness.saturating_sub(periods.saturating_mul(self.period_ns)));
+            all.extend(late.enumerate().take_while(|(periods, late)| *periods == 0 || *late > 0).map(|(_, late)| late));
+        }
+        all
+    }
+
+    /// Deadlines between that of a wake-up and that of the next one, or the end of the run.
+    fn missed_after(&self, index: usize) -> u64 {
+        let starts = &self.events.starts_ns;
+        let (Some(first), Some(this)) = (starts.first(), starts.get(index)) else { return 0 };
+        let end = first.saturating_add(self.expected.saturating_mul(self.period_ns));
+        let next = starts.get(index + 1).copied().unwrap_or(end);
+        (next.saturating_sub(*this) / self.period_ns.max(1)).saturating_sub(1).min(self.expected)
+    }
+
+    /// For each wake-up the time that the thread itself asked for, and when it woke up.
+    ///
+    /// The deadline, but for naive relative sleeping: there it is a period after the wake-up before.
+    pub fn asked(&self, mechanism: Mechanism) -> Vec<(u64, u64)> {
+        if mechanism != Mechanism::Relative {
+            return self.events.starts_ns.iter().copied().zip(self.wakes()).collect();
+        }
+        let first = self.events.starts_ns.first().copied();
+        let after = self.wakes().map(|wake| wake.saturating_add(self.period_ns));
+        first.into_iter().chain(after).zip(self.wakes()).collect()
+    }
+
+    /// By how much lateness grows, in microseconds per second: medians of the last and the first tenth of
+    /// the wake-ups are compared. `None` for fewer than twenty.
+    pub fn drift_us_per_s(&self) -> Option<f64> {
+        let late = self.lateness();
+        let part = late.len() / DRIFT_PART;
+        let (first, last) = (late.get(..part)?, late.get(late.len() - part..)?);
+        let apart = (late.len() - part) as f64 * self.period_ns as f64 / 1e9;
+        let (before, after) = (median(first)?, median(last)?);
+        (part >= 2).then_some((after as f64 - before as f64) / 1e3 / apart)
+    }
+}
+
+fn median(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    percentile(&sorted, Share::P50)
+}
+
+/// Where times lie, in microseconds. A percentile with fewer than five values above it is `None`.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Spread {
+    pub n: u64,
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+    pub mean: Option<f64>,
+    /// Standard deviation of all of them.
+    pub sd: Option<f64>,
+    pub p50: Option<f64>,
+    pub p99: Option<f64>,
+    pub p999: Option<f64>,
+}
+
+/// The 99.9th percentile.
+const P999: Share = Share(9_990);
+
+impl Spread {
+    /// Of times in nanoseconds.
+    pub fn of(mut values: Vec<u64>) -> Spread {
+        values.sort_unstable();
+        let us = |value: u64| value as f64 / 1e3;
+        let shown = |share: Share| percentile(&values, share).filter(|_| share.is_shown(values.len())).map(us);
+        let count = values.len() as f64;
+        let mean = values.iter().map(|value| us(*value)).sum::<f64>() / count;
+        let variance = values.iter().map(|value| (us(*value) - mean).powi(2)).sum::<f64>() / count;
+        Spread {
+            n: values.len() as u64,
+            min: values.first().copied().map(us),
+            max: values.last().copied().map(us),
+            mean: Some(mean).filter(|mean| mean.is_finite()),
+            sd: Some(variance.sqrt()).filter(|sd| sd.is_finite()),
+            p50: shown(Share::P50),
+            p99: shown(Share::P99),
+            p999: shown(P999),
+        }
+    }
+}
+
+/// How many intervals fall into each bin of [`BIN_NS`]: begin of the bin in microseconds, and count. Empty bins
+/// are left out.
+pub fn bins(intervals: &[u64]) -> Vec<(u64, u64)> {
+    let mut bins: BTreeMap<u64, u64> = BTreeMap::new();
+    for interval in intervals {
+        *bins.entry(interval / BIN_NS).or_default() += 1;
+    }
+    bins.into_iter().map(|(bin, count)| (bin * BIN_NS / 1_000, count)).collect()
+}
+
+/// The figures of one mechanism, of all its threads together.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Figures {
+    pub interval_us: Spread,
+    pub lateness_us: Spread,
+    /// With the deadlines that late wake-ups missed, see [`Series::corrected`].
+    pub lateness_corrected_us: Spread,
+    pub expected: u64,
+    pub overruns: u64,
+    pub lost: u64,
+    /// Overruns of one thread in a second.
+    pub overruns_per_s: f64,
+    pub drift_us_per_s: Option<f64>,
+    /// Begin of the bin in microseconds, and count; empty bins are left out.
+    pub histogram_100us: Vec<(u64, u64)>,
+}
+
+impl Figures {
+    /// Of any number of threads.
+    pub fn of(series: &[Series<'_>]) -> Figures {
+        let sum = |of: fn(&Series<'_>) -> u64| series.iter().map(of).sum::<u64>();
+        let intervals: Vec<u64> = series.iter().flat_map(Series::intervals).collect();
+        let seconds = sum(|one| one.expected.saturating_mul(one.period_ns)) as f64 / 1e9;
+        let drifts: Vec<f64> = series.iter().filter_map(Series::drift_us_per_s).collect();
+        let overruns = sum(|one| one.overruns());
+        Figures {
+            histogram_100us: bins(&intervals),
+            interval_us: Spread::of(intervals),
+            lateness_us: Spread::of(series.iter().flat_map(|one| one.lateness()).copied().collect()),
+            lateness_corrected_us: Spread::of(series.iter().flat_map(Series::corrected).collect()),
+            expected: sum(|one| one.expected),
+            overruns,
+            lost: sum(|one| one.lost),
+            overruns_per_s: if seconds > 0.0 { overruns as f64 / seconds } else { 0.0 },
+            drift_us_per_s: (!drifts.is_empty()).then(|| drifts.iter().sum::<f64>() / drifts.len() as f64),
+        }
+    }
+}
+
+/// What only `tipme bench timer` has to say. The figures at the top are those of the first mechanism.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TimerDetails {
+    pub mechanism: Mechanism,
+    pub period_ns: u64,
+    /// `other`, `fifo:80`.
+    pub policy: String,
+    #[serde(flatten)]
+    pub figures: Figures,
+    pub mechanisms: Vec<Measured>,
+    /// One for each run of the document, in the same order.
+    pub threads: Vec<Thread>,
+    pub clocks: Clocks,
+    /// What other periods give; only where that was asked for.
+    pub rates: Vec<Delivered>,
+    pub outliers: Vec<Outlier>,
+    pub culprits: Vec<Culprit>,
+    /// What could not be done, in full sentences.
+    pub notes: Vec<String>,
+}
+
+/// One mechanism.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Measured {
+    pub mechanism: Mechanism,
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Later wake-ups than this are outliers.
+    pub outlier_threshold_us: f64,
+    pub outliers_over: u64,
+}
+
+/// One measuring thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Thread {
+    pub mechanism: Mechanism,
+    pub cpu: u32,
+    pub tid: u32,
+    /// Whether the memory for its samples was locked.
+    pub locked: bool,
+    /// By how much the kernel may delay its timers to handle several at once.
+    pub slack_ns: Option<u64>,
+}
+
+/// What the kernel's clocks offer.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Clocks {
+    /// Ticks a second, from the step of CLOCK_MONOTONIC_COARSE.
+    pub hz: Option<u64>,
+    /// Name and resolution in nanoseconds.
+    pub resolutions_ns: Vec<(String, u64)>,
+    /// Whether timers fire between ticks.
+    pub high_resolution: bool,
+    /// Of threads with an ordinary policy, unless they ask for another.
+    pub slack_ns: Option<u64>,
+}
+
+/// What a mechanism gave where it was asked for a period, on one CPU.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Delivered {
+    pub mechanism: Mechanism,
+    pub asked_us: f64,
+    pub wakes_per_s: f64,
+    pub interval_us: Spread,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PERIOD: u64 = 1_000_000;
+
+    /// A thread that begins at 0: numbers of the deadlines that it answers, and how late.
+    fn run(expected: u64, wakes: &[(u64, u64)]) -> Run {
+        let mut events = Events::of(LATENESS, None);
+        wakes.iter().for_each(|(number, late)| events.push(number * PERIOD, *late));
+        Run { duration_ns: expected * PERIOD, classes: vec![events], ..Run::default() }
+    }
+
+    fn series(run: &Run) -> Series<'_> {
+        Series::new(run, PERIOD).expect("there is lateness")
+    }
+
+    #[test]
+    fn overruns_are_what_nobody_answered() {
+        let run = run(10, &[(1, 50), (2, 2_500_000), (5, 100), (6, 0)]);
+        assert_eq!(series(&run).overruns(), 6);
+        assert_eq!(series(&run).intervals(), [3_499_950, 500_100, 999_900]);
+        assert!(Series::new(&run, 0).is_none() && Series::new(&Run::default(), PERIOD).is_none());
+    }
+
+    #[test]
+    fn a_late_wake_up_stands_for_the_deadlines_that_it_missed() {
+        let run = run(6, &[(1, 50), (2, 2_500_000), (5, 100), (6, 1_200_000)]);
+        assert_eq!(series(&run).corrected(), [50, 2_500_000, 1_500_000, 500_000, 100, 1_200_000]);
+    }
+
+    #[test]
+    fn naive_sleeping_asks_for_a_period_after_each_wake_up() {
+        let run = run(10, &[(1, 60), (2, 130), (3, 220)]);
+        assert_eq!(
+            series(&run).asked(Mechanism::Absolute),
+            [(PERIOD, PERIOD + 60), (2 * PERIOD, 2 * PERIOD + 130), (3 * PERIOD, 3 * PERIOD + 220)]
+        );
+        let own: Vec<u64> = series(&run).asked(Mechanism::Relative).iter().map(|(asked, wake)| wake - asked).collect();
+        assert_eq!(own, [60, 70, 90]);
+    }
+
+    #[test]
+    fn drift_is_told_from_growing_lateness() {
+        let drifting: Vec<(u64, u64)> = (1..=1_000).map(|number| (number, number * 60_000)).collect();
+        let drift = series(&run(1_000, &drifting)).drift_us_per_s().expect("there are enough");
+        assert!((drift - 60_000.0).abs() < 1.0, "{drift}");
+        let steady: Vec<(u64, u64)> = (1..=1_000).map(|number| (number, 60_000)).collect();
+        assert_eq!(series(&run(1_000, &steady)).drift_us_per_s(), Some(0.0));
+        assert_eq!(series(&run(10, &steady[..10])).drift_us_per_s(), None);
+    }
+
+    #[test]
+    fn bins_are_left_closed_and_empty_ones_left_out() {
+        assert_eq!(bins(&[0, 99_999, 100_000, 1_000_000, 1_000_001]), [(0, 2), (100, 1), (1_000, 2)]);
+    }
+
+    #[test]
+    fn spreads_withhold_what_too_few_support() {
+        let spread = Spread::of(vec![4_000, 2_000]);
+        assert_eq!((spread.min, spread.max, spread.mean, spread.sd), (Some(2.0), Some(4.0), Some(3.0), Some(1.0)));
+        assert_eq!((spread.p50, spread.p99), (None, None));
+        assert_eq!(Spread::of((1..=500).map(|us| us * 1_000).collect()).p99, Some(495.0));
+        assert_eq!(Spread::of(Vec::new()), Spread::default());
+    }
+
+    proptest! {
+        /// A thread that skips exactly those deadlines that have passed at its wake-up.
+        #[test]
+        fn every_deadline_has_its_lateness_once_corrected(lateness in proptest::collection::vec(0..5 * PERIOD, 1..50)) {
+            let mut number = 1;
+            let mut wakes = Vec::new();
+            for late in lateness {
+                wakes.push((number, late));
+                number += 1 + late.saturating_sub(1) / PERIOD;
+            }
+            let expected = number - 1;
+            let run = run(expected, &wakes);
+            let corrected = series(&run).corrected();
+            prop_assert_eq!(corrected.len() as u64, expected);
+            prop_assert_eq!(corrected.len() as u64, series(&run).n() + series(&run).overruns());
+        }
+
+        #[test]
+        fn any_run_is_answered(starts in proptest::collection::vec(any::<u64>(), 0..20), late in proptest::collection::vec(0..10 * PERIOD, 0..20), duration in 0..100 * PERIOD, period in 1_000..u64::MAX) {
+            let events = Events { class: LATENESS.to_owned(), starts_ns: starts, latencies_ns: late, ..Events::default() };
+            let run = Run { duration_ns: duration, classes: vec![events], ..Run::default() };
+            let series = Series::new(&run, period).expect("there is lateness");
+            let figures = Figures::of(&[series]);
+            prop_assert!(figures.interval_us.n <= 20);
+            Mechanism::ALL.iter().for_each(|mechanism| drop(series.asked(*mechanism)));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Wake-ups that came very late: what took the time, and whether it comes back regularly.
+
+use crate::periodicity::{Period, period};
+use crate::timer::median;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Outliers of one mechanism that are explained: the latest; the others are counted.
+pub const OUTLIERS_MAX: usize = 100;
+
+/// Nothing below this is an outlier unless it is asked for, in nanoseconds.
+const LEAST_NS: u64 = 1_000_000;
+
+/// How many times later than the median an outlier is.
+const TIMES_MEDIAN: u64 = 10;
+
+/// Begins of a culprit closer together are one: several threads suffered from it.
+const MERGE_NS: u64 = 5_000_000;
+
+/// Wake-ups of two CPUs closer together than this ended at the same moment, in nanoseconds.
+const MOMENT_NS: u64 = 100_000;
+
+/// From which lateness on a wake-up is an outlier: a millisecond, or ten times the median where that is more.
+pub fn outlier_threshold(lateness: &[u64]) -> u64 {
+    median(lateness).unwrap_or(0).saturating_mul(TIMES_MEDIAN).max(LEAST_NS)
+}
+
+/// What time between a deadline and the wake-up went to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The timer had not made the thread ready yet: its interrupt came late.
+    Timer,
+    /// The handler of another interrupt.
+    Interrupt,
+    Softirq,
+    /// Another thread had the CPU.
+    Thread,
+    /// The thread was ready and the CPU still idle.
+    IdleExit,
+    /// The thread ran already, on its way out of the kernel.
+    Own,
+    /// Many small shares together.
+    Rest,
+    /// No record tells.
+    Unexplained,
+}
+
+impl Cause {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Timer => "timer",
+            Cause::Interrupt => "interrupt",
+            Cause::Softirq => "softirq",
+            Cause::Thread => "thread",
+            Cause::IdleExit => "idle-exit",
+            Cause::Own => "own",
+            Cause::Rest => "rest",
+            Cause::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// A part of the time between a deadline and the wake-up.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Portion {
+    pub cause: Cause,
+    /// Who, where the cause has a name.
+    pub name: String,
+    pub us: f64,
+    pub percent: f64,
+}
+
+/// A very late wake-up.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Outlier {
+    /// `absolute`, `relative`.
+    pub mechanism: String,
+    pub cpu: u32,
+    /// What the thread had asked for, CLOCK_MONOTONIC.
+    pub deadline_ns: u64,
+    pub lateness_us: f64,
+    /// The largest first, summing to the lateness; `None` where nothing was recorded.
+    pub budget: Option<Vec<Portion>>,
+    /// Since when the largest had been at it, which may be before the deadline.
+    pub culprit_begin_ns: Option<u64>,
+}
+
+/// Portions of one outlier at most; the smallest are put together.
+const PORTIONS_MAX: usize = 16;
+
+/// The budget of `whole` nanoseconds from causes, names and nanoseconds, the largest first.
+pub fn budget(times: &[(Cause, String, u64)], whole: u64) -> Vec<Portion> {
+    let portion = |cause, name: &str, ns: u64| {
+        let percent = 100.0 * ns as f64 / whole.max(1) as f64;
+        Portion { cause, name: name.to_owned(), us: ns as f64 / 1e3, percent }
+    };
+    let single = if times.len() > PORTIONS_MAX { PORTIONS_MAX - 1 } else { times.len() };
+    let (large, small) = times.split_at(single);
+    let mut portions: Vec<Portion> = large.iter().map(|(cause, name, ns)| portion(*cause, name, *ns)).collect();
+    if !small.is_empty() {
+        portions.push(portion(Cause::Rest, "", small.iter().map(|(_, _, ns)| ns).sum()));
+    }
+    portions
+}
+
+/// What took most of the time of one outlier or of several.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Culprit {
+    pub cause: Cause,
+    pub name: String,
+    pub outliers: u64,
+    pub total_us: f64,
+    /// Where it comes back regularly.
+    pub period_s: Option<f64>,
+    /// Standard deviation of the period as a share of it.
+    pub period_deviation_percent: Option<f64>,
+}
+
+impl Outlier {
+    fn wake_ns(&self) -> u64 {
+        self.deadline_ns.saturating_add((self.lateness_us * 1e3) as u64)
+    }
+}
+
+/// How many of these ended at the same moment as one on another CPU.
+///
+/// That hints at what holds all CPUs: a hypervisor or firmware, whoever the records name meanwhile.
+pub fn at_once(outliers: &[Outlier]) -> u64 {
+    let together = |one: &Outlier| {
+        let another = |other: &Outlier| other.cpu != one.cpu && other.wake_ns().abs_diff(one.wake_ns()) < MOMENT_NS;
+        outliers.iter().any(another)
+    };
+    outliers.iter().filter(|one| together(one)).count() as u64
+}
+
+/// The culprits of these outliers, the one that took most first.
+pub fn culprits(outliers: &[Outlier]) -> Vec<Culprit> {
+    let mut groups: BTreeMap<(Cause, &str), Vec<(&Outlier, &Portion)>> = BTreeMap::new();
+    for outlier in outliers {
+        if let Some(most) = outlier.budget.iter().flatten().next() {
+            // Whoever ran while no timer fired has no part in it.
+            let name = if most.cause == Cause::Timer { "" } else { most.name.as_str() };
+            groups.entry((most.cause, name)).or_default().push((outlier, most));
+        }
+    }
+    let mut culprits: Vec<Culprit> =
+        groups.into_iter().map(|((cause, name), hits)| culprit(cause, name, &hits)).collect();
+    culprits.sort_by(|one, other| other.total_us.total_cmp(&one.total_us));
+    culprits
+}
+
+fn culprit(cause: Cause, name: &str, hits: &[(&Outlier, &Portion)]) -> Culprit {
+    let mut begins: Vec<u64> = hits.iter().filter_map(|(outlier, _)| outlier.culprit_begin_ns).collect();
+    begins.sort_unstable();
+    begins.dedup_by(|later, earlier| later.saturating_sub(*earlier) <= MERGE_NS);
+    let period: Option<Period> = period(&begins);
+    Culprit {
+        cause,
+        name: name.to_owned(),
+        outliers: hits.len() as u64,
+        total_us: hits.iter().map(|(_, portion)| portion.us).sum(),
+        period_s: period.map(|period| period.every_ns as f64 / 1e9),
+        period_deviation_percent: period.map(|period| 100.0 * period.deviation),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outlier(at_s: f64, cause: Cause, name: &str) -> Outlier {
+        let at = (at_s * 1e9) as u64;
+        let portion = |cause, name: &str, us, percent| Portion { cause, name: name.to_owned(), us, percent };
+        Outlier {
+            mechanism: "absolute".to_owned(),
+            cpu: 0,
+            deadline_ns: at,
+            lateness_us: 7_000.0,
+            budget: Some(vec![portion(cause, name, 6_930.0, 99.0), portion(Cause::Timer, "", 70.0, 1.0)]),
+            culprit_begin_ns: Some(at - 300_000),
+        }
+    }
+
+    #[test]
+    fn the_threshold_follows_the_median_but_not_below_a_millisecond() {
+        assert_eq!(outlier_threshold(&[50_000; 9]), 1_000_000);
+        assert_eq!(outlier_threshold(&[200_000; 9]), 2_000_000);
+        assert_eq!(outlier_threshold(&[]), 1_000_000);
+    }
+
+    #[test]
+    fn a_regular_culprit_has_its_period() {
+        let mut outliers: Vec<Outlier> =
+            (1..8).map(|turn| outlier(f64::from(turn) * 5.0, Cause::Thread, "burner")).collect();
+        outliers.push(outlier(5.003, Cause::Thread, "burner"));
+        outliers.push(outlier(6.1, Cause::Softirq, "network receive"));
+        outliers.extend([6.2, 6.3].map(|at| outlier(at, Cause::Timer, &format!("while {at} ran"))));
+        let found = culprits(&outliers);
+        assert_eq!((found[0].name.as_str(), found[0].outliers, found.len()), ("burner", 8, 3));
+        assert_eq!((found[1].name.as_str(), found[1].outliers), ("", 2));
+        let period = found[0].period_s.expect("it is regular");
+        assert!((period - 5.0).abs() < 0.01, "{period}");
+        assert_eq!(found[2].period_s, None);
+        assert_eq!(found[2].total_us, 6_930.0);
+    }
+
+    #[test]
+    fn small_shares_are_put_together_and_nothing_is_lost() {
+        let times: Vec<_> = (0..40).map(|number| (Cause::Thread, format!("worker {number}"), 100 - number)).collect();
+        let whole = times.iter().map(|(_, _, ns)| ns).sum();
+        let portions = budget(&times, whole);
+        assert_eq!((portions.len(), portions[15].cause), (PORTIONS_MAX, Cause::Rest));
+        let percent: f64 = portions.iter().map(|portion| portion.percent).sum();
+        assert!((percent - 100.0).abs() < 1e-9, "{percent}");
+        assert_eq!(budget(&times[..16], whole).len(), 16);
+    }
+
+    #[test]
+    fn all_cpus_at_once_are_told() {
+        let on = |cpu, at_s| Outlier { cpu, ..outlier(at_s, Cause::Timer, "") };
+        assert_eq!(at_once(&[on(0, 1.0), on(1, 1.00005), on(1, 2.0), on(1, 2.00001), on(0, 3.0)]), 2);
+        assert_eq!(at_once(&[]), 0);
+    }
+
+    #[test]
+    fn nothing_recorded_names_nobody() {
+        let unknown = Outlier { budget: None, ..outlier(5.0, Cause::Timer, "") };
+        assert_eq!(culprits(&[unknown]), vec![]);
+    }
+}
