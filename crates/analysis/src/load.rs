@@ -95,6 +95,10 @@ fn weigh(budget: &Budget<'_>, own: Requests, others: BTreeMap<Job, Requests>, at
     let most = others.into_iter().max_by_key(|(_, requests)| requests.weight());
     let other = most.filter(|(_, requests)| requests.weight() as f64 >= OTHERS_MIN * all as f64);
     match other {
+        // Its threads read for others, such as for those whose requests are held back; for whom is not recorded.
+        Some((Job::Kernel(_), requests)) if requests.reads > requests.writes => {
+            Load { own, other: None, written_back: false }
+        }
         Some((Job::Kernel(name), mut requests)) => {
             let dirtier = dirtier(budget.recording, at).filter(|_| requests.writes > 0);
             let job = dirtier.map(|tid| budget.jobs.of(tid, at));
@@ -151,6 +155,13 @@ pub fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nanos) -> O
     for reclaim in reclaims(recording, lo, hi).filter(|reclaim| reaches(recording, reclaim, waiter)) {
         *votes.entry(reclaim.head.tid).or_default() += 1 + reclaim.amount.min(AMOUNT_MAX);
     }
+    let most = |votes: &BTreeMap<Tid, u64>| {
+        let known = votes.iter().filter(|(tid, _)| foreign(**tid));
+        known.max_by_key(|(_, votes)| **votes).map(|(tid, _)| *tid)
+    };
+    if only_in_group(recording, lo, hi) && most(&votes).is_some() {
+        return most(&votes);
+    }
     tally(recording, TAKEN, lo, hi, &mut votes);
     for sample in recording.samples.iter().filter(|sample| within(sample.head.ts, lo, hi)) {
         let allocates = recording
@@ -161,7 +172,14 @@ pub fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nanos) -> O
             *votes.entry(sample.head.tid).or_default() += 100;
         }
     }
-    votes.into_iter().filter(|(tid, _)| foreign(*tid)).max_by_key(|(_, votes)| *votes).map(|(tid, _)| tid)
+    most(&votes)
+}
+
+/// Whether memory was short inside a control group only: then it was taken by those who had to free some of the
+/// group's, however much others took of the machine's.
+fn only_in_group(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
+    let mut all = recording.reclaims.iter().filter(|reclaim| within(reclaim.head.ts, lo, hi)).peekable();
+    all.peek().is_some() && all.all(|reclaim| reclaim.what == IN_GROUP || reclaim.what == THROTTLED)
 }
 
 /// Adds what threads were counted to have done, where that was recorded.

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a thread was late that nobody typed into.
+
+mod support;
+
+use support::{Machinery, VDA};
+use tipme_analysis::model::{Culprit, Kind};
+use tipme_analysis::{Explanation, Recording, explain};
+use tipme_record::{Nanos, Tid};
+
+const TIMER: u32 = 700;
+const HOG: u32 = 701;
+
+/// A thread that sleeps until 3.0 s and is ready then, while another one has its CPU until 3.2 s; it runs for 10 ms.
+fn late() -> Recording {
+    let mut machine = Machinery::new();
+    machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "newborn", 0);
+    machine.switch(1_000_000, 0, TIMER, 0).switch(2_900_000, 0, HOG, 1);
+    machine.wake(3_000_000, TIMER, 0);
+    machine.switch(3_200_000, 0, TIMER, 0).switch(3_210_000, 0, HOG, 1);
+    Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed")
+}
+
+/// From and to in milliseconds since the machine began; the mark is at 4 s.
+fn explained(recording: &Recording, from_ms: u64, to_ms: u64) -> Option<Explanation> {
+    let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
+    explain(recording, Tid(TIMER), at(from_ms), at(to_ms), Nanos::from_millis(10))
+}
+
+#[test]
+fn who_had_the_cpu_is_named() {
+    let explanation = explained(&late(), 3_000, 3_210).expect("the incident holds it");
+    let finding = explanation.findings.first().expect("there is a cause");
+    assert_eq!((finding.kind, explanation.findings.len()), (Kind::CpuCompetition, 1));
+    assert!(matches!(&finding.culprit, Culprit::Process { pid: HOG, comm, .. } if comm == "newborn"));
+    assert!((finding.ms - 200.0).abs() < 1.0 && finding.share > 0.99, "{finding:?}");
+    let sum: f64 = explanation.partition.iter().map(|piece| piece.ms).sum();
+    assert!((sum - explanation.interval_ms).abs() < 1e-6 && (sum - 210.0).abs() < 1e-6);
+}
+
+#[test]
+fn what_the_incident_does_not_hold_is_not_explained() {
+    let recording = late();
+    assert_eq!(explained(&recording, 3_000, 4_001), None);
+    assert_eq!(explained(&recording, 3_000, 3_000), None);
+}
+
+const WRITER: u32 = 702;
+const BYSTANDER: u32 = 703;
+const KWORKER: u32 = 20;
+
+/// The timer waits for a page from 3.0 s to 3.2 s, behind reads that a kernel thread issued. A writer has freed memory
+/// in a control group, and a bystander has taken much of the machine's.
+fn behind_held_back_reads() -> Recording {
+    let mut machine = Machinery::new();
+    machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "other", 0).task(KWORKER, KWORKER, 2, "kworker/1:1", 1);
+    machine.task(WRITER, WRITER, 1, "writer", 1).task(BYSTANDER, BYSTANDER, 1, "bystander", 1);
+    let stack = machine.stack(&["clear_page_erms", "do_anonymous_page"]);
+    for sample in 0..50 {
+        machine.kernel_sample(2_000_000 + sample * 10_000, BYSTANDER, stack);
+    }
+    machine.reclaim(1_500_000, WRITER, IN_GROUP, 0, 0).reclaim(1_550_000, WRITER, IN_GROUP, 1, 400);
+    machine.switch(1_000_000, 0, TIMER, 0).switch(3_000_000, 0, HOG, 0x8002);
+    let waiting = machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
+    machine.wait(3_200_002, TIMER, 3_000_000, |wait| {
+        (wait.stack, wait.syscall, wait.state, wait.context) = (waiting, -1, 0x8002, 2);
+        (wait.device, wait.inode, wait.mode) = (VDA, 77, 0x8000);
+    });
+    for number in 0..8 {
+        machine.block(3_020_000 + number * 20_000, KWORKER, 3_000_000, 131_072, 0);
+    }
+    machine.block(3_199_990, KWORKER, 3_000_000, 4_096, 0).wake_from(3_200_000, TIMER, 0, 2, 0);
+    machine.switch(3_200_100, 0, TIMER, 0).switch(3_300_000, 0, HOG, 1);
+    Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed")
+}
+
+/// A control group's memory is short.
+const IN_GROUP: u32 = 4;
+
+#[test]
+fn who_took_the_groups_memory_is_named_and_no_bystander() {
+    let explanation = explained(&behind_held_back_reads(), 3_000, 3_200).expect("the incident holds it");
+    let finding = explanation.findings.first().expect("there is a cause");
+    assert_eq!(finding.kind, Kind::PageIn, "{finding:?}");
+    assert!(matches!(&finding.culprit, Culprit::Process { pid: WRITER, .. }), "{finding:?}");
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Late wake-ups of a periodic thread, explained from records.
+
+mod support;
+
+use proptest::prelude::*;
+use support::{BEGIN, Machinery};
+use tipme_analysis::{Late, Recording, lateness};
+use tipme_measure::timer::Cause;
+use tipme_record::{Cpu, Nanos, Tid};
+
+const OWN: u32 = 200;
+const OTHER: u32 = 300;
+
+fn at(us: u64) -> Nanos {
+    Nanos(BEGIN + us * 1_000)
+}
+
+fn late(deadline: u64, wake: u64) -> Late {
+    Late { tid: Tid(OWN), cpu: Cpu(0), deadline: at(deadline), wake: at(wake) }
+}
+
+/// The thread sleeps on CPU 0 from 100 us on.
+fn asleep() -> Machinery {
+    let mut machine = Machinery::new();
+    machine.task(OWN, OWN, 1, "periodic", 1).task(OTHER, OTHER, 1, "burner", 1);
+    machine.switch(10, 0, OWN, 0).switch(100, 0, 0, 1);
+    machine
+}
+
+fn read(machine: &mut Machinery) -> Recording {
+    Recording::read(&machine.incident(100_000)).expect("it is an incident")
+}
+
+/// Causes, names and microseconds.
+fn told(recording: &Recording, late: &Late) -> Vec<(Cause, String, u64)> {
+    let found = lateness(recording, late).expect("it is held");
+    found.portions.into_iter().map(|(cause, name, time)| (cause, name, time.0 / 1_000)).collect()
+}
+
+fn named(cause: Cause, name: &str, us: u64) -> (Cause, String, u64) {
+    (cause, name.to_owned(), us)
+}
+
+#[test]
+fn another_thread_is_named_with_its_begin() {
+    let mut machine = asleep();
+    machine.switch(700, 0, OTHER, 0).wake_from(1_020, OWN, OTHER, 2, 0).switch(8_000, 0, OWN, 1);
+    let recording = read(&mut machine);
+    let expected =
+        [named(Cause::Thread, "burner", 6_980), named(Cause::Timer, "while burner ran", 20), named(Cause::Own, "", 5)];
+    assert_eq!(told(&recording, &late(1_000, 8_005)), expected);
+    let begin = lateness(&recording, &late(1_000, 8_005)).expect("it is held").begin;
+    assert_eq!(begin, at(700));
+}
+
+#[test]
+fn threads_of_a_process_count_together_and_one_alone_is_named() {
+    let mut machine = asleep();
+    machine.task(301, OTHER, 1, "worker", 1).task(302, OTHER, 1, "audio", 1);
+    machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, 301, 0).switch(4_000, 0, 302, 0).switch(6_000, 0, OWN, 1);
+    let recording = read(&mut machine);
+    assert_eq!(told(&recording, &late(1_000, 6_000)), [named(Cause::Thread, "burner", 5_000)]);
+    assert_eq!(told(&recording, &late(4_500, 6_000)), [named(Cause::Thread, "audio of burner", 1_500)]);
+}
+
+#[test]
+fn timer_interrupt_and_exit_from_idle_are_told_apart() {
+    let mut machine = asleep();
+    machine.interrupt(1_900, 0, 400, 24, 0).interrupt(2_500, 0, 300, 3, 1);
+    machine.wake_from(2_000, OWN, 0, 2, 0).switch(3_000, 0, OWN, 0);
+    let expected = [
+        named(Cause::IdleExit, "", 700),
+        named(Cause::Timer, "", 600),
+        named(Cause::Interrupt, "interrupt 24", 400),
+        named(Cause::Softirq, "softirq network receive", 300),
+        named(Cause::Own, "", 10),
+    ];
+    assert_eq!(told(&read(&mut machine), &late(1_000, 3_010)), expected);
+}
+
+#[test]
+fn one_that_was_awake_at_its_deadline_has_no_timer_to_blame() {
+    let mut machine = asleep();
+    machine.wake_from(900, OWN, 0, 2, 0).switch(905, 0, OWN, 0).switch(950, 0, OTHER, 0).switch(3_000, 0, OWN, 1);
+    let expected = [named(Cause::Thread, "burner", 2_000), named(Cause::Own, "", 100)];
+    assert_eq!(told(&read(&mut machine), &late(1_000, 3_100)), expected);
+}
+
+#[test]
+fn what_is_not_held_is_not_explained() {
+    let mut machine = asleep();
+    machine.meta.held_from_ns = at(1_500).0;
+    machine.wake_from(2_000, OWN, 0, 2, 0).switch(3_000, 0, OWN, 0);
+    let recording = read(&mut machine);
+    assert_eq!(lateness(&recording, &late(1_000, 3_010)), None);
+    assert!(lateness(&recording, &late(1_600, 3_010)).is_some());
+    assert_eq!(lateness(&recording, &late(1_600, 1_600)), None);
+}
+
+proptest! {
+    #[test]
+    fn a_budget_sums_to_the_whole(
+        mut times in proptest::collection::vec(200..20_000_u64, 4..5),
+        irqs in proptest::collection::vec((200..20_000_u64, 1..500_u64, 0..2_u32), 0..5),
+        (deadline, length) in (150..10_000_u64, 1..20_000_u64),
+    ) {
+        times.sort_unstable();
+        let mut machine = asleep();
+        machine.switch(times[0], 0, OTHER, 0).wake_from(times[1], OWN, 0, 2, 0).switch(times[2], 0, 0, 1);
+        machine.switch(times[3], 0, OWN, 0);
+        irqs.iter().for_each(|(end, length, soft)| { machine.interrupt(*end, 0, *length, 1, *soft); });
+        let late = late(deadline, deadline + length);
+        let found = lateness(&read(&mut machine), &late).expect("it is held");
+        let sum: u64 = found.portions.iter().map(|(_, _, time)| time.0).sum();
+        prop_assert_eq!(sum, length * 1_000);
+        prop_assert!(found.portions.windows(2).all(|pair| pair[0].2 >= pair[1].2));
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plots of latencies: each is one pure function from figures to the text of one SVG.
+//!
+//! An SVG holds no script and refers to nothing outside itself. Values that are no times (not finite,
+//! negative, or above 10^12 ms) are left out and counted in the footer; names from outside are cut and
+//! escaped. Where more is given than can be seen, the largest of each half pixel is drawn, so that no
+//! maximum is lost and no plot exceeds [`BYTES_MAX`].
+
+mod axes;
+pub(crate) mod buckets;
+mod budgets;
+mod cumulative;
+mod histograms;
+mod page;
+mod palette;
+mod percentiles;
+mod profile;
+mod scale;
+mod thin;
+mod utilisation;
+pub(crate) mod values;
+pub(crate) mod words;
+
+pub use budgets::budgets;
+pub use cumulative::{cumulative_by_count, cumulative_by_latency};
+pub use histograms::histograms;
+pub use percentiles::percentiles;
+pub use profile::{latency_profile, latency_profile_zoom};
+pub use utilisation::utilisation;
+
+/// No plot is longer than this: at most [`SETS_MAX`] sets of at most two points for each half pixel.
+pub const BYTES_MAX: usize = 1 << 20;
+
+/// Sets beyond these are not drawn, but counted in the footer.
+pub const SETS_MAX: usize = 16;
+
+/// What stands above and below a plot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Figure<'a> {
+    pub title: &'a str,
+    /// The conditions under which it was measured; wrapped where it is long.
+    pub footer: &'a str,
+}
+
+/// One event of a latency profile.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bar {
+    /// Since the begin of the run.
+    pub start_s: f64,
+    pub latency_ms: f64,
+    /// Whether it had not ended with the run: its latency is at least what stands here.
+    pub censored: bool,
+}
+
+/// Latencies that belong together, in any order.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Set {
+    pub name: String,
+    pub values_ms: Vec<f64>,
+}

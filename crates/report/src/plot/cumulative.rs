@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cumulative latency, events sorted by duration: over their latency, and over their number.
+
+use super::axes::{self, Axis};
+use super::page::{Entry, Mark, PLOT_HEIGHT, Page};
+use super::palette::{colour, dashes};
+use super::scale::Scale;
+use super::thin::rising;
+use super::values::{Sorted, extremes, sorted};
+use super::{Figure, Set};
+
+const UPWARDS: &str = "cumulative latency, s";
+const MS_PER_S: f64 = 1e3;
+
+/// How much of all latency the events up to each latency make up. The horizontal axis is logarithmic.
+pub fn cumulative_by_latency(figure: &Figure<'_>, sets: &[Set]) -> String {
+    let (mut page, sets) = begin(figure, sets, Sorted::summary);
+    let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
+    let least = sets.iter().filter_map(|set| set.values.iter().find(|value| **value > 0.0)).copied().reduce(f64::min);
+    let across = Scale::log(least.unwrap_or(most), most);
+    let upwards = upwards(&sets);
+    let area = page.area(PLOT_HEIGHT);
+    let name = "latency, ms, logarithmic";
+    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: UPWARDS });
+    for (index, set) in sets.iter().enumerate() {
+        let first = set.values.first().map(|value| (across.share(*value), 0.0));
+        let points = sums(set).map(|(value, sum)| (across.share(value), upwards.share(sum)));
+        let points = rising(first.into_iter().chain(points));
+        axes::stairs(&mut page, &area, &points, index, "");
+        points.last().into_iter().for_each(|point| axes::dot(&mut page, &area, *point, index));
+    }
+    page.finish()
+}
+
+/// How much all latency is of the shortest event, the two shortest, and on to all: the steeper the end, the more the
+/// run is spoilt by a few. What a run took in all besides its latency belongs into the name of its set.
+pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[Set]) -> String {
+    let (mut page, sets) = begin(figure, sets, Sorted::summary);
+    if extremes(&sets).is_none() {
+        return page.nothing("no events");
+    }
+    let across = Scale::up_to(sets.iter().map(|set| set.values.len()).max().unwrap_or(0) as f64);
+    let upwards = upwards(&sets);
+    let area = page.area(PLOT_HEIGHT);
+    let name = "events, the shortest first";
+    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: UPWARDS });
+    for (index, set) in sets.iter().enumerate().filter(|(_, set)| !set.values.is_empty()) {
+        let points = sums(set).enumerate();
+        let points = points.map(|(before, (_, sum))| (across.share(before as f64 + 1.0), upwards.share(sum)));
+        let points = rising(std::iter::once((0.0, 0.0)).chain(points));
+        axes::slopes(&mut page, &area, &points, index);
+        points.last().into_iter().for_each(|point| axes::dot(&mut page, &area, *point, index));
+    }
+    page.finish()
+}
+
+/// A page with what is said of each set in its legend.
+pub(super) fn begin(figure: &Figure<'_>, sets: &[Set], said: fn(&Sorted) -> String) -> (Page, Vec<Sorted>) {
+    let (sets, remarks) = sorted(sets);
+    let mut page = Page::new(figure);
+    page.remark(&remarks);
+    let mark = |index| Mark::Line(colour(index), dashes(index));
+    let entry = |(index, set): (usize, &Sorted)| Entry { mark: mark(index), text: said(set) };
+    page.legend(&sets.iter().enumerate().map(entry).collect::<Vec<_>>());
+    (page, sets)
+}
+
+fn upwards(sets: &[Sorted]) -> Scale {
+    Scale::up_to(sets.iter().map(|set| set.total_ms).fold(0.0, f64::max) / MS_PER_S)
+}
+
+/// Each latency in ms with the sum of all up to it in seconds.
+fn sums(set: &Sorted) -> impl Iterator<Item = (f64, f64)> {
+    set.values.iter().scan(0.0, |sum, value| {
+        *sum += value;
+        Some((*value, *sum / MS_PER_S))
+    })
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Percentiles on an axis of 1 / (1 - p), on which each further nine has the same room.
+
+use super::axes::{self, Axis};
+use super::cumulative::begin;
+use super::page::{Area, PLOT_HEIGHT, Page};
+use super::scale::Scale;
+use super::thin::rising;
+use super::values::{Sorted, extremes};
+use super::{Figure, Set};
+
+/// As for printed percentiles: with fewer values above, a percentile depends on chance.
+const VALUES_ABOVE: f64 = 5.0;
+const DOTS: &str = r#" stroke-dasharray="2 3""#;
+
+/// Latency over percentile by nearest rank, up to the largest value. Dotted where fewer than five values lie above.
+pub fn percentiles(figure: &Figure<'_>, sets: &[Set]) -> String {
+    let (mut page, sets) = begin(figure, sets, Sorted::extent);
+    let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
+    page.remark(&["Dotted: fewer than five values lie above; the dot is the largest value.".to_owned()]);
+    let across = Scale::tail(sets.iter().map(|set| set.values.len()).max().unwrap_or(0));
+    let upwards = Scale::up_to(most);
+    let area = page.area(PLOT_HEIGHT);
+    let name = "share of the events, on an axis of 1 / (1 - share)";
+    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: "latency, ms" });
+    for (index, set) in sets.iter().enumerate().filter(|(_, set)| !set.values.is_empty()) {
+        let n = set.values.len() as f64;
+        let points = set.values.iter().enumerate();
+        let points = points.map(|(below, value)| (across.share(n / (n - below as f64)), upwards.share(*value)));
+        draw_curve(&mut page, &area, &rising(points), across.share(n / VALUES_ABOVE), index);
+    }
+    page.finish()
+}
+
+/// The stairs of one set, from the share `dotted` on dotted.
+fn draw_curve(page: &mut Page, area: &Area, points: &[(f64, f64)], dotted: f64, index: usize) {
+    let sure = points.iter().take_while(|point| point.0 <= dotted).count();
+    axes::stairs(page, area, &points[..sure], index, "");
+    axes::stairs(page, area, &points[sure.saturating_sub(1)..], index, DOTS);
+    points.last().into_iter().for_each(|point| axes::dot(page, area, *point, index));
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bounds the number of points by what can be seen, without losing a maximum.
+
+use super::page::PLOT_WIDTH;
+
+/// A column for each half pixel of the width, so that a plot may be magnified once.
+pub const COLUMNS: usize = 2 * PLOT_WIDTH as usize;
+
+/// The column of a share of the width.
+pub fn column(share: f64) -> usize {
+    // A cast from a float ends at the bounds of the integer, and makes 0 of what is no number.
+    ((share * COLUMNS as f64) as usize).min(COLUMNS - 1)
+}
+
+/// The points of a curve that never falls, shares from left to right: of each column the first and the last.
+///
+/// The first is the least and the last the largest of its column, so that the curve keeps its outline.
+pub fn rising(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    let (mut at, mut many) = (usize::MAX, false);
+    for point in points {
+        let next = column(point.0);
+        if next == at && many {
+            kept.pop();
+        }
+        many = next == at;
+        at = next;
+        kept.push(point);
+    }
+    kept
+}
+
+/// The highest of each column, in the order of the columns.
+pub struct Highest(Vec<Option<(f64, f64)>>);
+
+impl Highest {
+    pub fn new() -> Highest {
+        Highest(vec![None; COLUMNS])
+    }
+
+    /// Takes a value at a share of the width.
+    pub fn add(&mut self, share: f64, value: f64) {
+        let slot = &mut self.0[column(share)];
+        if slot.is_none_or(|(_, known)| known < value) {
+            *slot = Some((share, value));
+        }
+    }
+
+    /// Share and value of what stands highest in each column.
+    pub fn points(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.0.iter().flatten().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rising_curve_keeps_its_ends_and_is_bounded() {
+        let points: Vec<(f64, f64)> = (0..1_000_000).map(|index| (index as f64 / 1e6, index as f64)).collect();
+        let kept = rising(points.iter().copied());
+        assert!(kept.len() <= 2 * COLUMNS && kept.len() > COLUMNS);
+        assert_eq!((kept.first(), kept.last()), (points.first(), points.last()));
+        let few = vec![(0.0, 1.0), (0.0, 2.0), (0.5, 3.0)];
+        assert_eq!(rising(few.iter().copied()), few);
+        assert_eq!(rising((1..=5).map(|value| (0.3, f64::from(value)))), [(0.3, 1.0), (0.3, 5.0)]);
+    }
+
+    #[test]
+    fn the_highest_of_a_column_stays() {
+        let mut highest = Highest::new();
+        (0..100_000).for_each(|index| highest.add(index as f64 / 1e5, f64::from(index % 977)));
+        highest.add(0.5, 5_000.0);
+        assert!(highest.points().count() <= COLUMNS);
+        assert_eq!(highest.points().map(|point| point.1).fold(0.0, f64::max), 5_000.0);
+        highest.add(f64::NAN, 1e9);
+        highest.add(7.0, 1e9);
+        assert_eq!(highest.points().filter(|point| point.1 == 1e9).count(), 2);
+    }
+}

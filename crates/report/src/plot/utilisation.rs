@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The utilisation of a CPU over time.
+
+use super::Figure;
+use super::axes::{self, Axis};
+use super::page::{Area, Entry, Mark, PLOT_HEIGHT, Page, pixel};
+use super::palette::{CALM, colour};
+use super::scale::Scale;
+use super::thin::{COLUMNS, column};
+use super::values::{is_moment, is_time, remarks};
+use super::words::{count, number};
+
+/// The lighter relative of [`CALM`].
+const LIGHT: usize = 5;
+
+/// Utilisation in bins: the begin of each in seconds, and its share between 0 and 1. Blank where there is no bin.
+///
+/// Where bins are narrower than half a pixel, each column shows the busiest of its bins in light and their mean in
+/// dark.
+pub fn utilisation(figure: &Figure<'_>, bins: &[(f64, f64)], bin_ms: f64) -> String {
+    let mut page = Page::new(figure);
+    let bin_s = if is_time(bin_ms) { bin_ms / 1e3 } else { 0.0 };
+    let known = bins.iter().copied().filter(|(start, share)| is_moment(*start) && share.is_finite());
+    let known: Vec<(f64, f64)> = known.map(|(start, share)| (start, share.clamp(0.0, 1.0))).collect();
+    page.remark(&remarks(bins.len() - known.len(), "shares of time", 0, ""));
+    let Some(first) = known.iter().map(|bin| bin.0).reduce(f64::min) else { return page.nothing("no records") };
+    let last = known.iter().map(|bin| bin.0).fold(first, f64::max);
+    let across = Scale::linear(first, last + bin_s);
+    let spans: Vec<Span> = known.iter().map(|(start, share)| span(&across, *start, bin_s, *share)).collect();
+    let crowded = spans.len() > COLUMNS;
+    page.legend(&legend(&known, bin_ms, crowded));
+    let area = page.area(PLOT_HEIGHT);
+    let axis = Axis { scale: across, name: "time, s" };
+    axes::draw(&mut page, &area, &axis, &Axis { scale: Scale::linear(0.0, 100.0), name: "utilisation, %" });
+    if crowded {
+        let (busiest, means) = columns(&spans);
+        page.path(&blocks(&area, &busiest), &fill(colour(LIGHT)));
+        page.path(&blocks(&area, &means), &fill(CALM));
+    } else {
+        page.path(&blocks(&area, &spans), &fill(CALM));
+    }
+    page.finish()
+}
+
+/// A part of the width with its utilisation, all as shares.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Span {
+    from: f64,
+    to: f64,
+    height: f64,
+}
+
+fn span(across: &Scale, start: f64, bin_s: f64, height: f64) -> Span {
+    Span { from: across.share(start), to: across.share(start + bin_s), height }
+}
+
+fn legend(bins: &[(f64, f64)], bin_ms: f64, crowded: bool) -> Vec<Entry> {
+    let mean = bins.iter().map(|bin| bin.1).sum::<f64>() / bins.len().max(1) as f64;
+    let all = format!("{} bins of {} ms, mean {} %", count(bins.len()), number(bin_ms), number(100.0 * mean));
+    if !crowded {
+        return vec![Entry { mark: Mark::Box(CALM), text: all }];
+    }
+    vec![
+        Entry { mark: Mark::Box(CALM), text: format!("{all}; each column: mean of its bins") },
+        Entry { mark: Mark::Box(colour(LIGHT)), text: "its busiest bin".to_owned() },
+    ]
+}
+
+/// The busiest bin and the mean of the bins of each column that has any.
+fn columns(spans: &[Span]) -> (Vec<Span>, Vec<Span>) {
+    let mut sums = vec![(0u64, 0.0, 0.0f64); COLUMNS];
+    for span in spans {
+        // So many bins that do not overlap are each narrower than a column, and so touch two at most.
+        let (first, last) = (column(span.from), column(span.to - f64::EPSILON));
+        for (n, sum, most) in &mut sums[first..=last.clamp(first, first + 1).min(COLUMNS - 1)] {
+            *n += 1;
+            *sum += span.height;
+            *most = most.max(span.height);
+        }
+    }
+    let edge = |index: usize| index as f64 / COLUMNS as f64;
+    let shown = sums.iter().enumerate().filter(|(_, (n, ..))| *n > 0);
+    let spans = |height: fn(&(u64, f64, f64)) -> f64| {
+        let span = |(index, sums)| Span { from: edge(index), to: edge(index + 1), height: height(sums) };
+        shown.clone().map(span).collect()
+    };
+    (spans(|sums| sums.2), spans(|sums| sums.1 / sums.0 as f64))
+}
+
+/// One outline for all spans, each at least half a pixel wide.
+fn blocks(area: &Area, spans: &[Span]) -> String {
+    let block = |span: &Span| {
+        let (left, right) = (area.x(span.from), area.x(span.to).max(area.x(span.from) + 0.5));
+        let [left, right, top, bottom] = [left, right, area.y(span.height), area.bottom()].map(pixel);
+        format!("M{left} {bottom}V{top}H{right}V{bottom}Z")
+    };
+    spans.iter().filter(|span| span.height > 0.0).map(block).collect()
+}
+
+fn fill(colour: &str) -> String {
+    format!(r#"fill="{colour}""#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_keeps_its_busiest_bin_and_its_mean() {
+        let n = 10 * COLUMNS;
+        let at = |index: usize| index as f64 / n as f64;
+        let height = |index: usize| if index == 777 { 1.0 } else { 0.2 };
+        let spans: Vec<Span> =
+            (0..n).map(|index| Span { from: at(index), to: at(index + 1), height: height(index) }).collect();
+        let (busiest, means) = columns(&spans);
+        assert_eq!((busiest.len(), means.len()), (COLUMNS, COLUMNS));
+        assert_eq!(busiest[77].height, 1.0);
+        assert!(means[77].height > 0.25 && means[77].height < 0.35 && (means[5].height - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_between_bins_stays_blank() {
+        let spans = [Span { from: 0.0, to: 0.1, height: 1.0 }, Span { from: 0.9, to: 1.0, height: 1.0 }];
+        let (busiest, _) = columns(&spans);
+        assert!(busiest.iter().all(|span| span.from < 0.002 || span.from >= 0.9));
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A histogram in one line of a terminal.
+
+use crate::plot::buckets::{counts, place, usable};
+use crate::plot::values::is_time;
+use crate::plot::words::{count, number};
+
+/// The line is never longer, in characters.
+const LINE_MAX: usize = 100;
+/// How many buckets are shown, as long as the words beside them leave room.
+const COLUMNS: [usize; 5] = [60, 50, 40, 30, 20];
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// How many latencies fall into each bucket, from the first to the last that is not empty, with a logarithmic height:
+/// a single one is `▁`, the fullest bucket `█`, an empty one blank.
+///
+/// `10 ms ▁█▃▁  ▁ 120 ms  (10 ms each, █=31, n=63)`. Buckets are widened where there would be too many; the
+/// line says how wide they are, and how many values are no times and so left out.
+pub fn strip(values_ms: &[f64], bucket_ms: f64) -> String {
+    let mut values: Vec<f64> = values_ms.iter().copied().filter(|value| is_time(*value)).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let left_out = values_ms.len() - values.len();
+    let lines = COLUMNS.iter().map(|columns| line(&values, bucket_ms, *columns, left_out));
+    let fitting = lines.map(|line| cut(&line)).find(|(_, whole)| *whole);
+    fitting.map_or_else(|| cut(&line(&values, bucket_ms, 10, left_out)).0, |(line, _)| line)
+}
+
+/// A line that is not too long, and whether it is whole.
+fn cut(line: &str) -> (String, bool) {
+    (line.chars().take(LINE_MAX).collect(), line.chars().count() <= LINE_MAX)
+}
+
+fn line(ascending: &[f64], bucket_ms: f64, columns: usize, left_out: usize) -> String {
+    let missing = if left_out > 0 { format!(", {} left out", count(left_out)) } else { String::new() };
+    let (Some(least), Some(most)) = (ascending.first(), ascending.last()) else {
+        return format!("no events{missing}");
+    };
+    let width = width_for(*least, *most, usable(bucket_ms), columns);
+    let counts = counts(ascending, width);
+    let fullest = counts.iter().map(|(_, count)| *count).max().unwrap_or(1);
+    let (first, last) = (place(*least, width), place(*most, width));
+    let edge = |at: u64| number(at as f64 * width);
+    let scale = format!("{} ms each, █={fullest}, n={}{missing}", number(width), count(ascending.len()));
+    format!("{} ms {} {} ms  ({scale})", edge(first), blocks(&counts, fullest), edge(last.saturating_add(1)))
+}
+
+/// The bucket, or as many of them together as it takes to need no more than so many columns.
+fn width_for(least: f64, most: f64, bucket: f64, columns: usize) -> f64 {
+    let factors = (0..40).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(exponent)));
+    let mut widths = factors.map(|factor| factor * bucket);
+    let fits = |width: &f64| place(most, *width) - place(least, *width) < columns as u64;
+    widths.find(fits).unwrap_or(most + 1.0)
+}
+
+fn blocks(counts: &[(u64, u64)], fullest: u64) -> String {
+    let mut out = String::new();
+    let mut next = counts.first().map_or(0, |(at, _)| *at);
+    for (at, count) in counts {
+        out.extend((next..*at).map(|_| ' '));
+        out.push(block(*count, fullest));
+        next = at + 1;
+    }
+    out
+}
+
+/// The height of a count; where all buckets hold one, that is full.
+fn block(count: u64, fullest: u64) -> char {
+    let most = BLOCKS.len() - 1;
+    let share = if fullest > 1 { (count as f64).ln() / (fullest as f64).ln() } else { 1.0 };
+    BLOCKS[((share * most as f64).round() as usize).min(most)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_strip_tells_scale_and_range() {
+        let mut values = vec![12.0; 31];
+        values.extend([21.0, 25.0, 29.0, 33.0, 118.0]);
+        insta::assert_snapshot!(strip(&values, 10.0), @"10 ms █▃▁       ▁ 120 ms  (10 ms each, █=31, n=36)");
+        insta::assert_snapshot!(strip(&[5.0, 5.0, f64::NAN], 10.0), @"0 ms █ 10 ms  (10 ms each, █=2, n=2, 1 left out)");
+        insta::assert_snapshot!(strip(&[0.051, 0.052, 0.061], 0.001), @"0.051 ms ██        █ 0.062 ms  (0.001 ms each, █=1, n=3)");
+    }
+
+    #[test]
+    fn nothing_is_said_to_be_nothing() {
+        assert_eq!(strip(&[], 10.0), "no events");
+        assert_eq!(strip(&[f64::NAN, -1.0], 10.0), "no events, 2 left out");
+    }
+
+    #[test]
+    fn buckets_widen_where_there_are_too_many() {
+        let strip = strip(&(0..10_000).map(f64::from).collect::<Vec<_>>(), 10.0);
+        insta::assert_snapshot!(strip, @"0 ms ██████████████████████████████████████████████████ 10,000 ms  (200 ms each, █=200, n=10,000)");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn no_line_is_too_long(values in prop::collection::vec(any::<f64>(), 0..200), bucket in any::<f64>(), few in 0f64..1e7) {
+            let mut values = values;
+            values.push(few);
+            let strip = strip(&values, bucket);
+            prop_assert!(strip.chars().count() <= LINE_MAX && !strip.contains(char::is_control));
+            prop_assert!(strip.ends_with(')'), "cut: {strip}");
+        }
+    }
+}

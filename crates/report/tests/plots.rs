@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whatever is given to a plot, it is a small well-formed SVG; and samples of all plots to look at.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+#[path = "plots/samples.rs"]
+mod samples;
+#[path = "plots/xml.rs"]
+mod xml;
+
+use proptest::prelude::*;
+use tipme_report::plot::{self, BYTES_MAX, Bar, Figure, Set};
+
+/// A text that breaks XML, terminals and layouts.
+const HOSTILE: &str = "</text><script>alert('&amp;')</script>\u{0}\u{1b}[31m\u{202e}\u{fffe}\"&#x3;";
+
+/// Every plot of the same figures.
+fn all(figure: &Figure<'_>, sets: &[Set], bars: &[Bar], width: f64) -> Vec<(&'static str, String)> {
+    let bins: Vec<(f64, f64)> = bars.iter().map(|bar| (bar.start_s, bar.latency_ms)).collect();
+    let rows: Vec<(String, Vec<(String, f64)>)> = sets.iter().map(row).collect();
+    vec![
+        ("profile", plot::latency_profile(figure, bars, Some(width))),
+        ("profile without threshold", plot::latency_profile(figure, bars, None)),
+        ("zoom", plot::latency_profile_zoom(figure, bars, Some(width), -width, width)),
+        ("histograms", plot::histograms(figure, sets, width)),
+        ("cumulative by latency", plot::cumulative_by_latency(figure, sets)),
+        ("cumulative by count", plot::cumulative_by_count(figure, sets)),
+        ("utilisation", plot::utilisation(figure, &bins, width)),
+        ("percentiles", plot::percentiles(figure, sets)),
+        ("budgets", plot::budgets(figure, &rows)),
+    ]
+}
+
+fn row(set: &Set) -> (String, Vec<(String, f64)>) {
+    let parts = set.values_ms.iter().enumerate().take(1_000);
+    (set.name.clone(), parts.map(|(index, value)| (format!("{} {index}", set.name), *value)).collect())
+}
+
+fn check_all(plots: &[(&str, String)]) {
+    for (name, svg) in plots {
+        xml::check(svg).unwrap_or_else(|error| panic!("{name}: {error}\n{svg}"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf "), "{name} has a number that is none");
+        assert!(svg.len() <= BYTES_MAX, "{name} has {} bytes", svg.len());
+    }
+}
+
+#[test]
+fn nothing_is_drawn_as_nothing() {
+    let none = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0];
+    let bars = none.map(|latency_ms| Bar { start_s: latency_ms, latency_ms, censored: false });
+    let figure = Figure { title: "", footer: "" };
+    let strange = [Set { name: "odd".to_owned(), values_ms: none.to_vec() }];
+    for plots in [all(&figure, &[], &[], f64::NAN), all(&figure, &strange, &bars[..3], 10.0)] {
+        check_all(&plots);
+        for (name, svg) in &plots[..8] {
+            assert!(svg.contains(">no events<") || svg.contains(">no records<"), "{name}: {svg}");
+        }
+    }
+    let (_, budgets) = &all(&figure, &[], &[], 1.0)[8];
+    assert!(budgets.contains(">no events<"));
+}
+
+#[test]
+fn hostile_names_stay_names() {
+    let long = HOSTILE.repeat(200);
+    let sets: Vec<Set> = (0..3).map(|_| Set { name: long.clone(), values_ms: vec![1.0, 20.0, 300.0] }).collect();
+    let bars = [Bar { start_s: 0.5, latency_ms: 20.0, censored: true }];
+    let plots = all(&Figure { title: &long, footer: &long }, &sets, &bars, 10.0);
+    check_all(&plots);
+    for (name, svg) in &plots {
+        assert!(!svg.contains("<script") && svg.len() < 60_000, "{name} has {} bytes", svg.len());
+    }
+}
+
+#[test]
+fn a_million_points_keep_their_maximum_and_stay_small() {
+    let latency = |index: usize| if index == 654_321 { 7_777.0 } else { (index * 7_919 % 9_973) as f64 / 100.0 };
+    let values_ms: Vec<f64> = (0..1_000_000).map(latency).collect();
+    let bar = |(index, latency_ms): (usize, &f64)| Bar {
+        start_s: index as f64 / 1e3,
+        latency_ms: *latency_ms,
+        censored: index % 100_000 == 0,
+    };
+    let bars: Vec<Bar> = values_ms.iter().enumerate().map(bar).collect();
+    let sets = [Set { name: "many".to_owned(), values_ms }];
+    let plots = all(&Figure { title: "many", footer: "" }, &sets, &bars, 10.0);
+    check_all(&plots);
+    for (name, svg) in &plots {
+        assert!(svg.len() < 200_000, "{name} has {} bytes", svg.len());
+    }
+    let (_, profile) = &plots[0];
+    // The axis ends at 8,000 ms, and the bar of 7,777 ms begins at 654 of 1,000 s.
+    let area = 320.0;
+    let found = profile.split('M').filter_map(|stick| stick.split_once('V')?.1.split('"').next()?.parse::<f64>().ok());
+    let highest = found.fold(f64::MAX, f64::min);
+    let bottom = profile.split('M').filter_map(|stick| stick.split_once(' ')?.1.split('V').next()?.parse::<f64>().ok());
+    let bottom = bottom.fold(0.0, f64::max);
+    assert!((bottom - highest - area * 7_777.0 / 8_000.0).abs() < 0.1, "{bottom} {highest}");
+}
+
+#[test]
+fn many_sets_stay_below_the_bound() {
+    let values = |seed: usize| (0..20_000).map(|index| ((index * (seed + 7_919)) % 19_997) as f64 * 0.05).collect();
+    let sets: Vec<Set> = (0..40).map(|seed| Set { name: format!("set {seed}"), values_ms: values(seed) }).collect();
+    let plots = all(&Figure { title: "many sets", footer: "" }, &sets, &[], 0.05);
+    check_all(&plots);
+    assert!(plots[3].1.contains("Further sets, not drawn: 24."));
+}
+
+fn any_sets() -> impl Strategy<Value = Vec<Set>> {
+    let value = prop_oneof![any::<f64>(), 0f64..1e4, 0f64..1e-3, Just(0.0)];
+    let set = (any::<String>(), prop::collection::vec(value, 0..40));
+    prop::collection::vec(set.prop_map(|(name, values_ms)| Set { name, values_ms }), 0..6)
+}
+
+fn any_bars() -> impl Strategy<Value = Vec<Bar>> {
+    let start = prop_oneof![any::<f64>(), 0f64..1e3, -1e12f64..1e12];
+    let latency = prop_oneof![any::<f64>(), 0f64..1e4, 0f64..=1.0];
+    let bar = (start, latency, any::<bool>());
+    prop::collection::vec(bar.prop_map(|(start_s, latency_ms, censored)| Bar { start_s, latency_ms, censored }), 0..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn any_input_gives_a_well_formed_plot(
+        title in any::<String>(),
+        footer in any::<String>(),
+        sets in any_sets(),
+        bars in any_bars(),
+        width in prop_oneof![any::<f64>(), 0f64..100.0],
+    ) {
+        check_all(&all(&Figure { title: &title, footer: &footer }, &sets, &bars, width));
+    }
+}

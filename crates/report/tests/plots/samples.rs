@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A sample of every plot, written to the folder for temporary files of the build, to be looked at.
+
+use crate::xml;
+use std::path::Path;
+use tipme_report::plot::{self, Bar, Figure, Set};
+
+const FOOTER: &str = "kernel 6.18.44, 2 CPUs (Some CPU @ 2.00GHz), virtual machine, clock tsc, HZ 250, \
+    load 0.12 0.20 0.30, steal 0.1 %. n 1,300, 60.0 s, threshold 100 ms, lost 0, not ended 3.";
+
+/// Numbers from 0 to 1 that look like chance and are always the same.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as f64 / (1u64 << 31) as f64
+    }
+
+    /// Mostly short, seldom long: as latencies are.
+    fn latency(&mut self, usual_ms: f64) -> f64 {
+        let (spread, tail) = (self.next(), self.next());
+        usual_ms * (0.6 + 0.8 * spread) + if tail > 0.97 { usual_ms * 20.0 * self.next() } else { 0.0 }
+    }
+}
+
+fn set(name: &str, n: usize, usual_ms: f64) -> Set {
+    let mut chance = Chance(n as u64);
+    Set { name: name.to_owned(), values_ms: (0..n).map(|_| chance.latency(usual_ms)).collect() }
+}
+
+fn bars(n: usize, seconds: f64) -> Vec<Bar> {
+    let mut chance = Chance(7);
+    let bar = |index: usize| Bar {
+        start_s: seconds * (index as f64 + chance.next()) / n as f64,
+        latency_ms: chance.latency(20.0),
+        censored: index + 3 >= n,
+    };
+    (0..n).map(bar).collect()
+}
+
+fn bins(n: usize, bin_ms: f64) -> Vec<(f64, f64)> {
+    let mut chance = Chance(3);
+    let share = |index: usize, chance: f64| if index % 500 < 30 { 0.8 + 0.2 * chance } else { 0.06 * chance };
+    (0..n).map(|index| (index as f64 * bin_ms / 1e3, share(index, chance.next()))).collect()
+}
+
+fn rows() -> Vec<(String, Vec<(String, f64)>)> {
+    let parts = |ms: &[f64]| {
+        let names =
+            ["disk queue: nightly-backup", "runnable, waiting for a CPU", "xterm at work", "irq", "softirq net_rx"];
+        let more = ["lock", "memory reclaim", "exit from idle", "timer", "unexplained"];
+        names.iter().chain(&more).zip(ms).map(|(name, ms)| ((*name).to_owned(), *ms)).collect()
+    };
+    vec![
+        ("key at 12.302 s".to_owned(), parts(&[916.0, 3.0, 18.0, 0.4, 0.2])),
+        ("key at 14.870 s".to_owned(), parts(&[500.0, 120.0, 22.0, 9.0, 40.0, 33.0])),
+        (
+            "click at 31.004 s in a rather long window name".to_owned(),
+            parts(&[0.0, 310.0, 60.0, 0.1, 0.1, 0.0, 88.0, 2.0, 1.0, 17.0]),
+        ),
+        ("nothing".to_owned(), vec![]),
+    ]
+}
+
+/// Intervals that all lie far from zero.
+fn far() -> Vec<Set> {
+    let mut chance = Chance(11);
+    let values_ms = (0..5_000).map(|_| 99.0 + chance.latency(1.0)).collect();
+    vec![Set { name: "interval".to_owned(), values_ms }]
+}
+
+fn long_name() -> String {
+    "<b>&amp; Wide WORDS and 漢字 \u{1b}[31m".repeat(60)
+}
+
+fn long_names() -> Vec<Set> {
+    (0..18)
+        .map(|index| Set { name: format!("{index} {}", long_name()), values_ms: vec![f64::from(index); 3] })
+        .collect()
+}
+
+fn many_rows() -> Vec<(String, Vec<(String, f64)>)> {
+    let mut chance = Chance(5);
+    let mut parts = || (0..14).map(|part| (format!("part {part}"), 9.0 * chance.next())).collect();
+    (0..50).map(|row| (format!("event {row}"), parts())).collect()
+}
+
+fn samples() -> Vec<(&'static str, String)> {
+    let figure = |title| Figure { title, footer: FOOTER };
+    let typing = bars(1_300, 60.0);
+    let three = [set("xterm, quiet", 1_300, 12.0), set("xterm with 4 hogs", 1_300, 31.0), set("mousepad", 400, 48.0)];
+    let pair = [set("before", 2_000, 140.0), set("after", 2_000, 12.0), set("never run", 0, 1.0)];
+    let micro = [set("timerfd, SCHED_OTHER", 50_000, 0.052), set("timerfd, SCHED_FIFO 80", 50_000, 0.011)];
+    let many: Vec<Set> = (0..12).map(|index| set(&format!("run {index} of many"), 300, 5.0 + index as f64)).collect();
+    vec![
+        ("profile", plot::latency_profile(&figure("Latency of typing in xterm"), &typing, Some(100.0))),
+        ("profile-zoom", plot::latency_profile_zoom(&figure("The same, 2 s of it"), &typing, Some(100.0), 20.0, 22.0)),
+        ("profile-few", plot::latency_profile(&figure("Few, far below the threshold"), &bars(12, 9.0), Some(4_000.0))),
+        ("profile-long", plot::latency_profile(&figure("An hour"), &bars(200_000, 3_600.0), Some(100.0))),
+        ("profile-none", plot::latency_profile(&figure("Nothing happened"), &[], Some(100.0))),
+        ("histograms", plot::histograms(&figure("Touching memory, before and after"), &pair, 10.0)),
+        ("histogram", plot::histograms(&figure("One set"), &three[..1], 1.0)),
+        ("histogram-far", plot::histograms(&figure("Intervals of 100 ms"), &far(), 0.05)),
+        ("histogram-fine", plot::histograms(&figure("Narrow buckets"), &pair, 0.5)),
+        ("histogram-micro", plot::histograms(&figure("Lateness of a timer"), &micro, 0.005)),
+        ("cumulative-latency", plot::cumulative_by_latency(&figure("Three runs"), &three)),
+        ("cumulative-count", plot::cumulative_by_count(&figure("Three runs"), &three)),
+        ("cumulative-many", plot::cumulative_by_count(&figure("Many runs"), &many)),
+        ("percentiles", plot::percentiles(&figure("Three runs"), &three)),
+        ("percentiles-micro", plot::percentiles(&figure("Lateness of a timer"), &micro)),
+        ("utilisation", plot::utilisation(&figure("CPU 0, an idle system"), &bins(600, 10.0), 10.0)),
+        ("utilisation-fine", plot::utilisation(&figure("CPU 0, an idle system"), &bins(20_000, 1.0), 1.0)),
+        ("names", plot::percentiles(&Figure { title: &long_name(), footer: &long_name() }, &long_names())),
+        ("budgets-many", plot::budgets(&figure("Many parts"), &many_rows())),
+        ("budgets", plot::budgets(&figure("The worst three events"), &rows())),
+    ]
+}
+
+#[test]
+fn every_plot_has_a_sample() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plots");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, svg) in samples() {
+        xml::check(&svg).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(svg.len() < 150_000, "{name} has {} bytes", svg.len());
+        std::fs::write(folder.join(name).with_extension("svg"), svg).unwrap();
+    }
+}
