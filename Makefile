@@ -14,7 +14,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps build demo selftest test lint install uninstall bench-recorder check-window check-auto fuzz clean
+.PHONY: help deps bench-deps selftest-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -26,7 +26,7 @@ selftest-deps:
 	@scripts/install-deps mousepad
 
 bench-deps:
-	@scripts/install-deps linux-perf python3
+	@scripts/install-deps linux-perf python3 rt-tests
 
 build: ## build target/release/tipme
 	cargo build --release
@@ -56,6 +56,10 @@ uninstall: ## remove what install brought; incidents and settings stay
 bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; writes docs/overhead.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/bench-recorder --tipme $(TIPME) $(BENCH)
+
+bench-timer: bench-deps build ## periodic wake-ups beside cyclictest
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	$(AS_ROOT) scripts/bench-timer --tipme $(TIPME) $(BENCH)
 
 check-window: build ## how far back 64 MiB reach, and how fast a mark is
 	@$(AS_ROOT) scripts/mount-kernel-fs

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that only tests and demonstrations run: the command offers them under a hidden name.
 
+use crate::idle;
+use crate::intervals;
 use crate::selftest::{jobs, patient};
+use crate::timer;
 use crate::truth;
 use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
@@ -34,17 +37,19 @@ impl Helper {
 }
 
 /// Runs a hidden program: `writers FOLDER SECONDS`, `truth-client DISPLAY AUTHORITY KEYS FILE`, an application
-/// of the self-test, or one of its jobs.
+/// of the self-test, or one of its jobs, or a process of a benchmark.
 pub fn run(words: &[OsString]) -> Result<()> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
     let number = |at: usize| text(at).parse::<u32>().with_context(|| format!("\"{}\" is no number", text(at)));
     match text(0) {
         "writers" => Writers { folder: PathBuf::from(text(1)), seconds: number(2)?.min(60) }.run(),
         "truth-client" => truth::client(number(1)?, Path::new(text(2)), number(3)?, Path::new(text(4))),
+        "idle-work" => idle::work(text(1), text(2)),
         "patient" => patient::window(number(1)?, Path::new(text(2)), Path::new(text(3))),
+        "timer-culprit" => timer::culprit::run(&[text(1), text(2), text(3), text(4)]),
         "tty-patient" => patient::terminal(Path::new(text(1))),
         other => {
-            let run = jobs::run_wait(words).or_else(|| jobs::run_shortage(words));
+            let run = jobs::run_wait(words).or_else(|| jobs::run_shortage(words)).or_else(|| intervals::run(words));
             run.with_context(|| format!("there is no hidden program \"{other}\""))?
         }
     }

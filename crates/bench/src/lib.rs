@@ -8,13 +8,21 @@
 pub mod alone;
 pub mod demo;
 pub mod faults;
+pub mod fork;
+pub mod idle;
 pub mod interrupt;
+pub mod intervals;
 pub mod job;
+pub mod machine;
+pub mod measure;
+pub mod memory;
 pub mod process;
 mod programs;
+pub mod script;
 pub mod seen;
 pub mod selftest;
 pub mod session;
+pub mod timer;
 pub mod truth;
 mod urgent;
 

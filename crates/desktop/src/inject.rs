@@ -6,6 +6,7 @@ use crate::connect::{Connection, Target};
 use crate::error::Error;
 use crate::hotkeys::Chord;
 use crate::keymap::{ALT, CONTROL, Key, Keymap, SHIFT, SUPER, symbol};
+use std::cell::Cell;
 use std::time::Duration;
 use tipme_record::Nanos;
 use x11rb::protocol::xproto::{ConnectionExt as _, ModMask};
@@ -19,6 +20,13 @@ const MOTION: u8 = 6;
 
 /// Modifiers are let go later than the key that they modify, by this.
 const MODIFIER_HOLD: Duration = Duration::from_millis(20);
+
+/// The pointer rests on a place for so long before it clicks there.
+const AIM: Duration = Duration::from_millis(100);
+
+/// Buttons that a notch of the wheel presses.
+const WHEEL_UP: u8 = 4;
+const WHEEL_DOWN: u8 = 5;
 
 /// How fast and how evenly somebody types.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +83,7 @@ pub struct Typist {
     keymap: Keymap,
     rhythm: Rhythm,
     next_at: Nanos,
+    sent: Cell<u64>,
 }
 
 impl Typist {
@@ -85,7 +94,7 @@ impl Typist {
         let version = connection.wire().xtest_get_version(2, 2).map_err(|_| missing)?;
         version.reply().map_err(|error| connection.failed(error))?;
         let keymap = Keymap::load(&connection)?;
-        Ok(Typist { connection, keymap, rhythm: Rhythm::new(pace), next_at: Nanos(0) })
+        Ok(Typist { connection, keymap, rhythm: Rhythm::new(pace), next_at: Nanos(0), sent: Cell::new(0) })
     }
 
     /// Changes the pace from the next key on.
@@ -98,11 +107,46 @@ impl Typist {
     /// Returns when the press was sent.
     pub fn key(&mut self, character: char) -> Result<Nanos, Error> {
         let key = self.find(symbol(character), &character.escape_debug().to_string())?;
+        let interval = self.take_turn();
+        let shift = if key.shifted { Some(self.find(SHIFT, "shift")?.code) } else { None };
+        self.strike(shift.as_slice(), key.code, Nanos(interval.0 / 3))
+    }
+
+    /// Waits for its turn in the rhythm; the time until the next one.
+    fn take_turn(&mut self) -> Nanos {
         std::thread::sleep(Duration::from_nanos(self.next_at.since(clock::now()).0));
         let interval = Nanos(self.rhythm.interval().as_nanos() as u64);
         self.next_at = clock::now().max(self.next_at).after(interval);
-        let shift = if key.shifted { Some(self.find(SHIFT, "shift")?.code) } else { None };
-        self.strike(shift.as_slice(), key.code, Nanos(interval.0 / 3))
+        interval
+    }
+
+    /// Waits for its turn, then presses a key with its modifiers; returns when the press was sent.
+    pub fn press(&mut self, chord: &Chord) -> Result<Nanos, Error> {
+        self.take_turn();
+        self.chord(chord)
+    }
+
+    /// Waits for its turn, then moves the pointer to a place and presses a button there; returns when the
+    /// press was sent.
+    pub fn click_at(&mut self, x: i16, y: i16, button: u8) -> Result<Nanos, Error> {
+        self.take_turn();
+        self.move_to(x, y)?;
+        std::thread::sleep(AIM);
+        self.click(button)
+    }
+
+    /// Waits for its turn, then turns the wheel by a notch; returns when that was sent.
+    pub fn scroll(&mut self, down: bool) -> Result<Nanos, Error> {
+        self.take_turn();
+        let button = if down { WHEEL_DOWN } else { WHEEL_UP };
+        let at = self.send(BUTTON_PRESS, button, (0, 0))?;
+        self.send(BUTTON_RELEASE, button, (0, 0))?;
+        Ok(at)
+    }
+
+    /// Requests that were sent to the server so far, to tell what typing costs.
+    pub fn requests(&self) -> u64 {
+        self.sent.get()
     }
 
     /// Types a text; returns when each press was sent.
@@ -155,6 +199,7 @@ impl Typist {
 
     fn send(&self, kind: u8, detail: u8, (x, y): (i16, i16)) -> Result<Nanos, Error> {
         let root = self.connection.root();
+        self.sent.set(self.sent.get() + 1);
         let sent = self.connection.wire().xtest_fake_input(kind, detail, 0, root, x, y, 0);
         sent.map_err(|error| self.connection.failed(error))?.ignore_error();
         let at = clock::now();

@@ -65,7 +65,12 @@ impl Watcher {
 
     /// Waits until the visible window with the focus belongs to `pid`; returns that window.
     pub fn wait_for_focus(&self, pid: u32, patience: Duration) -> Result<Window, Error> {
-        self.wait("a visible window with the keyboard focus", patience, || self.focused(pid))
+        self.wait_for_focus_of(|owner| owner == pid, patience)
+    }
+
+    /// Waits until the visible window with the focus belongs to one of some processes; returns that window.
+    pub fn wait_for_focus_of(&self, belongs: impl Fn(u32) -> bool, patience: Duration) -> Result<Window, Error> {
+        self.wait("a visible window with the keyboard focus", patience, || self.focused(&belongs))
     }
 
     /// The outermost window of `pid` around one of its windows: what a window manager frames.
@@ -132,13 +137,14 @@ impl Watcher {
         Ok(reply.map_err(|error| connection.failed(error))?.type_ != x11rb::NONE)
     }
 
-    /// The focused window of `pid`, once it can be seen. Its focus events are asked for on the way.
-    fn focused(&self, pid: u32) -> Result<Option<Window>, Error> {
+    /// The focused window of a process that `belongs`, once it can be seen. Its focus events are asked for
+    /// on the way.
+    fn focused(&self, belongs: &impl Fn(u32) -> bool) -> Result<Option<Window>, Error> {
         self.listen_to_children()?;
         let now = focus(&self.connection)?;
         let owner = if now.window == 0 { None } else { client_pid(&self.connection, now.window)? };
         let wire = self.connection.wire();
-        if owner != Some(pid) {
+        if !owner.is_some_and(belongs) {
             return Ok(None);
         }
         let Ok(cookie) = wire.get_window_attributes(now.window) else { return Ok(None) };
@@ -178,7 +184,17 @@ pub struct DamageWatch {
 impl DamageWatch {
     /// Begins to watch a window; the display must have the DAMAGE extension.
     pub fn open(target: &Target, window: Window) -> Result<DamageWatch, Error> {
+        DamageWatch::on(Connection::open(target)?, target, window)
+    }
+
+    /// Begins to watch the whole screen: all windows, whoever draws into them.
+    pub fn open_screen(target: &Target) -> Result<DamageWatch, Error> {
         let connection = Connection::open(target)?;
+        let root = connection.root();
+        DamageWatch::on(connection, target, root)
+    }
+
+    fn on(connection: Connection, target: &Target, window: Window) -> Result<DamageWatch, Error> {
         let missing = || Error::NoExtension { display: target.display, extension: "DAMAGE" };
         let version = connection.wire().damage_query_version(1, 1).map_err(|_| missing())?;
         version.reply().map_err(|error| connection.failed(error))?;

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Findings to text and JSON; pure.
+//! Findings to text and JSON, measurements to plots; pure.
 //!
-//! Each format is one function from the verdict to a string; nothing here decides anything.
+//! Each format is one function from values to a string; nothing here decides anything.
 
+pub mod comparison;
+mod conditions;
+pub mod idle;
+mod intervals;
 mod listing;
+pub mod measure;
+pub mod plot;
+mod strip;
 mod text;
+pub mod timer;
 
 use tipme_analysis::Verdict;
 
+pub use conditions::conditions;
+pub use intervals::{explained, intervals};
 pub use listing::interactions;
+pub use strip::strip;
 pub use text::text;
 
 /// The verdict as one JSON document, indented, with a line end.

@@ -1,8 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs and their options: the one place from which help, man pages and completions come.
 
+mod compare;
+mod duration;
+mod fork;
+mod idle;
+mod measure;
+mod memory;
+mod timer;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use compare::Compare;
+pub use fork::{Fork, LoadChoice};
+pub use idle::Idle;
+pub use measure::{Measure, ProfileChoice};
+pub use memory::{BackingChoice, Memory};
 use std::path::PathBuf;
+pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
 
 /// Press one key when the machine hitches, and read the cause.
 #[derive(Parser)]
@@ -40,6 +54,15 @@ pub enum Verb {
     Demo(Demo),
     /// Known faults on a private display, each diagnosed and checked; needs root, some seconds for each
     Selftest(Selftest),
+    /// How idle the CPUs are, and what takes their time: the idle-loop instrument; no root, no tracing needed
+    Idle(Idle),
+    /// The papers' micro-benchmarks: timers, memory pressure, new processes
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Drive an unmodified X application from a script, and measure the latency of every event
+    Measure(Measure),
+    /// Hold two or more results against each other, with honest statistics
+    Compare(Compare),
     /// Write shell completions to standard output
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
@@ -277,6 +300,17 @@ pub struct Selftest {
     /// Keep every incident in this folder [default: only those of misses, in a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+}
+
+/// A micro-benchmark.
+#[derive(Subcommand)]
+pub enum Bench {
+    /// How late a periodic wake-up comes, by mechanism and policy
+    Timer(Timer),
+    /// How late a process comes to a page of its own while others fill the memory
+    Memory(Memory),
+    /// How late a process comes to its CPU while others are born
+    Fork(Fork),
 }
 
 #[derive(Args)]

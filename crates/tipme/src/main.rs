@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The Interactive Performance Monitoring Environment for Linux: the command.
 
+/// As in the standard library, but a reader that is gone is no reason to panic.
+macro_rules! print {
+    ($($words:tt)*) => { crate::output::write(&std::format!($($words)*)) };
+}
+
+/// The same with the end of a line.
+macro_rules! println {
+    () => { crate::output::write("\n") };
+    ($($words:tt)*) => { crate::output::write(&(std::format!($($words)*) + "\n")) };
+}
+
 mod agent;
 mod arguments;
+mod bench;
+mod compare;
 mod demo;
 mod diagnose;
 mod doctor;
+mod idle;
 mod incidents;
 mod mark;
+mod measure;
+mod output;
 mod pages;
 mod record;
 mod scrub;
@@ -36,6 +52,10 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Doctor(arguments) => doctor::run(&arguments),
         Verb::Demo(arguments) => demo::run(arguments),
         Verb::Selftest(arguments) => selftest::run(arguments),
+        Verb::Idle(arguments) => idle::run(arguments),
+        Verb::Bench(arguments) => bench::run(arguments),
+        Verb::Measure(arguments) => measure::run(arguments),
+        Verb::Compare(arguments) => compare::run(arguments),
         Verb::Completions { shell } => pages::completions(shell),
         Verb::Man { dir } => pages::man(&dir),
         Verb::Helper(arguments) => demo::helper(arguments),

@@ -22,18 +22,20 @@ pub(crate) const PROGRAMS: [&str; 7] = ["unshare", "nsenter", "mke2fs", "mount",
 /// How long the disk may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Makes a file system with the features 2 below folder 1, mounts it with the options 3 and the usual
-/// read-ahead of 128 KiB, past the page cache of the file below where 4 is `on`, and holds it for two minutes.
+/// Makes a file system with the features 2 below folder 1, as many mebibytes large as 5 says, all of them taken
+/// at once where 7 is `taken`; mounts it with the options 3 and the usual read-ahead of 128 KiB, past the page
+/// cache of the file below where 4 is `on`; and holds it for as many seconds as 6 says.
 const HOLD: &str = r#"
-    truncate -s 448M "$1/disk"
+    truncate -s "$5M" "$1/disk"
     mke2fs -q -F -t ext4 -O "$2" -E lazy_itable_init=0 "$1/disk"
+    if [ "$7" = taken ]; then fallocate -l "$5M" "$1/disk"; fi
     mkdir "$1/mount"
     mount -o "loop,noatime,barrier=0,$3" "$1/disk" "$1/mount"
     device=$(findmnt -n -o SOURCE "$1/mount")
     blockdev --setra 256 "$device"
     losetup "--direct-io=$4" "$device"
     echo "mounted $device"
-    exec sleep 120"#;
+    exec sleep "$6""#;
 
 /// How the file system keeps what is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +65,18 @@ impl Format {
     }
 }
 
+/// How large a disk is, and how long it may live.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    pub mib: u32,
+    pub life: Duration,
+    /// All its room is taken when it is made, by the process that makes it.
+    pub taken: bool,
+}
+
+/// Of the self-test's disks.
+const USUAL: Extent = Extent { mib: 448, life: Duration::from_secs(120), taken: false };
+
 /// The disk, for as long as the value lives.
 pub(crate) struct PrivateDisk {
     holder: Process,
@@ -73,10 +87,17 @@ pub(crate) struct PrivateDisk {
 impl PrivateDisk {
     /// Makes a disk of 448 MiB in a file below `folder`. Needs root and the loop driver.
     pub(crate) fn make(folder: &Path, format: Format) -> Result<PrivateDisk> {
+        PrivateDisk::sized(folder, format, USUAL)
+    }
+
+    /// Makes a disk of a size and for a time that are given.
+    pub(crate) fn sized(folder: &Path, format: Format, extent: Extent) -> Result<PrivateDisk> {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-euc", HOLD, "hold-disk"]).arg(folder);
         let direct = if format == Format::Direct { "on" } else { "off" };
         command.args([format.features(), format.options(), direct]);
+        command.args([extent.mib.to_string(), extent.life.as_secs().to_string()]);
+        command.arg(if extent.taken { "taken" } else { "sparse" });
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut holder = Process::start("the private disk", command, None)?;
         let output = holder.child().stdout.take().context("the private disk has no output")?;
@@ -88,7 +109,7 @@ impl PrivateDisk {
     }
 
     /// The name of the device, such as `loop0`.
-    pub(super) fn device(&self) -> &str {
+    pub(crate) fn device(&self) -> &str {
         &self.device
     }
 

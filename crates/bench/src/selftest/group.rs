@@ -80,7 +80,7 @@ impl Hierarchy {
 }
 
 /// The group. Dropping it moves its processes back to where they were, and removes it.
-pub(super) struct ControlGroup {
+pub(crate) struct ControlGroup {
     controller: &'static str,
     hierarchy: Hierarchy,
     folder: PathBuf,
@@ -105,27 +105,48 @@ impl ControlGroup {
     /// A group whose processes together get so much memory, the page cache of their files included.
     pub(super) fn with_memory(bytes: u64) -> Result<ControlGroup> {
         let group = ControlGroup::make("memory")?;
-        let limit = if group.hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" };
-        group.set(limit, &bytes.to_string())?;
+        group.limit_memory(bytes)?;
         Ok(group)
     }
 
+    /// Limits the memory of its processes together.
+    pub(crate) fn limit_memory(&self, bytes: u64) -> Result<()> {
+        let limit = if self.hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" };
+        self.set(limit, &bytes.to_string())
+    }
+
     fn make(controller: &'static str) -> Result<ControlGroup> {
+        ControlGroup::named("tipme-selftest-", controller)
+    }
+
+    /// A group whose name begins so.
+    pub(crate) fn named(prefix: &str, controller: &'static str) -> Result<ControlGroup> {
         let hierarchy = Hierarchy::find(controller)?;
         let parent = match hierarchy.unified {
             true => hierarchy.mount.clone(),
             false => hierarchy.folder_of(std::process::id(), controller)?,
         };
-        let name = format!("tipme-selftest-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{prefix}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let folder = parent.join(&name);
         std::fs::create_dir(&folder)
             .with_context(|| format!("cannot make the control group {}; this needs root", folder.display()))?;
         Ok(ControlGroup { controller, hierarchy, folder, name, moved: Vec::new() })
     }
 
-    fn set(&self, file: &str, value: &str) -> Result<()> {
+    /// Writes a setting of the group.
+    pub(crate) fn set(&self, file: &str, value: &str) -> Result<()> {
         let path = self.folder.join(file);
         std::fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))
+    }
+
+    /// Whether all controllers of this machine share one hierarchy.
+    pub(crate) fn is_unified(&self) -> bool {
+        self.hierarchy.unified
+    }
+
+    /// Where its settings are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The last part of its path.
@@ -134,7 +155,7 @@ impl ControlGroup {
     }
 
     /// The file that a process writes its number to in order to move in.
-    pub(super) fn door(&self) -> PathBuf {
+    pub(crate) fn door(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 

@@ -16,23 +16,43 @@ pub(in crate::selftest) const PAGE_BYTES: usize = 4096;
 const MAPPED_MAX: usize = 1 << 30;
 
 /// Some mapped memory; unmapped when dropped.
-pub(in crate::selftest) struct Mapping {
+pub(crate) struct Mapping {
     begin: NonNull<c_void>,
     bytes: usize,
 }
 
 impl Mapping {
     /// Maps a file for reading; what is touched is read alone.
-    pub(in crate::selftest) fn of(file: &File) -> Result<Mapping> {
+    pub(crate) fn of(file: &File) -> Result<Mapping> {
+        let mapping = Mapping::of_file(file, ProtFlags::READ)?;
+        mapping.advise(Advice::Random).context("cannot switch off read-ahead")?;
+        Ok(mapping)
+    }
+
+    /// Maps a file for reading and writing, as applications do: what lies around is read along.
+    pub(crate) fn of_writable(file: &File) -> Result<Mapping> {
+        Mapping::of_file(file, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn of_file(file: &File, access: ProtFlags) -> Result<Mapping> {
         let bytes = file.metadata()?.len() as usize;
         ensure!((1..=MAPPED_MAX).contains(&bytes), "a file of {bytes} bytes cannot be mapped");
         // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
-        let begin = unsafe { mmap(null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, 0) };
-        let mapping =
-            Mapping { begin: NonNull::new(begin.context("cannot map the file")?).context("mapped at zero")?, bytes };
-        // SAFETY: the advice changes how the mapping is read, not what is in it.
-        unsafe { madvise(mapping.begin.as_ptr(), bytes, Advice::Random) }.context("cannot switch off read-ahead")?;
+        let begin = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, file, 0) };
+        Ok(Mapping { begin: NonNull::new(begin.context("cannot map the file")?).context("mapped at zero")?, bytes })
+    }
+
+    /// Memory of which each page is alone, however large the machine likes them.
+    pub(crate) fn of_small_pages(bytes: usize) -> Result<Mapping> {
+        let mapping = Mapping::of_memory(bytes, false)?;
+        // Where the kernel has no large pages, there is nothing to switch off.
+        let _ = mapping.advise(Advice::LinuxNoHugepage);
         Ok(mapping)
+    }
+
+    fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
+        // SAFETY: the range is that of the mapping; advice changes how it is kept, not what is in it.
+        unsafe { madvise(self.begin.as_ptr(), self.bytes, advice) }
     }
 
     /// Memory that is empty, and in place at once where it is `filled`.
@@ -45,20 +65,20 @@ impl Mapping {
         Ok(Mapping { begin: NonNull::new(begin).context("mapped at zero")?, bytes })
     }
 
-    pub(in crate::selftest) fn pages(&self) -> usize {
+    pub(crate) fn pages(&self) -> usize {
         self.bytes.div_ceil(PAGE_BYTES)
     }
 
     /// Reads a byte of a page.
-    pub(in crate::selftest) fn touch(&self, page: usize) -> u8 {
+    pub(crate) fn touch(&self, page: usize) -> u8 {
         // SAFETY: the place is inside the mapping, which lives as long as `self` and can be read.
         unsafe { self.place(page).as_ptr().cast::<u8>().read_volatile() }
     }
 
-    /// Writes a byte of a page of memory.
-    pub(in crate::selftest) fn fill(&mut self, page: usize) {
-        // SAFETY: the place is inside the mapping, which `self` alone refers to; only memory gets here by
-        // the two callers, and that can be written.
+    /// Writes a byte of a page of memory, or of a file that is mapped for writing.
+    pub(crate) fn fill(&mut self, page: usize) {
+        // SAFETY: the place is inside the mapping, which `self` alone refers to in this process; only what can be
+        // written gets here by its callers.
         unsafe { self.place(page).as_ptr().cast::<u8>().write_volatile(1) }
     }
 

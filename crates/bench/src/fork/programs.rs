@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The processes of the benchmark of births: one that works a little now and then, and the loads beside it.
+
+use super::{SLEEP, WORK};
+use crate::intervals::{Stamps, ready};
+use crate::memory::{fork, word};
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
+use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Rounds of arithmetic that are tried for their speed.
+const TRIED_ROUNDS: u64 = 200_000;
+const TRIES: usize = 10;
+/// Parts of the work between two looks at the clock of CPU time.
+const PARTS: u32 = 100;
+/// Children of a storm that live at a time, as with `make -j4`.
+const STORM_WIDTH: usize = 4;
+/// CPU time of a child of a storm in milliseconds: from here, and so many more by chance.
+const STORM_LEAST_MS: u64 = 5;
+const STORM_MORE_MS: u64 = 60;
+
+/// `fork-timer SHEET COUNT MS`: sleeps for 50 ms, computes for 10 ms of CPU time, and stamps.
+pub(crate) fn timer(words: &[&str]) -> Result<()> {
+    let rounds = calibrated(WORK / PARTS);
+    let stamps = Stamps::begin(words, 0)?;
+    stamps.repeat(|_| {
+        std::thread::sleep(SLEEP);
+        let end = cpu_time() + WORK;
+        while cpu_time() < end {
+            churn(rounds);
+        }
+    });
+    Ok(())
+}
+
+/// `fork-load hog|fork|storm MS SECONDS`: a load with a child every so many milliseconds, where it has any; each
+/// process ends after so many seconds of CPU time at the latest.
+pub(crate) fn load(words: &[&str]) -> Result<()> {
+    let every = Duration::from_millis(word(words, 1)?.parse().context("no number of milliseconds")?);
+    let life = word(words, 2)?.parse().context("no number of seconds")?;
+    match word(words, 0)? {
+        "hog" => hog(life),
+        "fork" => one_after_the_other(every, life),
+        "storm" => storm(life),
+        other => bail!("there is no load \"{other}\""),
+    }
+}
+
+/// One process that computes for ever.
+fn hog(life: u64) -> Result<()> {
+    let child = fork(life, "hog", compute_for_ever)?;
+    ready("")?;
+    waitpid(Some(child), WaitOptions::empty()).context("cannot wait for the hog")?;
+    Ok(())
+}
+
+/// A child that computes for ever, and after a while another one, before whose birth it is ended.
+fn one_after_the_other(every: Duration, life: u64) -> Result<()> {
+    let mut child = fork(life, "newborn", compute_for_ever)?;
+    ready("")?;
+    loop {
+        std::thread::sleep(every);
+        end(child);
+        child = fork(life, "newborn", compute_for_ever)?;
+    }
+}
+
+fn end(child: Pid) {
+    let _ = kill_process(child, Signal::KILL);
+    let _ = waitpid(Some(child), WaitOptions::empty());
+}
+
+/// As in a build: some children at a time, each of which computes for a little while.
+fn storm(life: u64) -> Result<()> {
+    let mut chance = 1_u64;
+    let mut birth = || {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let time = Duration::from_millis(STORM_LEAST_MS + (chance >> 33) % STORM_MORE_MS);
+        fork(life, "compiler", || {
+            let end = cpu_time() + time;
+            while cpu_time() < end {
+                churn(TRIED_ROUNDS);
+            }
+            Ok(())
+        })
+    };
+    for _ in 0..STORM_WIDTH {
+        birth()?;
+    }
+    ready("")?;
+    loop {
+        wait(WaitOptions::empty()).context("no child to wait for")?;
+        birth()?;
+    }
+}
+
+fn compute_for_ever() -> Result<()> {
+    loop {
+        churn(TRIED_ROUNDS);
+    }
+}
+
+/// How many rounds take so long on this CPU; at least one.
+fn calibrated(time: Duration) -> u64 {
+    let tries = (0..TRIES).map(|_| {
+        let begun = Instant::now();
+        churn(TRIED_ROUNDS);
+        begun.elapsed()
+    });
+    let least = tries.min().unwrap_or_default().as_nanos().max(1);
+    (u128::from(TRIED_ROUNDS) * time.as_nanos() / least).clamp(1, u128::from(u32::MAX)) as u64
+}
+
+#[inline(always)]
+fn churn(rounds: u64) {
+    let mut state = 1_u64;
+    for _ in 0..rounds {
+        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twice_the_time_is_twice_the_rounds() {
+        assert!(calibrated(Duration::from_millis(1)) > 1);
+        assert_eq!(calibrated(Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn an_unknown_load_is_refused() {
+        assert!(load(&["gremlins", "1", "1"]).is_err() && load(&["hog"]).is_err() && timer(&[]).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory for what is seen, all of it there before the measuring begins: a page fault would be a gap.
+
+use std::ffi::c_void;
+
+/// Values up to a number fixed at the begin; more are counted as lost.
+pub(super) struct Buffer<T> {
+    items: Vec<T>,
+    lost: u64,
+    locked: bool,
+}
+
+impl<T: Copy> Buffer<T> {
+    /// Touches the memory for `capacity` values, and locks it where the user's limit allows that.
+    pub(super) fn new(capacity: usize, blank: T) -> Buffer<T> {
+        let mut items = Vec::with_capacity(capacity);
+        items.resize(capacity, blank);
+        let (start, length) = (items.as_mut_ptr().cast::<c_void>(), capacity * size_of::<T>());
+        // SAFETY: the range is the vector's own memory, which does not move: it never grows. Locking changes no byte.
+        let locked = unsafe { rustix::mm::mlock(start, length) }.is_ok();
+        items.clear();
+        Buffer { items, lost: 0, locked }
+    }
+
+    /// Keeps a value; false where there is no room.
+    #[inline(always)]
+    pub(super) fn push(&mut self, value: T) -> bool {
+        if self.items.len() < self.items.capacity() {
+            self.items.push(value);
+            return true;
+        }
+        self.lost += 1;
+        false
+    }
+
+    pub(super) fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    pub(super) fn is_locked(&self) -> bool {
+        self.locked
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        if self.locked {
+            let length = self.items.capacity() * size_of::<T>();
+            // SAFETY: the same range as was locked. The pages may hold other values too, which stay as they are.
+            let _ = unsafe { rustix::mm::munlock(self.items.as_mut_ptr().cast::<c_void>(), length) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let mut buffer = Buffer::new(2, 0_u64);
+        let kept: Vec<bool> = (7..11).map(|value| buffer.push(value)).collect();
+        assert_eq!((kept, buffer.items(), buffer.lost()), (vec![true, true, false, false], &[7, 8][..], 2));
+    }
+}

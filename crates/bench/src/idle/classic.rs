@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The loop of the paper that started it (Endo, Wang, Chen and Seltzer 1996, section 2.3): a fixed number of turns that
+//! take a millisecond while nothing else happens. What a record takes longer is stolen.
+//!
+//! It needs no counter that can be read quickly. But a CPU that changes its clock, or shares its units with another,
+//! changes the loop's length too: the loop is timed again at the end, and the difference told.
+
+use super::counter::Counter;
+use super::spin::{Notes, Plan};
+use super::{Options, place};
+use anyhow::{Context, Result};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tipme_measure::idle::{ClassicLoop, Gap, Observed};
+
+/// Turns of which the median counts.
+const TURNS: usize = 51;
+
+/// A loop is made longer until it takes this part of a record; from that its length is extrapolated.
+const PART: u64 = 20;
+
+/// More iterations are not believed.
+const ITERATIONS_MAX: u64 = 1 << 40;
+
+#[inline(never)]
+fn turn(iterations: u64) {
+    for iteration in 0..iterations {
+        black_box(iteration);
+    }
+}
+
+/// The median length of a turn, in ticks: at most every fourth turn meets a timer tick.
+fn median_turn(counter: Counter, iterations: u64, turns: usize) -> u64 {
+    let mut lengths: Vec<u64> = (0..turns).map(|_| timed(counter, iterations)).collect();
+    lengths.sort_unstable();
+    lengths[lengths.len() / 2]
+}
+
+fn timed(counter: Counter, iterations: u64) -> u64 {
+    let before = counter.read();
+    turn(iterations);
+    counter.read().saturating_sub(before)
+}
+
+/// A loop that takes a record's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Loop {
+    pub(super) iterations: u64,
+    /// How long it takes.
+    pub(super) ticks: u64,
+}
+
+/// The loop that takes a record's time as closely as it can be told.
+pub(super) fn calibrate(counter: Counter, record: u64) -> Loop {
+    let mut iterations = 1_000;
+    while iterations < ITERATIONS_MAX && median_turn(counter, iterations, 5) < record / PART {
+        iterations *= 2;
+    }
+    for _ in 0..2 {
+        let took = median_turn(counter, iterations, TURNS).max(1);
+        iterations = (iterations as f64 * record as f64 / took as f64).clamp(1.0, ITERATIONS_MAX as f64) as u64;
+    }
+    Loop { iterations, ticks: median_turn(counter, iterations, TURNS) }
+}
+
+/// Turns until the end, each a record.
+pub(super) fn watch(iterations: u64, begin: u64, plan: &Plan, stop: &AtomicBool, notes: &mut Notes) -> u64 {
+    let end = begin.saturating_add(plan.duration);
+    loop {
+        turn(iterations);
+        let at = plan.counter.read();
+        notes.record(at, plan.counter);
+        if at >= end || stop.load(Ordering::Relaxed) {
+            return at;
+        }
+    }
+}
+
+/// Times the loops again, at normal priority, and makes gaps of the records.
+pub(super) fn settle(observed: Vec<Observed>, options: &Options) -> Result<Vec<Observed>> {
+    if !options.classic {
+        return Ok(observed);
+    }
+    observed.into_iter().map(settle_one).collect()
+}
+
+fn settle_one(mut observed: Observed) -> Result<Observed> {
+    let known = observed.clock.classic.unwrap_or_default();
+    let again = std::thread::scope(|scope| scope.spawn(|| time_at(observed.cpu, known.iterations)).join());
+    let end_ns = again.ok().context("the loop could not be timed again")??;
+    let drift_percent = 100.0 * (end_ns as f64 / known.begin_ns.max(1) as f64 - 1.0);
+    observed.clock.classic = Some(ClassicLoop { end_ns, drift_percent, ..known });
+    observed.gaps = gaps(&observed, known.begin_ns);
+    Ok(observed)
+}
+
+/// The length of a turn on a CPU, in nanoseconds.
+fn time_at(cpu: usize, iterations: u64) -> Result<u64> {
+    place::pin(cpu)?;
+    let counter = Counter::choose();
+    let (_, ticks_per_ns) = counter.look();
+    Ok((median_turn(counter, iterations, TURNS) as f64 / ticks_per_ns) as u64)
+}
+
+/// What each record took longer than it should, at the record's begin.
+fn gaps(observed: &Observed, record_ns: u64) -> Vec<Gap> {
+    let begins = std::iter::once(observed.begin_ns).chain(observed.records_ns.iter().copied());
+    let records = begins.zip(&observed.records_ns);
+    let gaps = records.map(|(start_ns, end)| Gap { start_ns, length_ns: (end - start_ns).saturating_sub(record_ns) });
+    gaps.filter(|gap| gap.length_ns > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_record_is_a_gap() {
+        let records_ns = vec![1_000, 2_050, 12_810, 13_700];
+        let observed = Observed { end_ns: 13_700, records_ns, ..Observed::default() };
+        let gap = |start_ns, length_ns| Gap { start_ns, length_ns };
+        assert_eq!(gaps(&observed, 1_000), [gap(1_000, 50), gap(2_050, 9_760)]);
+    }
+
+    #[test]
+    fn a_longer_loop_takes_longer() {
+        let counter = Counter::choose();
+        let Loop { iterations, ticks } = calibrate(counter, 1_000_000);
+        assert!(iterations > 0 && ticks > 0, "{iterations} {ticks}");
+        let shortest = |iterations| (0..20).map(|_| timed(counter, iterations)).min();
+        assert!(shortest(10 * iterations) > shortest(iterations));
+    }
+}

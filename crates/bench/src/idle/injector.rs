@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs whose work is known, for checking what the loops see of it.
+//!
+//! They write nothing while they work: what they did is told at the end, one line for each event.
+
+use anyhow::{Context, Result, bail};
+use rustix::thread::{Timespec, clock_nanosleep_absolute};
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+use tipme_desktop::clock;
+use tipme_measure::idle::Injection;
+
+/// CPU time of an event, at least and at most.
+pub(super) const WORK_NS: (u64, u64) = (50_000, 10_000_000);
+/// Pause between two events, at least and at most: the CPU has been idle before each of them.
+const PAUSE_NS: (u64, u64) = (8_000_000, 24_000_000);
+/// CPU time between a character and its echo.
+const ECHO_NS: u64 = 5_000_000;
+/// Events at most, so that no program runs on.
+const EVENTS_MAX: u64 = 10_000;
+/// The longest that a hog computes.
+const HOG_MAX: Duration = Duration::from_secs(60);
+/// The seed of the events: the same ones each time.
+const SEED: u64 = 0x5eed_1996;
+
+/// Runs one of the programs: `inject COUNT`, `echo COUNT`, or `hog MILLISECONDS`.
+pub(crate) fn work(name: &str, number: &str) -> Result<()> {
+    let number = number.parse::<u64>().with_context(|| format!("\"{number}\" is no number"))?;
+    match name {
+        "inject" => inject(number.min(EVENTS_MAX)),
+        "echo" => echo(number.min(EVENTS_MAX)),
+        "hog" => {
+            hog(Duration::from_millis(number).min(HOG_MAX));
+            Ok(())
+        }
+        _ => bail!("there is no program \"{name}\""),
+    }
+}
+
+/// A generator of numbers that look random (splitmix64): good enough for pauses, and the same on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to below 1.
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn evenly(&mut self, (least, most): (u64, u64)) -> u64 {
+        least + (self.share() * (most - least) as f64) as u64
+    }
+
+    /// As many between one and two as between two and four.
+    fn by_size(&mut self, (least, most): (u64, u64)) -> u64 {
+        (least as f64 * (most as f64 / least as f64).powf(self.share())) as u64
+    }
+}
+
+/// Sleeps and computes by turns. The CPU time of an event runs from its wake-up to the next one.
+fn inject(count: u64) -> Result<()> {
+    let mut dice = Dice(SEED);
+    let mut events = Vec::with_capacity(count as usize);
+    let mut due_ns = wake_after(dice.evenly(PAUSE_NS));
+    for _ in 0..count {
+        let (began_ns, begun) = (clock::now().0, cpu_time_ns());
+        compute(begun + dice.by_size(WORK_NS));
+        let ended_ns = clock::now().0;
+        let next = wake_after(dice.evenly(PAUSE_NS));
+        events.push(Injection { due_ns, began_ns, ended_ns, cpu_ns: cpu_time_ns() - begun });
+        due_ns = next;
+    }
+    tell(std::io::stdout().lock(), &events)
+}
+
+/// Reads a character, computes and echoes it, as the paper's program does; told on the error output.
+fn echo(count: u64) -> Result<()> {
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let mut events = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let mut character = [0];
+        input.read_exact(&mut character).context("there is no character to echo")?;
+        let (began_ns, begun) = (clock::now().0, cpu_time_ns());
+        compute(begun + ECHO_NS);
+        output.write_all(&character).and_then(|()| output.flush()).context("the echo cannot be written")?;
+        let ended_ns = clock::now().0;
+        events.push(Injection { due_ns: began_ns, began_ns, ended_ns, cpu_ns: cpu_time_ns() - begun });
+    }
+    tell(std::io::stderr().lock(), &events)
+}
+
+fn hog(time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// Sleeps for a time; when it was to end.
+fn wake_after(pause_ns: u64) -> u64 {
+    let due = clock::now().0 + pause_ns;
+    let time = Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as i64 };
+    while clock::now().0 < due {
+        // A signal cuts the sleep short.
+        let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
+    }
+    due
+}
+
+/// Computes until this thread has had so much CPU time.
+fn compute(until_ns: u64) {
+    while cpu_time_ns() < until_ns {
+        std::hint::black_box((0..200_u64).fold(0, |sum, turn| sum ^ std::hint::black_box(turn)));
+    }
+}
+
+fn cpu_time_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn tell(mut output: impl Write, events: &[Injection]) -> Result<()> {
+    let line = |event: &Injection| format!("{} {} {} {}\n", event.due_ns, event.began_ns, event.ended_ns, event.cpu_ns);
+    let text: String = events.iter().map(line).collect();
+    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot tell what was done")
+}
+
+/// Reads back what a program told. Lines that are none are left out.
+pub(super) fn told(text: &str) -> Vec<Injection> {
+    text.lines().filter_map(event).collect()
+}
+
+fn event(line: &str) -> Option<Injection> {
+    let numbers: Vec<u64> = line.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let [due_ns, began_ns, ended_ns, cpu_ns] = numbers.try_into().ok()?;
+    Some(Injection { due_ns, began_ns, ended_ns, cpu_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_told_and_read_back() {
+        let event = Injection { due_ns: 1, began_ns: 2, ended_ns: 3, cpu_ns: 4 };
+        let mut text = Vec::new();
+        tell(&mut text, &[event, event]).expect("memory can be written to");
+        text.extend(b"noise\n1 2 3\n1 2 3 4 5\n");
+        assert_eq!(told(&String::from_utf8_lossy(&text)), [event, event]);
+    }
+
+    #[test]
+    fn sizes_are_spread_over_the_decades() {
+        let mut dice = Dice(SEED);
+        let sizes: Vec<u64> = (0..1_000).map(|_| dice.by_size(WORK_NS)).collect();
+        assert!(sizes.iter().all(|size| (WORK_NS.0..=WORK_NS.1).contains(size)));
+        let below = sizes.iter().filter(|size| **size < 707_107).count();
+        assert!((400..600).contains(&below), "{below} of 1000 are below the middle of the decades");
+    }
+
+    #[test]
+    fn only_known_programs_run() {
+        assert!(work("dance", "3").is_err() && work("hog", "").is_err());
+        assert!(work("hog", "1").is_ok());
+    }
+}

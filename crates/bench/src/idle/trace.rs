@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The product's own recorder beside the loops, for the names of those who took the time.
+
+use crate::interrupt::Interrupt;
+use crate::programs::{self, Follower};
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long the recorder may take to begin.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The first records are not complete: programs are still being attached.
+const TAINTED: Duration = Duration::from_millis(200);
+/// What is recorded beyond the measurement: its begin and end, and the mark.
+const MARGIN_S: u64 = 10;
+/// The longest window of the recorder.
+const WINDOW_S_MAX: u64 = 3_600;
+
+/// A recorder with folders of its own; it ends with this value.
+pub struct Tracer {
+    tipme: PathBuf,
+    recorder: Follower,
+    folder: TempDir,
+}
+
+/// What was recorded; the file goes with this value.
+pub struct Incident {
+    pub path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Tracer {
+    /// Starts the recorder, and waits until it records. Needs root.
+    ///
+    /// All interrupts are recorded; samples are not, since the clock that takes them would be seen.
+    pub fn start(tipme: &Path, duration: Duration, interrupt: &Interrupt) -> Result<Tracer> {
+        let folder = tempfile::Builder::new().prefix("tipme-idle-").tempdir().context("cannot make a folder")?;
+        let window = (duration.as_secs() + MARGIN_S).min(WINDOW_S_MAX).to_string();
+        let mut command = Command::new(tipme);
+        command.args(["record", "--display", "none", "--detail", "interrupts", "--without", "samples,locks"]);
+        command.args(["--window", &window, "--state-dir"]).arg(folder.path());
+        let recorder = Follower::start("tipme record", command)?;
+        recorder.wait_for("recording", PATIENCE, interrupt)?;
+        interrupt.sleep(TAINTED)?;
+        Ok(Tracer { tipme: tipme.to_owned(), recorder, folder })
+    }
+
+    /// Keeps what was recorded, and ends the recorder.
+    pub fn mark(self, interrupt: &Interrupt) -> Result<Incident> {
+        let path = programs::mark(&self.tipme, self.folder.path(), interrupt)?;
+        drop(self.recorder);
+        Ok(Incident { path, _folder: self.folder })
+    }
+}

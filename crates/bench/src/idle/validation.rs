@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Work of known length for the loops to see: events, echoes, and load.
+
+use super::{Incident, Options, Tracer, echo, injector, observe, place, sleep_until};
+use crate::alone::Alone;
+use crate::interrupt::Interrupt;
+use crate::job::Helper;
+use crate::process::Process;
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tipme_measure::idle::{Injection, Observed};
+
+/// Events of one trial.
+const EVENTS: u64 = 240;
+/// Characters that are echoed.
+const CHARACTERS: u64 = 100;
+/// How long a share is looked at.
+const CHECK: Duration = Duration::from_secs(3);
+/// From the start of a program on, before it is looked at.
+const SETTLE: Duration = Duration::from_millis(300);
+/// No round takes longer.
+const ROUND_MAX: Duration = Duration::from_secs(60);
+/// How long a program may take to end once its work is done.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is needed.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// This program.
+    pub tipme: PathBuf,
+    pub helper: Helper,
+    pub resolution: Duration,
+    pub cpus: Vec<usize>,
+    /// Whether one trial is recorded too.
+    pub trace: bool,
+}
+
+/// How a round was watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    Gaps,
+    /// With the recorder beside it.
+    Traced,
+    Classic,
+}
+
+/// What happened and what was seen of it.
+pub enum Round {
+    /// Events of one program on one CPU, the first that was watched.
+    Events { method: Method, observed: Observed, events: Vec<Injection>, pid: u32, incident: Option<Incident> },
+    /// Characters that were echoed there; `due_ns` is when each was sent.
+    Echoes { method: Method, observed: Observed, events: Vec<Injection> },
+    /// All CPUs, with a program of normal priority on each where `loaded`.
+    Share { method: Method, observed: Vec<Observed>, loaded: bool },
+}
+
+impl Method {
+    /// As in the result.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Gaps => "gaps",
+            Method::Traced => "gaps with names",
+            Method::Classic => "classic",
+        }
+    }
+}
+
+/// Runs all rounds; `tell` hears of each before it begins.
+pub fn validate(setup: &Setup, interrupt: &Interrupt, tell: &mut dyn FnMut(&str)) -> Result<Vec<Round>> {
+    let waited = Alone::wait(interrupt, || tell("waiting for another test to end"));
+    interrupt.check()?;
+    // An ordinary user may not take the lock that root has made, and takes the chance.
+    let _alone = waited.ok();
+    let mut rounds = Vec::new();
+    for method in [Method::Gaps, Method::Classic] {
+        for loaded in [false, true] {
+            tell(&format!("{}: shares, {}", method.name(), if loaded { "loaded" } else { "quiet" }));
+            rounds.push(setup.share(method, loaded, interrupt)?);
+        }
+    }
+    for method in [Method::Gaps, Method::Traced, Method::Classic] {
+        if method != Method::Traced || setup.trace {
+            tell(&format!("{}: {EVENTS} events of 0.05 to 10 ms", method.name()));
+            rounds.push(setup.events(method, interrupt)?);
+        }
+    }
+    for method in [Method::Gaps, Method::Classic] {
+        tell(&format!("{}: {CHARACTERS} echoes", method.name()));
+        rounds.push(setup.echoes(method, interrupt)?);
+    }
+    Ok(rounds)
+}
+
+impl Setup {
+    fn options(&self, method: Method, duration: Duration, cpus: &[usize]) -> Options {
+        let classic = method == Method::Classic;
+        Options { duration, resolution: self.resolution, classic, cpus: cpus.to_vec() }
+    }
+
+    /// The CPU that programs work on.
+    fn cpu(&self) -> Result<usize> {
+        self.cpus.first().copied().context("there is no CPU to measure")
+    }
+
+    fn command(&self, name: &str, number: u64) -> Result<Command> {
+        let words = ["idle-work", name, &number.to_string()].map(OsString::from);
+        let mut command = self.helper.command(None, &words)?;
+        command.stdin(Stdio::null());
+        Ok(command)
+    }
+
+    fn share(&self, method: Method, loaded: bool, interrupt: &Interrupt) -> Result<Round> {
+        let time = ROUND_MAX.as_millis() as u64;
+        let loads: Vec<usize> = if loaded { self.cpus.clone() } else { Vec::new() };
+        let start = |cpu: &usize| Process::start("a load", self.command("hog", time)?, Some(*cpu));
+        let mut hogs = loads.iter().map(start).collect::<Result<Vec<Process>>>()?;
+        interrupt.sleep(SETTLE)?;
+        let options = self.options(method, CHECK, &self.cpus);
+        let (observed, ()) = observe(&options, || sleep_until(Instant::now() + CHECK, interrupt))?;
+        hogs.iter_mut().try_for_each(Process::expect_alive)?;
+        Ok(Round::Share { method, observed, loaded })
+    }
+
+    fn events(&self, method: Method, interrupt: &Interrupt) -> Result<Round> {
+        let cpu = self.cpu()?;
+        let trace = || Tracer::start(&self.tipme, ROUND_MAX, interrupt);
+        let tracer = (method == Method::Traced).then(trace).transpose()?;
+        let (observed, (pid, events)) = observe(&self.options(method, ROUND_MAX, &[cpu]), || {
+            let mut command = self.command("inject", EVENTS)?;
+            command.stdout(Stdio::piped());
+            let mut program = Process::start("the injector", command, Some(cpu))?;
+            let pipe = program.child().stdout.take().context("the injector has no output")?;
+            let text = finish("the injector", &mut program, pipe, ROUND_MAX, interrupt)?;
+            Ok((program.pid(), injector::told(&text)))
+        })?;
+        if events.len() as u64 != EVENTS {
+            bail!("the injector told of {} events, not of {EVENTS}", events.len());
+        }
+        let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
+        let observed = observed.into_iter().next().context("nothing was observed")?;
+        Ok(Round::Events { method, observed, events, pid, incident })
+    }
+
+    fn echoes(&self, method: Method, interrupt: &Interrupt) -> Result<Round> {
+        let cpu = self.cpu()?;
+        let (mut terminal, inner) = echo::terminal()?;
+        let mut command = self.command("echo", CHARACTERS)?;
+        command.stdin(inner.try_clone().context("cannot share the terminal")?).stdout(inner).stderr(Stdio::piped());
+        let mut program = Process::start("the echo", command, Some(cpu))?;
+        let pipe = program.child().stderr.take().context("the echo has no error output")?;
+        interrupt.sleep(SETTLE)?;
+        let options = self.options(method, ROUND_MAX, &[cpu]);
+        let (observed, sent) =
+            observe(&options, || elsewhere(cpu, || echo::type_characters(&mut terminal, CHARACTERS, interrupt)))?;
+        let text = finish("the echo", &mut program, pipe, END_PATIENCE, interrupt)?;
+        let timed = injector::told(&text).into_iter().zip(sent);
+        let events = timed.map(|(event, due_ns)| Injection { due_ns, ..event }).collect();
+        let observed = observed.into_iter().next().context("nothing was observed")?;
+        Ok(Round::Echoes { method, observed, events })
+    }
+}
+
+/// Waits for the end of a program, and returns what it told.
+fn finish(
+    name: &str,
+    program: &mut Process,
+    mut pipe: impl Read + Send + 'static,
+    patience: Duration,
+    interrupt: &Interrupt,
+) -> Result<String> {
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).map(|_| text)
+    });
+    let deadline = Instant::now() + patience;
+    while program.ended()?.is_none() {
+        if Instant::now() >= deadline {
+            bail!("{name} did not end within {patience:?}; is the machine busy?");
+        }
+        interrupt.check()?;
+        program.wait(super::GLANCE)?;
+    }
+    let text = reader.join().ok().with_context(|| format!("what {name} told was lost"))?;
+    text.with_context(|| format!("what {name} told cannot be read"))
+}
+
+/// Does something in a thread on other CPUs than the one that is watched, where there are others.
+fn elsewhere<T: Send>(cpu: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let other = place::allowed_cpus()?.into_iter().find(|allowed| *allowed != cpu);
+    let there = || {
+        other.map_or(Ok(()), place::pin)?;
+        work()
+    };
+    let done = std::thread::scope(|scope| scope.spawn(there).join());
+    done.ok().context("the work elsewhere was lost")?
+}

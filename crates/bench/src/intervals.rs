@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the papers' benchmarks of regular work have in common: a process that stamps the time again and again,
+//! a load beside it, and somebody who records what happens meanwhile.
+
+mod sheet;
+mod sweeper;
+mod witness;
+
+pub use witness::Witness;
+
+use crate::interrupt::Interrupt;
+use crate::job::Helper;
+use crate::process::Process;
+use crate::session::first_line;
+use crate::{fork, memory};
+use anyhow::{Context, Result, bail, ensure};
+pub(crate) use sheet::{STAMPS_MAX, Sheet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+pub(crate) use sweeper::{PREFIX, Sweeper};
+use tipme_desktop::clock;
+use tipme_measure::Intervals;
+
+/// How long a program may take to be in place.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long after its time the measuring process may still be in its last interval, before that is cut off.
+pub const GRACE: Duration = Duration::from_secs(15);
+/// Between two looks at what was stamped.
+const GLANCE: Duration = Duration::from_millis(100);
+/// Between two lines of progress.
+const NEWS: Duration = Duration::from_secs(5);
+/// An interval this long is worth telling of at once.
+const SECOND: u64 = 1_000_000_000;
+
+/// How long a load is measured: until enough intervals or enough time have passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    pub intervals: usize,
+    pub time: Duration,
+}
+
+/// Whom to tell what is going on.
+pub trait Watch {
+    /// One line, without its end.
+    fn line(&mut self, text: &str);
+}
+
+/// The intervals under one load, and what was recorded meanwhile.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    pub intervals: Intervals,
+    /// The measuring thread.
+    pub tid: u32,
+    /// The incident that was marked when it ended.
+    pub incident: Option<PathBuf>,
+    /// Processes of the load that ended before their time, such as for want of memory.
+    pub casualties: usize,
+    /// CPU time that the measuring process had, nanoseconds.
+    pub cpu_ns: Option<u64>,
+}
+
+/// The measuring process and where it stamps.
+pub(crate) struct Stamping {
+    process: Process,
+    sheet: Sheet,
+}
+
+impl Stamping {
+    /// Starts a hidden program with its words and, after them, sheet, number of intervals and milliseconds.
+    pub(crate) fn start(
+        stage: &Stage<'_>,
+        name: &str,
+        words: &[&str],
+        bounds: Bounds,
+        cpu: Option<usize>,
+    ) -> Result<Stamping> {
+        ensure!(bounds.intervals < STAMPS_MAX, "at most {} intervals", STAMPS_MAX - 1);
+        let sheet = Sheet::make(bounds.intervals + 1)?;
+        let (path, count) = (sheet.path().display().to_string(), bounds.intervals.to_string());
+        let millis = bounds.time.as_millis().to_string();
+        let all: Vec<&str> = words.iter().copied().chain([&*path, &*count, &*millis]).collect();
+        let (process, _) = stage.start(name, &all, cpu)?;
+        Ok(Stamping { process, sheet })
+    }
+
+    pub(crate) fn tid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Lets it begin, waits until it has all its intervals, and returns them with its CPU time.
+    pub(crate) fn follow(
+        mut self,
+        load: &str,
+        expected: Duration,
+        bounds: Bounds,
+        interrupt: &Interrupt,
+        watch: &mut dyn Watch,
+    ) -> Result<(Intervals, Option<u64>)> {
+        watch.line(&format!("{load}: measuring"));
+        let begun = Instant::now();
+        let (mut news, mut cpu) = (begun, None);
+        self.process.signal(rustix::process::Signal::USR1);
+        let cut_off = loop {
+            interrupt.check()?;
+            cpu = cpu_time(self.process.pid()).or(cpu);
+            if self.process.wait(GLANCE)?.is_some() {
+                break None;
+            }
+            if begun.elapsed() > bounds.time + GRACE {
+                break Some(clock::now().0);
+            }
+            if news.elapsed() > NEWS {
+                news = Instant::now();
+                watch.line(&self.news(load, begun, bounds));
+            }
+        };
+        let stamps = self.sheet.stamps();
+        ensure!(!stamps.is_empty(), "the measuring process ended before it began; its message stands above");
+        Ok((Intervals::of(load, expected.as_nanos() as u64, &stamps, cut_off), cpu))
+    }
+
+    fn news(&self, load: &str, begun: Instant, bounds: Bounds) -> String {
+        let stamps = self.sheet.stamps();
+        let longest = stamps.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or_default();
+        let open = stamps.last().map_or(0, |last| clock::now().0.saturating_sub(*last));
+        let hangs = if open > SECOND { format!(", waiting for {} ms now", open / 1_000_000) } else { String::new() };
+        format!(
+            "{load}: {} s of at most {}, {} intervals, the longest {} ms{hangs}",
+            begun.elapsed().as_secs(),
+            bounds.time.as_secs(),
+            stamps.len().saturating_sub(1),
+            longest / 1_000_000
+        )
+    }
+}
+
+/// CPU time of a process's first thread so far, nanoseconds.
+fn cpu_time(pid: u32) -> Option<u64> {
+    std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?.split(' ').next()?.parse().ok()
+}
+
+/// Where hidden programs are started under names of their own.
+pub(crate) struct Stage<'a> {
+    pub folder: &'a Path,
+    pub helper: &'a Helper,
+}
+
+impl Stage<'_> {
+    /// Starts a hidden program, whose process is called `name`, and waits until it says that it is in place; what
+    /// it says then comes along.
+    pub(crate) fn start(&self, name: &str, words: &[&str], cpu: Option<usize>) -> Result<(Process, String)> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let alias = self.folder.join(name);
+        // The last program of this name may have left its link.
+        let _ = std::fs::remove_file(&alias);
+        started(name, self.helper.command(Some(&alias), &words)?, cpu)
+    }
+}
+
+fn started(name: &str, mut command: Command, cpu: Option<usize>) -> Result<(Process, String)> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut process = Process::start(name, command, cpu)?;
+    let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
+    let line = first_line(output, PATIENCE).with_context(|| format!("{name} did not begin"))?;
+    match line.trim().strip_prefix("ready") {
+        Some(rest) => Ok((process, rest.trim().to_owned())),
+        None => bail!("{name} did not begin; its message stands above"),
+    }
+}
+
+type Program = fn(&[&str]) -> Result<()>;
+
+/// The hidden programs of the benchmarks, by name.
+const PROGRAMS: &[(&str, Program)] = &[
+    ("sweeper", |_| sweeper::run()),
+    ("memory-timer", memory::run_timer),
+    ("memory-children", memory::run_children),
+    ("fork-timer", fork::run_timer),
+    ("fork-load", fork::run_load),
+];
+
+/// Runs one of them with its words; `None` where none has the name that comes first.
+pub(crate) fn run(words: &[OsString]) -> Option<Result<()>> {
+    let (name, rest) = words.split_first()?;
+    let (_, program) = PROGRAMS.iter().find(|(known, _)| name == known)?;
+    let rest = rest.iter().map(|word| word.to_str()).collect::<Option<Vec<&str>>>();
+    Some(rest.context("a word is no text").and_then(|rest| program(&rest)))
+}
+
+/// The side of the measuring process: its last three words, and the wait until it may begin.
+pub(crate) struct Stamps {
+    sheet: Sheet,
+    intervals: usize,
+    time: Duration,
+}
+
+impl Stamps {
+    /// Reads the words that [`Stamping::start`] adds after `at` others, says that this process is in place, and
+    /// waits for the signal to begin.
+    pub(crate) fn begin(words: &[&str], at: usize) -> Result<Stamps> {
+        let word = |at: usize| words.get(at).copied().with_context(|| format!("word {} is missing", at + 1));
+        let sheet = Sheet::open(Path::new(word(at)?))?;
+        let intervals = word(at + 1)?.parse().context("no number of intervals")?;
+        let time = Duration::from_millis(word(at + 2)?.parse().context("no time")?);
+        wait_for_signal()?;
+        Ok(Stamps { sheet, intervals, time })
+    }
+
+    /// Does the work and stamps, until there are enough intervals or the time is over.
+    pub(crate) fn repeat(&self, mut work: impl FnMut(usize)) {
+        let begun = clock::now();
+        self.sheet.stamp(begun.0);
+        for round in 0..self.intervals {
+            work(round);
+            let now = clock::now();
+            if !self.sheet.stamp(now.0) || now.since(begun).0 >= self.time.as_nanos() as u64 {
+                return;
+            }
+        }
+    }
+}
+
+/// Blocks SIGUSR1 before it says `ready`, so that none is missed, and takes it.
+fn wait_for_signal() -> Result<()> {
+    // SAFETY: a set of signals is plain data, for which zeroes are fine before sigemptyset fills it.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: all three calls are given pointers to locals that live until they return; the mask is that of
+    // this thread, which is the only one.
+    let error = unsafe {
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGUSR1);
+        libc::sigprocmask(libc::SIG_BLOCK, &set, null_mut())
+    };
+    ensure!(error == 0, "cannot block a signal: {}", std::io::Error::last_os_error());
+    ready("")?;
+    let mut taken = 0;
+    // SAFETY: both pointers are to locals that live until the call returns.
+    let error = unsafe { libc::sigwait(&set, &mut taken) };
+    ensure!(error == 0, "cannot wait for a signal");
+    Ok(())
+}
+
+/// Says that this program is in place; once, since the reader goes then.
+pub(crate) fn ready(with: &str) -> Result<()> {
+    use std::io::Write;
+    println!("ready {with}");
+    std::io::stdout().flush().context("nobody waits for this program")
+}

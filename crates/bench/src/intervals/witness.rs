@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The product's own recorder beside a benchmark, so that its verdict stands beside the figures.
+
+use super::{PREFIX, Sweeper};
+use crate::interrupt::Interrupt;
+use crate::job::Helper;
+use crate::programs::{self, Follower};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long the recorder may take to arm.
+const ARM_PATIENCE: Duration = Duration::from_secs(30);
+/// Seconds that an incident reaches back.
+pub(crate) const WINDOW_S: &str = "40";
+
+/// A recorder that runs with the value; its incidents go with it.
+pub struct Witness {
+    _recorder: Follower,
+    tipme: PathBuf,
+    folder: TempDir,
+    _sweeper: Sweeper,
+}
+
+impl Witness {
+    /// Starts `tipme record` without a display, and with `details` of the use of resources. Needs root.
+    pub fn start(tipme: &Path, helper: &Helper, details: &[&str], interrupt: &Interrupt) -> Result<Witness> {
+        if !rustix::process::geteuid().is_root() {
+            bail!("recording takes root");
+        }
+        let mut sweeper = Sweeper::start(helper)?;
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
+        sweeper.folder(folder.path())?;
+        let mut command = Command::new(tipme);
+        command.args(["record", "--display", "none", "--window", WINDOW_S, "--state-dir"]).arg(folder.path());
+        if !details.is_empty() {
+            command.args(["--detail", &details.join(",")]);
+        }
+        let recorder = Follower::start("tipme record", command)?;
+        recorder.wait_for("recording", ARM_PATIENCE, interrupt)?;
+        Ok(Witness { _recorder: recorder, tipme: tipme.to_path_buf(), folder, _sweeper: sweeper })
+    }
+
+    /// Keeps the last 40 seconds; the incident's path.
+    pub fn mark(&self, interrupt: &Interrupt) -> Result<PathBuf> {
+        programs::mark(&self.tipme, self.folder.path(), interrupt)
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What machine a measurement is made on, and what else it had to do meanwhile.
+
+use std::fs::read_to_string;
+use std::time::{Duration, Instant, SystemTime};
+use tipme_measure::Machine;
+
+/// A machine from the begin of a measurement on.
+pub struct Survey {
+    machine: Machine,
+    begun: Instant,
+    times: Option<Times>,
+}
+
+/// Of all CPUs since the machine was started, in ticks.
+#[derive(Clone, Copy)]
+struct Times {
+    total: u64,
+    steal: u64,
+}
+
+impl Survey {
+    /// To be called when the measurement begins.
+    pub fn begin() -> Survey {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let cpus = read("/proc/cpuinfo");
+        let machine = Machine {
+            kernel: kernel(),
+            cpu: field(&cpus, "model name").unwrap_or_default(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_bytes(&read("/proc/meminfo")),
+            hz: crate::timer::clocks().hz.and_then(|hz| u32::try_from(hz).ok()),
+            clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            virtualised: flags(&cpus).map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            load_average: load_average(&read("/proc/loadavg")),
+            steal_percent: None,
+            begun_unix_s: since_1970.as_secs(),
+            duration_s: 0.0,
+        };
+        Survey { machine, begun: Instant::now(), times: times(&read("/proc/stat")) }
+    }
+
+    /// To be called when the measurement has ended.
+    pub fn end(mut self) -> Machine {
+        let now = times(&read("/proc/stat"));
+        let steal = self.times.zip(now).and_then(|(before, now)| steal_percent(before, now));
+        self.machine.steal_percent = steal;
+        self.machine.duration_s = self.begun.elapsed().as_secs_f64();
+        self.machine
+    }
+}
+
+fn read(path: &str) -> String {
+    read_to_string(path).unwrap_or_default()
+}
+
+fn line(path: &str) -> Option<String> {
+    read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// The first line `name : value`.
+fn field(text: &str, name: &str) -> Option<String> {
+    let value = |line: &str| Some(line.strip_prefix(name)?.trim_start().strip_prefix(':')?.trim().to_owned());
+    text.lines().find_map(value)
+}
+
+fn flags(cpus: &str) -> Option<String> {
+    field(cpus, "flags")
+}
+
+fn memory_bytes(text: &str) -> u64 {
+    let total = field(text, "MemTotal").and_then(|total| total.strip_suffix(" kB")?.parse::<u64>().ok());
+    total.map_or(0, |kib| kib << 10)
+}
+
+fn load_average(text: &str) -> Option<[f64; 3]> {
+    let mut words = text.split(' ').map_while(|word| word.parse().ok());
+    Some([words.next()?, words.next()?, words.next()?])
+}
+
+/// From the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal, and guest, which user holds too.
+fn times(text: &str) -> Option<Times> {
+    let line = text.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line.split_whitespace().take(8).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    Some(Times { total: ticks.iter().sum(), steal: *ticks.get(7)? })
+}
+
+fn steal_percent(before: Times, now: Times) -> Option<f64> {
+    let total = now.total.checked_sub(before.total).filter(|total| *total > 0)?;
+    Some(100.0 * now.steal.saturating_sub(before.steal) as f64 / total as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_from_the_kernels_texts() {
+        assert_eq!(field("processor\t: 0\nmodel name\t: Some CPU\n", "model name").as_deref(), Some("Some CPU"));
+        assert_eq!(memory_bytes("MemTotal:       16 kB\n"), 16_384);
+        assert_eq!(load_average("0.10 0.20 0.30 1/100 42\n"), Some([0.1, 0.2, 0.3]));
+        assert_eq!(load_average("nonsense"), None);
+    }
+
+    #[test]
+    fn steal_is_a_share_of_all_time() {
+        let before = times("cpu  1 1 1 1 1 1 1 3 9 9\n").expect("it is a line of times");
+        let now = times("cpu  21 21 11 11 11 11 11 13 9 9\n").expect("it is a line of times");
+        assert_eq!(steal_percent(before, now), Some(10.0));
+        assert_eq!(steal_percent(now, now), None);
+        assert!(times("").is_none());
+    }
+
+    #[test]
+    fn this_machine_is_described() {
+        let machine = Survey::begin().end();
+        assert!(machine.cpus > 0 && !machine.kernel.is_empty() && machine.memory_bytes > 0);
+    }
+}

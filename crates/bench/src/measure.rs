@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Drives an unmodified application from a script, and notes what happens when.
+//!
+//! Each repeat starts the application anew in a fresh home, waits for its window, plays the script and
+//! ends it. What is noted is raw: when each input was sent, when something was drawn, and the incidents of
+//! a recorder that ran beside it, if one did. Which drawing answers which input is for others to say.
+
+mod application;
+mod counters;
+mod player;
+mod stage;
+
+use crate::alone::Alone;
+use crate::demo::Progress;
+use crate::interrupt::Interrupt;
+use crate::process::missing;
+use crate::script::Script;
+use crate::seen::Seen;
+use crate::session;
+use crate::urgent::Urgent;
+use anyhow::{Context, Result, bail};
+use application::Application;
+pub use counters::{COUNTED, Usage};
+use player::Player;
+use stage::{Recorder, Stage};
+use std::path::PathBuf;
+use std::time::Duration;
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::window::{DamageWatch, Watcher};
+use tipme_desktop::{Target, clock};
+use tipme_measure::Class;
+use tipme_record::Nanos;
+
+/// An application is at rest once the screen has been still for so long.
+const QUIET: Duration = Duration::from_millis(300);
+/// The same before it is started: short, since on a display with others it may never be still for long.
+const STILL: Duration = Duration::from_millis(5);
+/// Waits for the right to be alone, each of five minutes, at most.
+const TURNS: usize = 6;
+/// How often a waiter looks whether the application is at rest.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What is measured, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub script: Script,
+    /// The application and its arguments; `{home}` stands for its home folder.
+    pub application: Vec<String>,
+    /// A display that is there; a private one where there is none.
+    pub display: Option<Target>,
+    pub repeat: usize,
+    /// The `tipme` executable, where its recorder shall run beside.
+    pub recorder: Option<PathBuf>,
+}
+
+/// An input that was sent. The time is that of the moment before it went to the display.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sent {
+    pub at: Nanos,
+    pub label: String,
+    pub class: Class,
+}
+
+/// How the application came up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Started {
+    /// The process was made.
+    pub begun: Nanos,
+    /// Something was drawn for the first time.
+    pub first: Option<Nanos>,
+    /// A window of its own had the focus.
+    pub focused: Nanos,
+    /// The last drawing before it was at rest.
+    pub settled: Nanos,
+}
+
+/// What playing cost the player itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Driver {
+    /// CPU time, with that of the thread that watches the screen.
+    pub cpu: Nanos,
+    /// Requests that inject input.
+    pub requests: u64,
+}
+
+/// One repeat, raw.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Repeat {
+    /// From 0 on.
+    pub number: usize,
+    /// The number of the display that it was played on.
+    pub display: u32,
+    pub started: Started,
+    /// The begin of the first step, and the end of the last.
+    pub begun: Nanos,
+    pub ended: Nanos,
+    pub sent: Vec<Sent>,
+    /// When something was drawn on the screen, whoever drew it.
+    pub drawn: Vec<Nanos>,
+    /// What the application used, by class of the inputs meanwhile.
+    pub usage: Vec<(Class, Usage)>,
+    /// The application's processes at the end.
+    pub pids: Vec<u32>,
+    /// What the recorder kept, in the order of time; gone once the repeat was handed over.
+    pub incidents: Vec<PathBuf>,
+    pub driver: Driver,
+    /// Waits for a still screen that ended because they took too long.
+    pub restless: u64,
+}
+
+/// Plays the script as often as is asked, and hands over each repeat when it is done.
+///
+/// Everything that was started has ended when it returns, also by an error or an interrupt. One
+/// repeat at a time on this machine: others wait, and get their turn between two repeats.
+pub fn run(
+    options: &Options,
+    interrupt: &Interrupt,
+    progress: &mut dyn Progress,
+    each: &mut dyn FnMut(Repeat) -> Result<()>,
+) -> Result<()> {
+    require(options)?;
+    progress.line(if options.display.is_some() { "connecting to the display" } else { "starting a private display" });
+    let stage = Stage::set(options.display.as_ref())?;
+    let recorder = match &options.recorder {
+        Some(tipme) => {
+            progress.line("arming the recorder");
+            Some(Recorder::start(tipme, &stage, interrupt)?)
+        }
+        None => None,
+    };
+    for number in 0..options.repeat {
+        let alone = alone(interrupt, progress)?;
+        progress.line(&format!("repeat {} of {}", number + 1, options.repeat));
+        let repeat = play_once(options, &stage, recorder.as_ref(), number, interrupt)?;
+        drop(alone);
+        let incidents = repeat.incidents.clone();
+        each(repeat)?;
+        for incident in incidents {
+            std::fs::remove_file(&incident).with_context(|| format!("cannot remove {}", incident.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The right to be the only measurement, waited for somewhat longer than tests wait: many short ones may come before.
+fn alone(interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Alone> {
+    for _ in 1..TURNS {
+        match Alone::wait(interrupt, || progress.line("waiting for another measurement or test to end")) {
+            Ok(alone) => return Ok(alone),
+            Err(_) => interrupt.check()?,
+        }
+    }
+    Alone::wait(interrupt, || progress.line("waiting for another measurement or test to end"))
+}
+
+/// Whether this user may have a recorder beside.
+pub fn may_record() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn require(options: &Options) -> Result<()> {
+    let program = options.application.first().context("no application is named; put it behind --")?;
+    if !program.contains('/') && !missing(&[program]).is_empty() {
+        bail!("not installed: {program}; install it, or name another application behind --");
+    }
+    if options.display.is_some() { Ok(()) } else { session::require(&["Xvfb", "openbox"]) }
+}
+
+fn play_once(
+    options: &Options,
+    stage: &Stage,
+    recorder: Option<&Recorder>,
+    number: usize,
+    interrupt: &Interrupt,
+) -> Result<Repeat> {
+    let seen = watch(&stage.target())?;
+    let watcher = Watcher::open(&stage.target())?;
+    let mut application = Application::start(&options.application, &options.script, stage)?;
+    let focused = application.wait_for_window(&watcher, options.script.start_within, interrupt)?;
+    wait_for_rest(&mut application, &seen, options.script.start_within, interrupt)?;
+    let settled = clock::now().before(Nanos(seen.quiet_for().as_nanos() as u64));
+    let typist = Typist::open(&stage.target(), Pace::default())?;
+    let begun = clock::now();
+    let played = Player::new(&mut application, recorder, &seen, typist, interrupt).play(&options.script)?;
+    let (ended, pids) = (clock::now(), application.pids());
+    let started = Started { begun: application.begun, first: None, focused, settled: settled.max(focused) };
+    let drawn = seen.finish()?;
+    drop(application);
+    let first = drawn.iter().find(|at| **at > started.begun).copied();
+    Ok(Repeat {
+        number,
+        display: stage.target().display,
+        started: Started { first, ..started },
+        begun,
+        ended,
+        sent: played.sent,
+        drawn,
+        usage: played.usage,
+        pids,
+        incidents: played.incidents,
+        driver: played.driver,
+        restless: played.restless,
+    })
+}
+
+/// A thread that watches the screen, ahead of all that draws.
+fn watch(target: &Target) -> Result<Seen> {
+    let watch = DamageWatch::open_screen(target)?;
+    let _urgent = Urgent::new();
+    Seen::watch(watch, STILL)
+}
+
+/// Waits until the application draws no more: it has started.
+fn wait_for_rest(application: &mut Application, seen: &Seen, patience: Duration, interrupt: &Interrupt) -> Result<()> {
+    let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+    while seen.quiet_for() < QUIET && clock::now() < deadline {
+        application.expect_alive("while it started")?;
+        interrupt.sleep(GLANCE)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plays a script at an application, at a human pace, and notes when each input was sent.
+
+use super::application::Application;
+use super::counters::Usage;
+use super::stage::Recorder;
+use super::{Driver, Sent};
+use crate::interrupt::Interrupt;
+use crate::script::{Act, Input, Script, Step};
+use crate::seen::Seen;
+use crate::urgent::Urgent;
+use anyhow::Result;
+use rustix::time::{ClockId, clock_gettime};
+use std::path::PathBuf;
+use std::time::Duration;
+use tipme_desktop::clock;
+use tipme_desktop::inject::Typist;
+use tipme_measure::Class;
+use tipme_record::Nanos;
+
+/// After so long what was recorded is kept, in a pause of the typing: the recorder's memory is bounded.
+const MARK_EVERY: Nanos = Nanos::from_secs(30);
+/// Before a mark, and at the end, nothing may be drawn for so long.
+const QUIET: Duration = Duration::from_millis(500);
+/// How long that is waited for.
+const QUIET_PATIENCE: Duration = Duration::from_secs(10);
+/// How often a waiter looks whether something was drawn.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// What came of playing.
+#[derive(Default)]
+pub(super) struct Played {
+    pub(super) sent: Vec<Sent>,
+    pub(super) usage: Vec<(Class, Usage)>,
+    pub(super) incidents: Vec<PathBuf>,
+    pub(super) driver: Driver,
+    /// Waits for idle that ended because they took too long.
+    pub(super) restless: u64,
+}
+
+pub(super) struct Player<'a> {
+    application: &'a mut Application,
+    recorder: Option<&'a Recorder>,
+    seen: &'a Seen,
+    typist: Typist,
+    interrupt: &'a Interrupt,
+    played: Played,
+    marked: Nanos,
+    /// The class of the last input, and what had been used when the first one in a row of it was sent.
+    current: Option<(Class, Usage)>,
+    urgent: Option<Urgent>,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(
+        application: &'a mut Application,
+        recorder: Option<&'a Recorder>,
+        seen: &'a Seen,
+        typist: Typist,
+        interrupt: &'a Interrupt,
+    ) -> Player<'a> {
+        let (played, marked) = (Played::default(), clock::now());
+        Player { application, recorder, seen, typist, interrupt, played, marked, current: None, urgent: None }
+    }
+
+    /// Plays all of it, and waits until nothing is drawn any more.
+    pub(super) fn play(mut self, script: &Script) -> Result<Played> {
+        let (cpu, requests) = (cpu_time(), self.typist.requests());
+        self.urgent = Some(Urgent::new());
+        for step in &script.steps {
+            self.interrupt.check()?;
+            self.step(step, script)?;
+        }
+        self.wait_for_idle(QUIET, QUIET_PATIENCE)?;
+        self.count(None);
+        let requests = self.typist.requests() - requests;
+        self.played.driver = Driver { cpu: cpu_time().since(cpu), requests };
+        if self.recorder.is_some() {
+            self.mark()?;
+        }
+        Ok(self.played)
+    }
+
+    fn step(&mut self, step: &Step, script: &Script) -> Result<()> {
+        match step {
+            Step::Pace(pace) => self.typist.set_pace(*pace),
+            Step::Pause(time) => self.interrupt.sleep(*time)?,
+            Step::Idle { quiet, at_most } => self.wait_for_idle(*quiet, *at_most)?,
+            Step::Input(input) => {
+                self.check_on(script)?;
+                self.input(input)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Before each input: the application must live, and the recorder's memory may not overflow.
+    fn check_on(&mut self, script: &Script) -> Result<()> {
+        let done = self.played.sent.len();
+        self.application.expect_alive(&format!("after {done} of {} inputs", script.inputs()))?;
+        if self.recorder.is_some() && clock::now().since(self.marked) > MARK_EVERY {
+            self.wait_for_idle(QUIET, QUIET_PATIENCE)?;
+            self.mark()?;
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, input: &Input) -> Result<()> {
+        self.count(Some(input.class));
+        let at = match &input.act {
+            Act::Character(letter) => self.typist.key(*letter)?,
+            Act::Key(chord) => self.typist.press(chord)?,
+            Act::Click { x, y, button } => self.typist.click_at(*x, *y, *button)?,
+            Act::Scroll { down } => self.typist.scroll(*down)?,
+        };
+        self.played.sent.push(Sent { at, label: input.label.to_string(), class: input.class });
+        Ok(())
+    }
+
+    /// What was used since the last input of another class belongs to the class of those that followed it.
+    fn count(&mut self, next: Option<Class>) {
+        if self.current.map(|(class, _)| class) == next {
+            return;
+        }
+        let now = self.application.usage();
+        if let Some((class, before)) = self.current {
+            self.played.usage.push((class, now.since(before)));
+        }
+        self.current = next.map(|class| (class, now));
+    }
+
+    /// Waits until nothing was drawn for `quiet`, and at least so long after the last input.
+    fn wait_for_idle(&mut self, quiet: Duration, at_most: Duration) -> Result<()> {
+        let begin = clock::now();
+        let last = self.played.sent.last().map_or(Nanos(0), |sent| sent.at);
+        let still = |seen: &Seen| {
+            let since_input = Duration::from_nanos(clock::now().since(last).0);
+            seen.quiet_for().min(since_input) >= quiet
+        };
+        while !still(self.seen) {
+            if clock::now().since(begin).0 > at_most.as_nanos() as u64 {
+                self.played.restless += 1;
+                break;
+            }
+            self.interrupt.sleep(GLANCE)?;
+        }
+        Ok(())
+    }
+
+    /// What is started for a mark must not have the priority of the typing.
+    fn mark(&mut self) -> Result<()> {
+        let Some(recorder) = self.recorder else { return Ok(()) };
+        self.urgent = None;
+        self.played.incidents.push(recorder.mark(self.interrupt)?);
+        self.marked = clock::now();
+        self.urgent = Some(Urgent::new());
+        Ok(())
+    }
+}
+
+/// CPU time of this process so far, with all its threads.
+fn cpu_time() -> Nanos {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the buffers are kept in where memory does not hold them.
+
+use crate::intervals::Sweeper;
+use crate::process::missing;
+use crate::selftest::disk::{Extent, Format, PROGRAMS, PrivateDisk};
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The disk's room besides buffers and swap, for the file system itself.
+const SPARE_MIB: u32 = 32;
+/// Swap is made only where so much memory is free besides what may be swapped: it all comes back at the end.
+const FREE_MIN: u64 = 1 << 30;
+/// Ahead of the machine's own swap, so that the buffers do not go there.
+const SWAP_PRIORITY: &str = "32767";
+static BLOCK: [u8; 1 << 20] = [0; 1 << 20];
+
+/// Where pages go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backing {
+    /// Mapped files on a private disk.
+    File,
+    /// A swap file of its own on a private disk.
+    DiskSwap,
+    /// Compressed memory of its own, used as swap.
+    Zram,
+    /// The swap that the machine has.
+    Anonymous,
+}
+
+/// Every one of them.
+pub const BACKINGS: [Backing; 4] = [Backing::File, Backing::DiskSwap, Backing::Zram, Backing::Anonymous];
+
+/// Whether a backing can be used here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Offer {
+    pub backing: Backing,
+    /// `null` where it is available.
+    pub not_available_because: Option<String>,
+}
+
+impl Backing {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backing::File => "file",
+            Backing::DiskSwap => "disk-swap",
+            Backing::Zram => "zram",
+            Backing::Anonymous => "anonymous",
+        }
+    }
+
+    /// Whether this machine has what it takes, as far as that can be told without making anything.
+    pub fn offer(self) -> Offer {
+        let because = match self {
+            Backing::File => disk_lacks(),
+            Backing::DiskSwap => disk_lacks().or_else(swap_lacks),
+            Backing::Zram => zram_lacks().or_else(swap_lacks),
+            Backing::Anonymous => swaps().is_empty().then(|| {
+                "this machine has no swap: memory beyond the limit would be taken by ending processes; use --backing file"
+                    .to_owned()
+            }),
+        };
+        Offer { backing: self, not_available_because: because }
+    }
+
+    /// Whether buffers are mapped files.
+    pub(super) fn is_file(self) -> bool {
+        self == Backing::File
+    }
+
+    fn needs_disk(self) -> bool {
+        matches!(self, Backing::File | Backing::DiskSwap)
+    }
+}
+
+fn disk_lacks() -> Option<String> {
+    let missing = missing(&PROGRAMS);
+    if !missing.is_empty() {
+        return Some(format!(
+            "{} is not installed; on Debian: apt-get install util-linux e2fsprogs mount",
+            missing.join(", ")
+        ));
+    }
+    let loops = Path::new("/dev/loop-control").exists();
+    (!loops).then(|| "there are no loop devices; try: modprobe loop".to_owned())
+}
+
+fn swap_lacks() -> Option<String> {
+    if !Path::new("/proc/swaps").exists() {
+        return Some("the kernel was built without swap".to_owned());
+    }
+    let missing = missing(&["mkswap", "swapon", "swapoff"]);
+    (!missing.is_empty()).then(|| format!("{} is not installed", missing.join(", ")))
+}
+
+fn zram_lacks() -> Option<String> {
+    let there = Path::new("/sys/class/zram-control/hot_add").exists();
+    (!there).then(|| "the kernel has no zram; try: modprobe zram num_devices=0".to_owned())
+}
+
+/// The areas that are used as swap.
+fn swaps() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+fn free_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
+    line.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
+}
+
+/// What was made for a backing; undone when dropped or, where that does not happen, by the sweeper.
+pub(super) struct Ground {
+    pub disk: Option<PrivateDisk>,
+    swap: Option<PathBuf>,
+}
+
+impl Ground {
+    /// Makes what a backing needs for buffers of so many mebibytes in all.
+    pub(super) fn make(
+        backing: Backing,
+        folder: &Path,
+        buffers_mib: u32,
+        life: Duration,
+        sweeper: &mut Sweeper,
+    ) -> Result<Ground> {
+        let mut ground = Ground { disk: None, swap: None };
+        if backing.needs_disk() {
+            let extent = Extent { mib: buffers_mib + SPARE_MIB, life, taken: true };
+            ensure!(
+                free_memory() > FREE_MIN + (u64::from(extent.mib) << 20),
+                "less than a gibibyte of memory is free; the private disk needs {} MiB of it",
+                extent.mib
+            );
+            ground.disk = Some(PrivateDisk::sized(folder, Format::Plain, extent)?);
+        }
+        match (backing, &ground.disk) {
+            (Backing::DiskSwap, Some(disk)) => {
+                disk.write("swap", &BLOCK, buffers_mib as usize)?;
+                ground.swap = Some(swap_on(disk.outside("swap"), sweeper)?);
+            }
+            (Backing::Zram, _) => ground.swap = Some(swap_on(zram(buffers_mib, sweeper)?, sweeper)?),
+            _ => {}
+        }
+        Ok(ground)
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if let Some(path) = &self.swap {
+            let _ = Command::new("swapoff").arg(path).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+/// A new zram device of this size. The sweeper removes it.
+fn zram(mib: u32, sweeper: &mut Sweeper) -> Result<PathBuf> {
+    let control = "/sys/class/zram-control/hot_add";
+    let number = std::fs::read_to_string(control).with_context(|| format!("cannot read {control}; this needs root"))?;
+    let number: u32 = number.trim().parse().with_context(|| format!("{control} gave no number"))?;
+    let device = PathBuf::from(format!("/dev/zram{number}"));
+    sweeper.zram(&device)?;
+    let size = format!("/sys/block/zram{number}/disksize");
+    std::fs::write(&size, format!("{mib}M")).with_context(|| format!("cannot write {size}"))?;
+    Ok(device)
+}
+
+fn swap_on(path: PathBuf, sweeper: &mut Sweeper) -> Result<PathBuf> {
+    let free = free_memory();
+    ensure!(free > FREE_MIN, "only {} MiB of memory are free; swap is made where a gibibyte is", free >> 20);
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .with_context(|| format!("cannot change {}", path.display()))?;
+    run(Command::new("mkswap").arg("--quiet").arg(&path))?;
+    sweeper.swap(&path)?;
+    run(Command::new("swapon").args(["--priority", SWAP_PRIORITY]).arg(&path))?;
+    Ok(path)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name} failed: {}", said.trim());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_backing_is_there_or_says_why_not() {
+        for backing in BACKINGS {
+            let offer = backing.offer();
+            assert!(offer.not_available_because.is_none_or(|why| why.len() > 10), "{}", backing.name());
+        }
+        assert_eq!(Backing::Anonymous.offer().not_available_because.is_some(), swaps().is_empty());
+        assert!(free_memory() > 0);
+    }
+}

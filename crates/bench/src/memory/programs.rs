@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The processes of the memory benchmark: one that reads a page of its own now and then, and others that
+//! write all of theirs all the time.
+
+use crate::intervals::{Stamps, ready};
+use crate::selftest::jobs::Mapping;
+use anyhow::{Context, Result, ensure};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitOptions, getppid, set_parent_process_death_signal, setrlimit,
+};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::time::Duration;
+
+/// The buffers of the measuring process and of each child.
+pub(super) const OWN_BYTES: usize = 4 << 20;
+pub(super) const CHILD_BYTES: usize = 12 << 20;
+/// Children, at most.
+pub const CHILDREN_MAX: usize = 32;
+/// What the measuring process does between two reads.
+pub const SLEEP: Duration = Duration::from_millis(100);
+/// Word for a buffer that is no file.
+pub(super) const NO_FILE: &str = "-";
+
+/// `memory-timer DOORS FILE SHEET COUNT MS`: sleeps, reads a word of the next page of its buffer, and stamps.
+pub(crate) fn timer(words: &[&str]) -> Result<()> {
+    let buffer = match word(words, 1)? {
+        NO_FILE => Mapping::of_small_pages(OWN_BYTES)?,
+        path => Mapping::of(&File::open(path).with_context(|| format!("cannot open {path}"))?)?,
+    };
+    enter(word(words, 0)?)?;
+    let buffer = filled(buffer, word(words, 1)? == NO_FILE);
+    let stamps = Stamps::begin(words, 2)?;
+    stamps.repeat(|round| {
+        std::thread::sleep(SLEEP);
+        std::hint::black_box(buffer.touch(round));
+    });
+    Ok(())
+}
+
+/// With all its pages in memory: memory is written, a file is read.
+fn filled(mut buffer: Mapping, writable: bool) -> Mapping {
+    for page in 0..buffer.pages() {
+        if writable {
+            buffer.fill(page);
+        } else {
+            std::hint::black_box(buffer.touch(page));
+        }
+    }
+    buffer
+}
+
+/// `memory-children DOORS COUNT FILES SECONDS`: has so many children that each write a word of page after page of
+/// a buffer, from the start again and again; says so once each has written all of its own.
+pub(crate) fn children(words: &[&str]) -> Result<()> {
+    let count: usize = word(words, 1)?.parse().context("no number of children")?;
+    let (files, life) = (word(words, 2)?, word(words, 3)?.parse().context("no number of seconds")?);
+    ensure!(count <= CHILDREN_MAX, "at most {CHILDREN_MAX} children");
+    enter(word(words, 0)?)?;
+    let (mut begun, mut begin) = std::io::pipe().context("cannot make a pipe")?;
+    for number in 1..=count {
+        fork(life, &format!("writer-{number}"), || write_all_the_time(files, number, &mut begin))?;
+    }
+    drop(begin);
+    begun.read_exact(&mut vec![0; count]).context("a child ended before it had written its buffer")?;
+    ready("")?;
+    while rustix::process::wait(WaitOptions::empty()).is_ok() {}
+    Ok(())
+}
+
+fn write_all_the_time(files: &str, number: usize, begin: &mut impl Write) -> Result<()> {
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    let mut buffer = match files {
+        NO_FILE => Mapping::of_small_pages(CHILD_BYTES)?,
+        prefix => file_of(&format!("{prefix}.{number}"))?,
+    };
+    let pages = buffer.pages();
+    (0..pages).for_each(|page| buffer.fill(page));
+    begin.write_all(&[1]).context("nobody waits for this child")?;
+    loop {
+        (0..pages).for_each(|page| buffer.fill(page));
+    }
+}
+
+/// A new file of a child's buffer.
+fn file_of(path: &str) -> Result<Mapping> {
+    let file = File::options().create(true).truncate(true).read(true).write(true).open(path);
+    let file = file.with_context(|| format!("cannot make {path}"))?;
+    file.set_len(CHILD_BYTES as u64).with_context(|| format!("no room for {path}"))?;
+    Mapping::of_writable(&file)
+}
+
+/// Moves this process into control groups: what it takes from now on counts there.
+fn enter(doors: &str) -> Result<()> {
+    for door in doors.split(':').filter(|door| !door.is_empty()) {
+        std::fs::write(door, std::process::id().to_string()).with_context(|| format!("cannot enter {door}"))?;
+    }
+    Ok(())
+}
+
+/// Starts a child that goes on with `life`, and that ends with its parent and after so many seconds of CPU time.
+pub(crate) fn fork(seconds: u64, name: &str, life: impl FnOnce() -> Result<()>) -> Result<Pid> {
+    let parent = rustix::process::getpid();
+    // SAFETY: this process has one thread, so the child may go on as its parent would.
+    let child = unsafe { libc::fork() };
+    if child != 0 {
+        return Pid::from_raw(child.max(0))
+            .with_context(|| format!("cannot fork: {}", std::io::Error::last_os_error()));
+    }
+    let lived = bound(parent, seconds, name).and_then(|()| life());
+    if let Err(error) = &lived {
+        eprintln!("{name}: {error:#}");
+    }
+    std::process::exit(i32::from(lived.is_err()))
+}
+
+fn bound(parent: Pid, seconds: u64, name: &str) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    ensure!(getppid() == Some(parent), "the parent has ended");
+    setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: Some(seconds) })?;
+    let name = CString::new(name).context("a name without zeroes")?;
+    rustix::thread::set_name(&name).context("cannot take a name")
+}
+
+pub(crate) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a str> {
+    words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
+}

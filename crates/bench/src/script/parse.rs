@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From TOML to a script. Every error names the line and the remedy.
+
+use super::{
+    Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, Step,
+    TEXT_BYTES_MAX, class_named, prose,
+};
+use anyhow::{Error, Result, anyhow, bail};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::{Component, Path};
+use std::sync::Arc;
+use std::time::Duration;
+use tipme_desktop::hotkeys::Chord;
+use tipme_desktop::inject::Pace;
+use tipme_measure::Class;
+use toml::Spanned;
+
+/// Words per minute where a script names none: the paper's typist.
+const WORDS_PER_MINUTE: f64 = 100.0;
+/// Between two presses of one key, or two clicks.
+const EVERY_MS: u64 = 250;
+const EVERY_MS_RANGE: RangeInclusive<u64> = 20..=5_000;
+const PAUSE_MS_RANGE: RangeInclusive<u64> = 1..=600_000;
+const TIMES_RANGE: RangeInclusive<u64> = 1..=EVENTS_MAX as u64;
+/// How long a wait for idle goes on where a script does not say.
+const IDLE_AT_MOST_MS: u64 = 10_000;
+/// Sections of a page that is made, at most.
+const SECTIONS_RANGE: RangeInclusive<u64> = 1..=10_000;
+/// Pixels from the corner of the screen.
+const PLACE_RANGE: RangeInclusive<i64> = 0..=32_767;
+const LABEL_BYTES_MAX: usize = 80;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawScript {
+    about: Option<String>,
+    #[serde(default)]
+    application: Vec<String>,
+    seed: Option<u64>,
+    start_within_s: Option<Spanned<u64>>,
+    words_per_minute: Option<Spanned<f64>>,
+    variation: Option<Spanned<f64>>,
+    #[serde(default)]
+    threshold_ms: BTreeMap<Spanned<String>, Spanned<f64>>,
+    #[serde(default)]
+    file: Vec<Spanned<RawFile>>,
+    #[serde(default)]
+    step: Vec<Spanned<RawStep>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    path: Spanned<String>,
+    content: Option<String>,
+    prose_bytes: Option<Spanned<u64>>,
+    page_sections: Option<Spanned<u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStep {
+    r#type: Option<Spanned<String>>,
+    prose: Option<Spanned<u64>>,
+    key: Option<Spanned<String>>,
+    click: Option<Spanned<[i64; 2]>>,
+    scroll: Option<Spanned<String>>,
+    pause_ms: Option<Spanned<u64>>,
+    idle_ms: Option<Spanned<u64>>,
+    times: Option<Spanned<u64>>,
+    every_ms: Option<Spanned<u64>>,
+    button: Option<Spanned<u64>>,
+    at_most_ms: Option<Spanned<u64>>,
+    words_per_minute: Option<Spanned<f64>>,
+    label: Option<Spanned<String>>,
+    class: Option<Spanned<String>>,
+}
+
+/// What a step does, with the values that say so.
+enum Deed<'a> {
+    Type(&'a Spanned<String>),
+    Prose(&'a Spanned<u64>),
+    Key(&'a Spanned<String>),
+    Click(&'a Spanned<[i64; 2]>),
+    Scroll(&'a Spanned<String>),
+    Pause(&'a Spanned<u64>),
+    Idle(&'a Spanned<u64>),
+}
+
+/// A script's text while it is read.
+struct Reader<'a> {
+    name: &'a str,
+    text: &'a str,
+    seed: u64,
+    words_per_minute: f64,
+    variation: f64,
+    steps: Vec<Step>,
+    inputs: usize,
+    typed_bytes: usize,
+}
+
+pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
+    if text.len() > SCRIPT_BYTES_MAX {
+        bail!("script {name} has {} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter", text.len());
+    }
+    let mut reader = Reader {
+        name,
+        text,
+        seed: 1,
+        words_per_minute: WORDS_PER_MINUTE,
+        variation: Pace::default().variation,
+        steps: Vec::new(),
+        inputs: 0,
+        typed_bytes: 0,
+    };
+    let raw: RawScript = toml::from_str(text).map_err(|error| reader.wrong(&error))?;
+    reader.seed = raw.seed.unwrap_or(1);
+    if let Some(pace) = &raw.words_per_minute {
+        reader.words_per_minute = reader.number(pace, "words_per_minute", 1.0..=1_000.0)?;
+    }
+    if let Some(variation) = &raw.variation {
+        reader.variation = reader.number(variation, "variation", 0.0..=0.9)?;
+    }
+    reader.finish(raw)
+}
+
+impl Reader<'_> {
+    fn finish(mut self, raw: RawScript) -> Result<Script> {
+        let seconds = raw.start_within_s.map_or(Ok(60), |value| self.whole(&value, "start_within_s", 1..=3_600))?;
+        let thresholds = raw.threshold_ms.iter().map(|(class, value)| self.threshold(class, value));
+        let thresholds = thresholds.collect::<Result<_>>()?;
+        if raw.file.len() > FILES_MAX {
+            bail!("script {} makes {} files, at most {FILES_MAX}; leave some out", self.name, raw.file.len());
+        }
+        let files = raw.file.iter().map(|file| self.file(file)).collect::<Result<_>>()?;
+        raw.step.iter().try_for_each(|step| self.step(step))?;
+        Ok(Script {
+            name: self.name.to_owned(),
+            about: raw.about.unwrap_or_default(),
+            application: raw.application,
+            start_within: Duration::from_secs(seconds),
+            thresholds,
+            files,
+            steps: self.steps,
+        })
+    }
+
+    fn fail<T>(&self, at: usize, what: impl Display) -> Result<T> {
+        Err(self.error(at, what))
+    }
+
+    fn error(&self, at: usize, what: impl Display) -> Error {
+        let before = self.text.as_bytes().iter().take(at);
+        let line = 1 + before.filter(|byte| **byte == b'\n').count();
+        anyhow!("script {}, line {line}: {what}", self.name)
+    }
+
+    /// Something that is no TOML, or not the shape of a script.
+    fn wrong(&self, error: &toml::de::Error) -> Error {
+        let what = error.message().lines().collect::<Vec<_>>().join(", ");
+        let remedy = "see the scripts that come with tipme: tipme measure --list";
+        self.error(error.span().map_or(0, |span| span.start), format_args!("{what}; {remedy}"))
+    }
+
+    fn whole(&self, value: &Spanned<u64>, name: &str, range: RangeInclusive<u64>) -> Result<u64> {
+        if range.contains(value.get_ref()) {
+            return Ok(*value.get_ref());
+        }
+        let (from, to) = range.into_inner();
+        self.fail(value.span().start, format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()))
+    }
+
+    fn number(&self, value: &Spanned<f64>, name: &str, range: RangeInclusive<f64>) -> Result<f64> {
+        if range.contains(value.get_ref()) {
+            return Ok(*value.get_ref());
+        }
+        let (from, to) = range.into_inner();
+        self.fail(value.span().start, format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()))
+    }
+
+    fn threshold(&self, class: &Spanned<String>, value: &Spanned<f64>) -> Result<(Class, u64)> {
+        let threshold_ms = self.number(value, "the threshold", 0.001..=600_000.0)?;
+        Ok((self.class(class)?, (threshold_ms * 1e6) as u64))
+    }
+
+    fn class(&self, name: &Spanned<String>) -> Result<Class> {
+        let known = super::CLASSES.map(|(name, _)| name).join(", ");
+        class_named(name.get_ref()).ok_or_else(|| {
+            self.error(name.span().start, format_args!("there is no class \"{}\"; use {known}", name.get_ref()))
+        })
+    }
+
+    fn file(&self, file: &Spanned<RawFile>) -> Result<MadeFile> {
+        let raw = file.get_ref();
+        let path = raw.path.get_ref();
+        let plain = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        if !plain || path.is_empty() || path.len() > 1_000 || path.contains('\0') {
+            return self.fail(
+                raw.path.span().start,
+                format_args!("\"{}\" is no place in the home folder; give a plain path such as notes/text.txt", path),
+            );
+        }
+        let content = match (&raw.content, &raw.prose_bytes, &raw.page_sections) {
+            (Some(text), None, None) => Content::Plain(text.clone()),
+            (None, Some(bytes), None) => {
+                Content::Prose { bytes: self.whole(bytes, "prose_bytes", 0..=FILE_BYTES_MAX)?, seed: self.seed }
+            }
+            (None, None, Some(count)) => {
+                Content::Page { sections: self.whole(count, "page_sections", SECTIONS_RANGE)?, seed: self.seed }
+            }
+            _ => {
+                let what = "say what is in the file by one of content, prose_bytes, page_sections";
+                return self.fail(file.span().start, what);
+            }
+        };
+        Ok(MadeFile { path: path.clone(), content })
+    }
+
+    fn step(&mut self, step: &Spanned<RawStep>) -> Result<()> {
+        let raw = step.get_ref();
+        let at = step.span().start;
+        let deed = self.deed(raw, at)?;
+        self.check_attributes(raw, &deed)?;
+        match deed {
+            Deed::Pause(time) => {
+                let time = self.whole(time, "pause_ms", PAUSE_MS_RANGE)?;
+                self.steps.push(Step::Pause(Duration::from_millis(time)));
+            }
+            Deed::Idle(quiet) => self.idle(quiet, raw.at_most_ms.as_ref())?,
+            Deed::Type(text) => self.text(raw, text.get_ref(), text.span().start)?,
+            Deed::Prose(count) => {
+                let count = self.whole(count, "prose", 1..=EVENTS_MAX as u64)? as usize;
+                let text = prose::typed(count, self.seed.wrapping_add(self.inputs as u64));
+                self.text(raw, &text, at)?;
+            }
+            Deed::Key(_) | Deed::Click(_) | Deed::Scroll(_) => self.presses(raw, &deed, at)?,
+        }
+        Ok(())
+    }
+
+    /// The one thing that a step does.
+    fn deed<'r>(&self, raw: &'r RawStep, at: usize) -> Result<Deed<'r>> {
+        let deeds = [
+            raw.r#type.as_ref().map(Deed::Type),
+            raw.prose.as_ref().map(Deed::Prose),
+            raw.key.as_ref().map(Deed::Key),
+            raw.click.as_ref().map(Deed::Click),
+            raw.scroll.as_ref().map(Deed::Scroll),
+            raw.pause_ms.as_ref().map(Deed::Pause),
+            raw.idle_ms.as_ref().map(Deed::Idle),
+        ];
+        let mut given = deeds.into_iter().flatten();
+        match (given.next(), given.next()) {
+            (Some(deed), None) => Ok(deed),
+            (None, _) => self
+                .fail(at, "the step does nothing; give it one of type, prose, key, click, scroll, pause_ms, idle_ms"),
+            (Some(one), Some(other)) => {
+                let (one, other) = (one.name(), other.name());
+                self.fail(at, format_args!("the step is two things at once, {one} and {other}; make two steps of it"))
+            }
+        }
+    }
+
+    /// Fails where a step has a key that means nothing to it.
+    fn check_attributes(&self, raw: &RawStep, deed: &Deed<'_>) -> Result<()> {
+        let given = [
+            ("times", raw.times.as_ref().map(|value| value.span().start)),
+            ("every_ms", raw.every_ms.as_ref().map(|value| value.span().start)),
+            ("button", raw.button.as_ref().map(|value| value.span().start)),
+            ("at_most_ms", raw.at_most_ms.as_ref().map(|value| value.span().start)),
+            ("words_per_minute", raw.words_per_minute.as_ref().map(|value| value.span().start)),
+            ("label", raw.label.as_ref().map(|value| value.span().start)),
+            ("class", raw.class.as_ref().map(|value| value.span().start)),
+        ];
+        let mut strange = given.iter().filter(|(name, _)| !deed.takes().contains(name));
+        match strange.find_map(|(name, at)| at.map(|at| (name, at))) {
+            Some((name, at)) => {
+                let deed = deed.name();
+                self.fail(at, format_args!("{name} means nothing in a step with {deed}; leave it out"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn idle(&mut self, quiet: &Spanned<u64>, at_most: Option<&Spanned<u64>>) -> Result<()> {
+        let quiet = self.whole(quiet, "idle_ms", PAUSE_MS_RANGE)?;
+        let at_most =
+            at_most.map_or(Ok(IDLE_AT_MOST_MS.max(quiet)), |value| self.whole(value, "at_most_ms", PAUSE_MS_RANGE))?;
+        self.steps.push(Step::Idle { quiet: Duration::from_millis(quiet), at_most: Duration::from_millis(at_most) });
+        Ok(())
+    }
+
+    fn text(&mut self, raw: &RawStep, text: &str, at: usize) -> Result<()> {
+        self.typed_bytes += text.len();
+        if self.typed_bytes > TEXT_BYTES_MAX {
+            return self.fail(at, format_args!("more than {TEXT_BYTES_MAX} bytes are typed; make the script shorter"));
+        }
+        let strange = |letter: &char| letter.is_control() && !"\n\t\u{8}\u{1b}".contains(*letter);
+        if let Some(letter) = text.chars().find(strange) {
+            let letter = letter.escape_debug();
+            return self.fail(at, format_args!("\"{letter}\" cannot be typed; leave it out, or name a key by key"));
+        }
+        let pace = raw.words_per_minute.as_ref();
+        let pace =
+            pace.map_or(Ok(self.words_per_minute), |pace| self.number(pace, "words_per_minute", 1.0..=1_000.0))?;
+        let class = raw.class.as_ref().map_or(Ok(Class::Key), |class| self.class(class))?;
+        let (label, newline) = (self.label(raw, "type")?, Arc::from("newline"));
+        self.pace(pace);
+        for letter in text.chars() {
+            let label = if letter == '\n' && raw.label.is_none() { Arc::clone(&newline) } else { Arc::clone(&label) };
+            self.input(Input { act: Act::Character(letter), label, class }, at)?;
+        }
+        Ok(())
+    }
+
+    /// Presses of a key or button, in a rhythm of their own.
+    fn presses(&mut self, raw: &RawStep, deed: &Deed<'_>, at: usize) -> Result<()> {
+        let (act, usual) = self.act(raw, deed)?;
+        let times = raw.times.as_ref().map_or(Ok(1), |times| self.whole(times, "times", TIMES_RANGE))?;
+        let every = raw.every_ms.as_ref();
+        let every = every.map_or(Ok(EVERY_MS), |every| self.whole(every, "every_ms", EVERY_MS_RANGE))?;
+        let class = raw.class.as_ref().map_or(Ok(usual), |class| self.class(class))?;
+        let label = self.label(raw, deed.label())?;
+        self.pace(60_000.0 / (5 * every) as f64);
+        for _ in 0..times {
+            self.input(Input { act: act.clone(), label: Arc::clone(&label), class }, at)?;
+        }
+        Ok(())
+    }
+
+    fn act(&self, raw: &RawStep, deed: &Deed<'_>) -> Result<(Act, Class)> {
+        Ok(match deed {
+            Deed::Click(place) => {
+                let [x, y] = *place.get_ref();
+                if !PLACE_RANGE.contains(&x) || !PLACE_RANGE.contains(&y) {
+                    let what =
+                        format!("there is no place [{x}, {y}] on a screen; give pixels from the upper left corner");
+                    return self.fail(place.span().start, what);
+                }
+                let button = raw.button.as_ref().map_or(Ok(1), |button| self.whole(button, "button", 1..=9))?;
+                (Act::Click { x: x as i16, y: y as i16, button: button as u8 }, Class::Click)
+            }
+            Deed::Scroll(way) => match way.get_ref().as_str() {
+                "down" => (Act::Scroll { down: true }, Class::Scroll),
+                "up" => (Act::Scroll { down: false }, Class::Scroll),
+                other => {
+                    return self
+                        .fail(way.span().start, format_args!("cannot scroll \"{other}\"; say \"up\" or \"down\""));
+                }
+            },
+            Deed::Key(name) => (Act::Key(self.chord(name)?), Class::Key),
+            _ => bail!("script {}: a step without a press", self.name),
+        })
+    }
+
+    fn chord(&self, name: &Spanned<String>) -> Result<Chord> {
+        name.get_ref().parse().map_err(|_| {
+            let what = "is no key; write it like ctrl+s, Page_Down, f5 or plus";
+            self.error(name.span().start, format_args!("\"{}\" {what}", name.get_ref().escape_debug()))
+        })
+    }
+
+    fn label(&self, raw: &RawStep, usual: &str) -> Result<Arc<str>> {
+        let Some(label) = &raw.label else { return Ok(Arc::from(usual)) };
+        let text = label.get_ref();
+        if text.is_empty() || text.len() > LABEL_BYTES_MAX || text.chars().any(char::is_control) {
+            let what = format_args!("a label has 1 to {LABEL_BYTES_MAX} bytes in one line").to_string();
+            return self.fail(label.span().start, what + "; choose another");
+        }
+        Ok(Arc::from(text.as_str()))
+    }
+
+    /// Each step has a rhythm of its own, which the seed decides.
+    fn pace(&mut self, words_per_minute: f64) {
+        let seed = self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.inputs as u64 + 1);
+        self.steps.push(Step::Pace(Pace { words_per_minute, variation: self.variation, seed }));
+    }
+
+    fn input(&mut self, input: Input, at: usize) -> Result<()> {
+        self.inputs += 1;
+        if self.inputs > EVENTS_MAX {
+            return self.fail(at, format_args!("there are more than {EVENTS_MAX} inputs; make the script shorter"));
+        }
+        self.steps.push(Step::Input(input));
+        Ok(())
+    }
+}
+
+impl Deed<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Deed::Type(_) => "type",
+            Deed::Prose(_) => "prose",
+            Deed::Key(_) => "key",
+            Deed::Click(_) => "click",
+            Deed::Scroll(_) => "scroll",
+            Deed::Pause(_) => "pause_ms",
+            Deed::Idle(_) => "idle_ms",
+        }
+    }
+
+    /// What else may stand in the step.
+    fn takes(&self) -> &'static [&'static str] {
+        match self {
+            Deed::Type(_) | Deed::Prose(_) => &["words_per_minute", "label", "class"],
+            Deed::Key(_) | Deed::Scroll(_) => &["times", "every_ms", "label", "class"],
+            Deed::Click(_) => &["times", "every_ms", "button", "label", "class"],
+            Deed::Pause(_) => &[],
+            Deed::Idle(_) => &["at_most_ms"],
+        }
+    }
+
+    /// Where the script gives none.
+    fn label(&self) -> &str {
+        match self {
+            Deed::Key(name) => name.get_ref(),
+            other => other.name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse("s", text).expect_err("it is wrong").to_string()
+    }
+
+    fn step(line: &str) -> String {
+        error(&format!("about = \"x\"\n\n[[step]]\n{line}\n"))
+    }
+
+    #[test]
+    fn steps_become_inputs() {
+        let text = "[[step]]\ntype = \"a\\nb\"\n[[step]]\nkey = \"Left\"\ntimes = 5\n[[step]]\npause_ms = 5\n\
+            [[step]]\nkey = \"ctrl+s\"\nlabel = \"save\"\nclass = \"command\"\n[[step]]\nidle_ms = 300\n";
+        let script = parse("s", text).expect("it is well formed");
+        let inputs =
+            script.steps.iter().filter_map(|step| if let Step::Input(input) = step { Some(input) } else { None });
+        let seen: Vec<(&str, Class)> = inputs.map(|input| (&*input.label, input.class)).collect();
+        let left = [("Left", Class::Key); 5];
+        assert_eq!(seen[..3], [("type", Class::Key), ("newline", Class::Key), ("type", Class::Key)]);
+        assert_eq!((&seen[3..8], seen[8]), (&left[..], ("save", Class::Command)));
+        assert_eq!(script.inputs(), 9);
+    }
+
+    #[test]
+    fn errors_name_line_and_remedy() {
+        let unknown = step("keey = \"a\"");
+        assert!(unknown.starts_with("script s, line 4: unknown field `keey`"), "{unknown}");
+        assert!(unknown.ends_with("see the scripts that come with tipme: tipme measure --list"), "{unknown}");
+        assert_eq!(
+            step("key = \"no_such\""),
+            "script s, line 4: \"no_such\" is no key; write it like ctrl+s, Page_Down, f5 or plus"
+        );
+        assert_eq!(step("key = \"a\"\ntimes = 0"), "script s, line 5: times is 0; give a number from 1 to 100000");
+        assert_eq!(step("scroll = \"left\""), "script s, line 4: cannot scroll \"left\"; say \"up\" or \"down\"");
+        assert_eq!(
+            step("pause_ms = 5\nlabel = \"x\""),
+            "script s, line 5: label means nothing in a step with pause_ms; leave it out"
+        );
+        assert!(
+            step("key = \"a\"\nclass = \"keys\"").contains("line 5: there is no class \"keys\"; use motion, scroll")
+        );
+        assert!(step("times = 3").contains("the step does nothing; give it one of type"));
+        assert!(step("key = \"a\"\ntype = \"b\"").contains("two things at once, type and key; make two steps"));
+        assert!(step("click = [-1, 5]").contains("there is no place [-1, 5] on a screen"));
+        assert!(step("type = \"\\u0001\"").contains("cannot be typed; leave it out"));
+        assert!(step("pause_ms = -5").contains("line 4: "), "{}", step("pause_ms = -5"));
+        assert!(error("about = ").starts_with("script s, line 1: "));
+        assert!(error("[threshold_ms]\nkeys = 5.0\n").contains("line 2: there is no class \"keys\""));
+    }
+
+    #[test]
+    fn files_stay_in_the_home() {
+        for path in ["/etc/x", "../x", "", "a/../b"] {
+            let text = format!("[[file]]\npath = \"{path}\"\ncontent = \"\"\n");
+            assert!(error(&text).contains("line 2: \"") && error(&text).contains("is no place in the home folder"));
+        }
+        let text = "[[file]]\npath = \"a\"\ncontent = \"\"\nprose_bytes = 3\n";
+        assert!(error(text).contains("say what is in the file by one of"));
+    }
+
+    #[test]
+    fn bounds_are_kept() {
+        assert!(step("prose = 100001").contains("prose is 100001; give a number from 1 to 100000"));
+        let many = "[[step]]\nprose = 60000\n[[step]]\nprose = 60000\n";
+        assert_eq!(error(many), "script s, line 3: there are more than 100000 inputs; make the script shorter");
+        assert!(error(&"#".repeat(SCRIPT_BYTES_MAX + 1)).contains("make it shorter"));
+        let text = format!("[[step]]\ntype = \"{}\"\n", "é".repeat(TEXT_BYTES_MAX / 2 + 1));
+        assert!(error(&text).contains("more than 1048576 bytes are typed"), "{}", error(&text));
+    }
+
+    #[test]
+    fn thresholds_can_be_set() {
+        let script = parse("s", "[threshold_ms]\nkey = 12.5\n").expect("it is well formed");
+        assert_eq!(script.thresholds, vec![(Class::Key, 12_500_000)]);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic() {
+        let good = include_str!("../../scripts/editor.toml");
+        let mut state = 7u64;
+        let mut next = |end: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % end
+        };
+        for _ in 0..400 {
+            let mut bytes = good.as_bytes()[..200 + next(good.len() - 200)].to_vec();
+            for _ in 0..1 + next(8) {
+                let at = next(bytes.len());
+                bytes[at] = b"\"'[]{}=\n#.x0-\\\xc3\x00"[next(16)];
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            if let Err(error) = parse("s", &text) {
+                assert!(error.to_string().starts_with("script s, line "), "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Made-up text: sentences of common words, the same for the same seed.
+
+/// Words of different lengths that every keyboard can type.
+const WORDS: [&str; 48] = [
+    "the",
+    "of",
+    "and",
+    "a",
+    "to",
+    "in",
+    "is",
+    "it",
+    "that",
+    "was",
+    "for",
+    "on",
+    "with",
+    "as",
+    "at",
+    "this",
+    "by",
+    "from",
+    "have",
+    "or",
+    "time",
+    "system",
+    "answer",
+    "window",
+    "people",
+    "letter",
+    "number",
+    "between",
+    "quickly",
+    "machine",
+    "morning",
+    "paper",
+    "river",
+    "under",
+    "through",
+    "against",
+    "another",
+    "history",
+    "measure",
+    "evening",
+    "question",
+    "different",
+    "important",
+    "something",
+    "interval",
+    "keyboard",
+    "character",
+    "program",
+];
+/// A line is broken behind so many characters.
+const LINE: usize = 72;
+
+/// Numbers that a seed decides.
+struct Dice(u64);
+
+impl Dice {
+    /// At least 0 and below `end`.
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end.max(1)
+    }
+
+    fn sentence(&mut self) -> String {
+        let count = 4 + self.below(9);
+        let words: Vec<&str> = (0..count).map(|_| WORDS[self.below(WORDS.len())]).collect();
+        let mut text = words.join(" ");
+        if count > 8 {
+            text = text.replacen(' ', ", ", 1);
+        }
+        text[..1].make_ascii_uppercase();
+        text + "."
+    }
+}
+
+/// Lines of text, exactly so many bytes, the last a line end where there is room for one.
+pub(super) fn text(bytes: usize, seed: u64) -> String {
+    let mut text = typed(bytes.saturating_sub(1), seed);
+    if bytes > 0 {
+        text.push('\n');
+    }
+    text
+}
+
+/// Text as somebody types it, exactly so many characters, all of them ASCII.
+pub(super) fn typed(characters: usize, seed: u64) -> String {
+    let mut dice = Dice(seed);
+    let (mut text, mut column) = (String::new(), 0);
+    while text.len() < characters {
+        for word in dice.sentence().split(' ') {
+            text.push_str(word);
+            column += word.len() + 1;
+            text.push(if column > LINE { '\n' } else { ' ' });
+            column = if column > LINE { 0 } else { column };
+        }
+    }
+    text.truncate(characters);
+    text
+}
+
+/// A page with headings, paragraphs and tables, which is as much work to lay out as a long article.
+pub(super) fn page(sections: u64, seed: u64) -> String {
+    let mut dice = Dice(seed);
+    let mut page = "<!doctype html><meta charset=\"utf-8\"><title>page</title>\n\
+        <style>body{max-width:50em;margin:auto;font-family:serif}td{border:1px solid}</style>\n"
+        .to_owned();
+    for number in 1..=sections {
+        page += &format!("<h2 id=\"s{number}\">Section {number}</h2>\n");
+        for _ in 0..4 {
+            let sentences: Vec<String> = (0..6).map(|_| dice.sentence()).collect();
+            page += &format!("<p>{}</p>\n", sentences.join(" "));
+        }
+        page += &table(&mut dice);
+    }
+    page
+}
+
+fn table(dice: &mut Dice) -> String {
+    let cell = |dice: &mut Dice| format!("<td>{}</td>", WORDS[dice.below(WORDS.len())]);
+    let row = |dice: &mut Dice| format!("<tr>{}</tr>\n", (0..5).map(|_| cell(dice)).collect::<String>());
+    format!("<table>\n{}</table>\n", (0..6).map(|_| row(dice)).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_has_the_size_asked_for_and_follows_the_seed() {
+        for bytes in [0, 1, 2, 100, 57_344] {
+            assert_eq!(text(bytes, 7).len(), bytes);
+        }
+        assert_eq!(typed(300, 7), typed(300, 7));
+        assert_ne!(typed(300, 7), typed(300, 8));
+        assert!(typed(2_000, 7).lines().all(|line| line.len() <= LINE + 12));
+    }
+
+    #[test]
+    fn text_can_be_typed_on_any_keyboard() {
+        let usual = |letter: char| letter.is_ascii_alphabetic() || " ,.\n".contains(letter);
+        assert!(typed(5_000, 3).chars().all(usual));
+    }
+
+    #[test]
+    fn a_page_has_its_sections() {
+        assert_eq!(page(3, 1).matches("<h2").count(), 3);
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scheduling policy of a measuring thread.
+
+use anyhow::{Result, bail};
+use rustix::process::{Resource, geteuid, getrlimit};
+use std::fmt;
+use std::str::FromStr;
+
+/// Policy and, for real-time policies, priority.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    /// What ordinary threads have.
+    #[default]
+    Other,
+    /// Real-time, first in first out; 1 to 99.
+    Fifo(u8),
+    /// Real-time, round robin; 1 to 99.
+    RoundRobin(u8),
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Policy::Other => write!(f, "other"),
+            Policy::Fifo(priority) => write!(f, "fifo:{priority}"),
+            Policy::RoundRobin(priority) => write!(f, "rr:{priority}"),
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Policy, String> {
+        let (name, priority) = text.split_once(':').unwrap_or((text, ""));
+        let priority = || {
+            let number = priority.parse().ok().filter(|number| (1..=99).contains(number));
+            number.ok_or_else(|| format!("policy {name} needs a priority from 1 to 99, such as {name}:80"))
+        };
+        match name {
+            "other" if text == name => Ok(Policy::Other),
+            "fifo" => priority().map(Policy::Fifo),
+            "rr" => priority().map(Policy::RoundRobin),
+            _ => Err(format!("{text:?} is no policy; use other, fifo:80 or rr:80")),
+        }
+    }
+}
+
+impl Policy {
+    /// Fails where the policy is refused, and leaves the calling thread as it is.
+    pub fn check(self) -> Result<()> {
+        let tried = std::thread::scope(|scope| scope.spawn(|| self.apply()).join());
+        tried.unwrap_or_else(|_| bail!("cannot try policy {self}"))
+    }
+
+    /// Gives it to the calling thread.
+    ///
+    /// # Errors
+    /// Where that is refused; the message names the remedy.
+    pub(super) fn apply(self) -> Result<()> {
+        let (policy, priority) = match self {
+            Policy::Other => (libc::SCHED_OTHER, 0),
+            Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),
+            Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+        };
+        let parameters = libc::sched_param { sched_priority: priority.into() };
+        // SAFETY: the call reads one structure that lives until it returns.
+        if unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0 {
+            return Ok(());
+        }
+        let error = std::io::Error::last_os_error();
+        bail!("cannot use policy {self}: {error}; {}", self.remedy(priority))
+    }
+
+    fn remedy(self, priority: u8) -> String {
+        if geteuid().is_root() {
+            return "see whether the control group of this process may use real-time policies (cpu.rt_runtime_us), \
+                    or measure with --policy other"
+                .to_owned();
+        }
+        let limit = getrlimit(Resource::Rtprio).current.unwrap_or(u64::MAX);
+        format!(
+            "RLIMIT_RTPRIO is {limit} and must be at least {priority}: use sudo, raise rtprio for your user in \
+             /etc/security/limits.conf, or measure with --policy other"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_read_back() {
+        for policy in [Policy::Other, Policy::Fifo(80), Policy::RoundRobin(1)] {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        for wrong in ["", "fifo", "fifo:0", "fifo:100", "fifo:", "other:1", "idle", "rr:x", "FIFO:1"] {
+            assert!(wrong.parse::<Policy>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_ordinary_policy_is_always_given() {
+        let given = std::thread::spawn(|| Policy::Other.apply().is_ok());
+        assert_eq!(given.join().ok(), Some(true));
+    }
+}

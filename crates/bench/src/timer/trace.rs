@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The product's own recorder, run beside a measurement to name what delayed it.
+
+use crate::interrupt::Interrupt;
+use crate::programs::{self, Follower};
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long the recorder may take to arm.
+const ARM_PATIENCE: Duration = Duration::from_secs(30);
+/// Programs that were just attached see the first moments only in part.
+const SETTLE: Duration = Duration::from_millis(200);
+/// Longest window of the recorder.
+const WINDOW_MAX: Duration = Duration::from_secs(3_600);
+/// Bytes that the records of one wake-up take, and of a second of everything else.
+const WAKE_BYTES: u64 = 400;
+const SECOND_BYTES: u64 = 2 << 20;
+/// Least and most memory for records.
+const MEMORY_MIN: u64 = 64 << 20;
+const MEMORY_MAX: u64 = 512 << 20;
+
+/// A recorder with a folder of its own; both go with the value.
+pub struct Trace {
+    _recorder: Follower,
+    tipme: PathBuf,
+    folder: TempDir,
+}
+
+/// Whether this user may record.
+pub fn may_trace() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+impl Trace {
+    /// Starts to record what `wakes` wake-ups within `time` may need.
+    pub fn start(tipme: &Path, time: Duration, wakes: u64, interrupt: &Interrupt) -> Result<Trace> {
+        let folder = tempfile::Builder::new().prefix("tipme-timer-").tempdir().context("cannot make a folder")?;
+        let window = (time + Duration::from_secs(3)).min(WINDOW_MAX).as_secs();
+        let mut command = Command::new(tipme);
+        command.args(["record", "--display", "none", "--detail", "interrupts", "--window", &window.to_string()]);
+        command.args(["--memory", &memory(window, wakes).to_string(), "--state-dir"]).arg(folder.path());
+        let recorder = Follower::start("tipme record", command)?;
+        recorder.wait_for("recording", ARM_PATIENCE, interrupt)?;
+        interrupt.sleep(SETTLE)?;
+        Ok(Trace { _recorder: recorder, tipme: tipme.to_owned(), folder })
+    }
+
+    /// Keeps what was recorded; the incident's path, which goes with this value.
+    pub fn mark(&self, interrupt: &Interrupt) -> Result<PathBuf> {
+        programs::mark(&self.tipme, self.folder.path(), interrupt)
+    }
+}
+
+fn memory(window_s: u64, wakes: u64) -> u64 {
+    (window_s * SECOND_BYTES).saturating_add(wakes.saturating_mul(WAKE_BYTES)).clamp(MEMORY_MIN, MEMORY_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_follows_the_rate_within_its_bounds() {
+        assert_eq!(memory(10, 20_000), MEMORY_MIN);
+        assert_eq!(memory(13, 200_000), 13 * SECOND_BYTES + 80_000_000);
+        assert_eq!(memory(3_600, u64::MAX), MEMORY_MAX);
+    }
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results side by side: figures in columns, then what can be said of the differences; and their plots.
+
+mod plots;
+mod tables;
+
+use crate::conditions::conditions;
+use crate::plot::words::{count, number, plain};
+use tipme_measure::{Comparison, Machine, Run, Side};
+
+pub use plots::plots;
+
+/// Names of files, runs and classes are cut after so many characters.
+const NAME_CHARS: usize = 60;
+
+/// One result.
+#[derive(Clone, Copy, Debug)]
+pub struct File<'a> {
+    pub name: &'a str,
+    pub machine: &'a Machine,
+    pub runs: &'a [Run],
+}
+
+impl<'a> File<'a> {
+    /// For [`tipme_measure::compare`].
+    pub fn side(&self) -> Side<'a> {
+        Side { name: self.name, runs: self.runs }
+    }
+}
+
+/// A letter for each result.
+fn letter(index: usize) -> String {
+    u8::try_from(index)
+        .ok()
+        .filter(|index| *index < 26)
+        .map_or_else(|| format!("#{}", index.saturating_add(1)), |index| char::from(b'A' + index).to_string())
+}
+
+/// The comparison of results of this kind for people.
+pub fn text(kind: &str, files: &[File<'_>], comparison: &Comparison) -> String {
+    let mut lines = vec![format!("{} results of tipme {}", files.len(), command(kind))];
+    lines.extend(files.iter().enumerate().map(|(index, file)| head(index, file)));
+    lines.extend(machines(files));
+    for group in &comparison.groups {
+        lines.extend(tables::group(group));
+    }
+    lines.extend(unmatched(comparison));
+    lines.extend(remark(comparison));
+    lines.join("\n") + "\n"
+}
+
+fn command(kind: &str) -> String {
+    match kind {
+        "timer" | "memory" | "fork" => format!("bench {kind}"),
+        _ => plain(kind, NAME_CHARS),
+    }
+}
+
+/// `A  before.json: 5 runs, 61.2 s; kernel …`
+fn head(index: usize, file: &File<'_>) -> String {
+    let seconds = number(file.machine.duration_s);
+    let runs = if file.runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", count(file.runs.len())) };
+    let conditions = conditions(file.machine);
+    let under = if conditions.is_empty() { String::new() } else { format!("; {conditions}") };
+    format!("{}  {}: {runs}, {seconds} s{under}", letter(index), plain(file.name, NAME_CHARS))
+}
+
+/// In which ways the machines are not the same, if they are not.
+fn machines(files: &[File<'_>]) -> Option<String> {
+    let of = |what: &'static str, figure: &dyn Fn(&Machine) -> String| {
+        let figures: Vec<String> = files.iter().map(|file| plain(&figure(file.machine), NAME_CHARS)).collect();
+        let same = figures.windows(2).all(|pair| pair[0] == pair[1]);
+        (!same).then(|| format!("{what} ({})", figures.join(" | ")))
+    };
+    let differ = [
+        of("kernel", &|machine| machine.kernel.clone()),
+        of("CPU", &|machine| machine.cpu.clone()),
+        of("number of CPUs", &|machine| machine.cpus.to_string()),
+        of("memory", &|machine| format!("{:.1} GiB", machine.memory_bytes as f64 / (1u64 << 30) as f64)),
+        of("HZ", &|machine| told(machine.hz.as_ref())),
+        of("clock", &|machine| told(machine.clock_source.as_ref())),
+        of("virtualised", &|machine| told(machine.virtualised.as_ref())),
+        of("governor", &|machine| told(machine.governor.as_ref())),
+    ];
+    let differ: Vec<String> = differ.into_iter().flatten().collect();
+    (!differ.is_empty()).then(|| format!("The machines are not the same: {}.", differ.join(", ")))
+}
+
+fn told(figure: Option<&impl ToString>) -> String {
+    figure.map_or_else(|| "not known".to_owned(), ToString::to_string)
+}
+
+/// Runs that stand alone, by result.
+fn unmatched(comparison: &Comparison) -> Vec<String> {
+    let of = |side: usize| {
+        let runs = comparison.unmatched.iter().filter(|one| one.side == side);
+        let names: Vec<String> = runs.map(|one| format!("{:?}", plain(&one.run, NAME_CHARS))).collect();
+        (!names.is_empty()).then(|| format!("Compared with nothing: of {}, {}.", letter(side), names.join(", ")))
+    };
+    let lines: Vec<String> = (0..comparison.sides.len()).filter_map(of).collect();
+    if lines.is_empty() { lines } else { std::iter::once(String::new()).chain(lines).collect() }
+}
+
+/// How sure the intervals are.
+fn remark(comparison: &Comparison) -> Vec<String> {
+    let intervals = comparison.intervals();
+    if intervals == 0 {
+        return Vec::new();
+    }
+    let share = number(comparison.confidence_percent);
+    let draws = count(comparison.resamples);
+    let line = format!(
+        "Intervals: {share} % each by itself, bootstrapped over the repeats ({draws} draws with a fixed seed)."
+    );
+    let chance = format!("{} intervals: about one in twenty is off by chance.", count(intervals));
+    let lines = [String::new(), line].into_iter();
+    lines.chain((intervals > 5).then_some(chance)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_measure::{Class, Events, Profile, compare};
+
+    const MS: u64 = 1_000_000;
+
+    /// Repeats of keys that take these milliseconds, and a bit more in each repeat.
+    fn keys(repeats: u64, latencies_ms: &[u64]) -> Vec<Run> {
+        let repeat = |number: u64| {
+            let mut events = Events::of("key", Some(Class::Key.limits(Profile::Default)));
+            let latencies = latencies_ms.iter().enumerate();
+            latencies.for_each(|(at, latency)| events.push(at as u64 * MS, latency * MS + number * MS / 10));
+            Run {
+                name: format!("repeat {number}"),
+                duration_ns: 60_000 * MS,
+                interactive_ns: Some(60_000 * MS),
+                lost: 0,
+                classes: vec![events],
+            }
+        };
+        (1..=repeats).map(repeat).collect()
+    }
+
+    fn told(kind: &str, sides: &[(&str, &[Run])]) -> String {
+        let machine = Machine { duration_s: 301.5, ..Machine::default() };
+        let files: Vec<File<'_>> = sides.iter().map(|(name, runs)| File { name, machine: &machine, runs }).collect();
+        let sides: Vec<Side<'_>> = files.iter().map(File::side).collect();
+        text(kind, &files, &compare(&sides))
+    }
+
+    #[test]
+    fn a_difference_is_told_with_its_interval() {
+        let (quick, slow): (Vec<u64>, Vec<u64>) = ((80..130).collect(), (95..145).collect());
+        let text = told("measure", &[("before.json", &keys(5, &quick)), ("after.json", &keys(5, &slow))]);
+        insta::assert_snapshot!(text, @r#"
+        2 results of tipme measure
+        A  before.json: 5 runs, 302 s
+        B  after.json: 5 runs, 302 s
+
+        class key: threshold 100 ms, frustrating from 400 ms
+                                          A              B
+          repeats                         5              5
+          n                             250            250
+          p50                        104 ms         120 ms
+          p98                        128 ms         144 ms
+          maximum                    130 ms         144 ms
+          IP98                       128 ms         144 ms
+          ELR at 0.9 T           792 ms/min   1,490 ms/min
+          ELR at T               444 ms/min   1,004 ms/min
+          ELR at 1.1 T           196 ms/min     606 ms/min
+          Apdex                        0.70           0.55
+          censored                        0              0
+          lost, all classes               0              0
+          latency per repeat  5.24 s ±0.2 %  5.99 s ±0.1 %
+          p50: B is 15 ms longer than A (14.7 ms to 15.3 ms)
+          p98: B is 15 ms longer than A (14.7 ms to 15.3 ms)
+          ELR: B is 560 ms/min higher than A (551 ms/min to 569 ms/min)
+
+        Intervals: 95 % each by itself, bootstrapped over the repeats (4,000 draws with a fixed seed).
+        "#);
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_not_said() {
+        let (mut few, many) = (keys(2, &[5, 7]), keys(5, &[5; 40]));
+        few[0].classes[0].censored = 1;
+        few[0].lost = 3;
+        let text = told("measure", &[("one", &few), ("two", &many)]);
+        insta::assert_snapshot!(text, @r#"
+        2 results of tipme measure
+        A  one: 2 runs, 302 s
+        B  two: 5 runs, 302 s
+
+        class key: threshold 100 ms, frustrating from 400 ms
+                                           A              B
+          repeats                          2              5
+          n                                4            200
+          p50                              -         5.3 ms
+          p98                              -              -
+          maximum                  >= 7.2 ms         5.5 ms
+          IP98                     >= 7.2 ms         5.5 ms
+          ELR at 0.9 T           >= 0 ms/min       0 ms/min
+          ELR at T               >= 0 ms/min       0 ms/min
+          ELR at 1.1 T           >= 0 ms/min       0 ms/min
+          Apdex                      <= 1.00           1.00
+          censored                         1              0
+          lost, all classes                3              0
+          latency per repeat  12.3 ms ±1.1 %  212 ms ±3.0 %
+          B and A: no statement: too few repeats, each needs at least 5
+        "#);
+    }
+
+    #[test]
+    fn runs_of_several_kinds_are_told_apart() {
+        let named = |name: &str| Run { name: name.to_owned(), ..keys(1, &[5, 6]).swap_remove(0) };
+        let first = [named("none"), named("hog\u{1b}[2J")];
+        let second = [named("none"), named("8 children")];
+        let text = told("fork", &[("one", &first), ("two", &second)]);
+        insta::assert_snapshot!(text, @r#"
+        2 results of tipme bench fork
+        A  one: 2 runs, 302 s
+        B  two: 2 runs, 302 s
+
+        none, class key: threshold 100 ms, frustrating from 400 ms
+                                     A         B
+          repeats                    1         1
+          n                          2         2
+          p50                        -         -
+          p98                        -         -
+          maximum               6.1 ms    6.1 ms
+          IP98                  6.1 ms    6.1 ms
+          ELR at 0.9 T        0 ms/min  0 ms/min
+          ELR at T            0 ms/min  0 ms/min
+          ELR at 1.1 T        0 ms/min  0 ms/min
+          Apdex                   1.00      1.00
+          censored                   0         0
+          lost, all classes          0         0
+          latency per repeat   11.2 ms   11.2 ms
+          B and A: no statement: too few repeats, each needs at least 5
+
+        Compared with nothing: of A, "hog�[2J".
+        Compared with nothing: of B, "8 children".
+        "#);
+    }
+
+    /// Two keys and a window in each repeat.
+    fn with_windows(latency: u64) -> Vec<Run> {
+        let mut runs = keys(5, &[105, 50]);
+        for run in &mut runs {
+            let mut windows = Events::of("window", Some(Class::Window.limits(Profile::Default)));
+            windows.push(0, latency * MS);
+            run.classes.push(windows);
+        }
+        runs
+    }
+
+    #[test]
+    fn classes_add_up_to_a_whole() {
+        let text =
+            told("measure", &[("one", &with_windows(1_100)), ("two", &with_windows(900)), ("three", &keys(5, &[7]))]);
+        insta::assert_snapshot!(text, @r#"
+        3 results of tipme measure
+        A  one: 5 runs, 302 s
+        B  two: 5 runs, 302 s
+        C  three: 5 runs, 302 s
+
+        class key: threshold 100 ms, frustrating from 400 ms
+                                          A              B              C
+          repeats                         5              5              5
+          n                              10             10              5
+          p50                       50.5 ms        50.5 ms              -
+          p98                             -              -              -
+          maximum                    106 ms         106 ms         7.5 ms
+          IP98                       106 ms         106 ms         7.5 ms
+          ELR at 0.9 T          15.3 ms/min    15.3 ms/min       0 ms/min
+          ELR at T               5.3 ms/min     5.3 ms/min       0 ms/min
+          ELR at 1.1 T             0 ms/min       0 ms/min       0 ms/min
+          Apdex                        0.75           0.75           1.00
+          censored                        0              0              0
+          lost, all classes               0              0              0
+          latency per repeat  156 ms ±0.2 %  156 ms ±0.2 %  7.3 ms ±2.2 %
+          p50: no difference of B and A shown (-263 µs to +263 µs)
+          p98 of B and A: no statement: too few events
+          ELR: no difference of B and A shown (-0.21 ms/min to +0.237 ms/min)
+          p50 of C and A: no statement: too few events
+          p98 of C and A: no statement: too few events
+          ELR: C is 5.3 ms/min lower than A (5.11 ms/min to 5.49 ms/min)
+
+        class window: threshold 1 s, frustrating from 2 s
+                                         A              B  C
+          repeats                        5              5  -
+          n                              5              5  -
+          p50                            -              -  -
+          p98                            -              -  -
+          maximum                    1.1 s         900 ms  -
+          IP98                       1.1 s         900 ms  -
+          ELR at 0.9 T          200 ms/min       0 ms/min  -
+          ELR at T              100 ms/min       0 ms/min  -
+          ELR at 1.1 T            0 ms/min       0 ms/min  -
+          Apdex                       0.50           1.00  -
+          censored                       0              0  -
+          lost, all classes              0              0  -
+          latency per repeat  1.1 s ±0.0 %  900 ms ±0.0 %  -
+          p50 of B and A: no statement: too few events
+          p98 of B and A: no statement: too few events
+          ELR: B is 100 ms/min lower than A (100 ms/min to 100 ms/min)
+          C and A: no figure that both have
+
+        all classes, each with its own threshold
+                                          A              B              C
+          n                              15             15              5
+          IP98                        1.1 s         900 ms         7.5 ms
+          ELR at 0.9 T           215 ms/min    15.3 ms/min       0 ms/min
+          ELR at T               105 ms/min     5.3 ms/min       0 ms/min
+          ELR at 1.1 T             0 ms/min       0 ms/min       0 ms/min
+          most of it            window 95 %      key 100 %              -
+          latency per repeat  1.26 s ±0.0 %  1.06 s ±0.0 %  7.3 ms ±2.2 %
+          ELR: B is 100 ms/min lower than A (99.8 ms/min to 100 ms/min)
+          ELR: C is 105 ms/min lower than A (105 ms/min to 105 ms/min)
+
+        Intervals: 95 % each by itself, bootstrapped over the repeats (4,000 draws with a fixed seed).
+        6 intervals: about one in twenty is off by chance.
+        "#);
+    }
+
+    #[test]
+    fn machines_that_differ_are_told() {
+        let one = Machine { kernel: "6.1".to_owned(), cpus: 2, hz: Some(250), ..Machine::default() };
+        let two = Machine { kernel: "6.18".to_owned(), cpus: 2, load_average: Some([9.0; 3]), ..Machine::default() };
+        let of = |machines: &[&Machine]| {
+            let files: Vec<File<'_>> = machines.iter().map(|machine| File { name: "", machine, runs: &[] }).collect();
+            super::machines(&files)
+        };
+        insta::assert_snapshot!(of(&[&one, &two]).unwrap_or_default(), @"The machines are not the same: kernel (6.1 | 6.18), HZ (250 | not known).");
+        let busy = Machine { load_average: Some([9.0; 3]), begun_unix_s: 7, duration_s: 3.0, ..one.clone() };
+        assert_eq!(of(&[&one, &busy]), None);
+    }
+}

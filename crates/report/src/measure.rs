@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The result of a script that was played at an application: what stands in its file, as text and as plots.
+
+mod figures;
+mod tables;
+
+pub use figures::figures;
+use serde::{Deserialize, Serialize};
+pub use tables::text;
+use tipme_measure::{Apdex, Document, Rate};
+
+/// Latencies up to this are left out of the table of long events, in milliseconds.
+pub const LONG_MS: f64 = 50.0;
+
+/// Repeats whose cumulative latency deviates by more are unusable for a comparison, in percent of the mean.
+pub const DEVIATION_PERCENT_MAX: f64 = 3.0;
+
+/// A result file.
+pub type Measured = Document<Details>;
+
+/// What only this kind of measurement has.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Details {
+    /// The script's name.
+    pub script: String,
+    /// What it models.
+    pub about: String,
+    /// The application's command; `{home}` stands for its home folder.
+    pub application: Vec<String>,
+    /// `display tap` or `damage`.
+    pub instrument: String,
+    /// Why it is not the display tap; `null` where it is.
+    pub instrument_why: Option<String>,
+    pub profile: String,
+    /// Inputs of the script times repeats, and the starts of the application.
+    pub scripted: u64,
+    /// Of these: answered, unfinished at the end, without a visible answer, and lost by the instrument. They sum up.
+    pub answered: u64,
+    pub open: u64,
+    pub silent: u64,
+    pub lost: u64,
+    pub events: Vec<Event>,
+    pub classes: Vec<ClassFigures>,
+    /// 98th percentile of all events by the rule that forgives one in fifty.
+    pub interaction_p98_ms: Option<f64>,
+    pub elr: Option<ExcessRate>,
+    /// Of all repeats, where the person waited and where not; `null` where the instrument cannot tell.
+    pub wait_ms: Option<f64>,
+    /// Of this, waits at least as long as the threshold of what was asked for.
+    pub noticed_wait_ms: Option<f64>,
+    pub think_ms: Option<f64>,
+    /// Computing that nobody waited for.
+    pub background_ms: Option<f64>,
+    pub cumulative: Cumulative,
+    pub long_events: Vec<LongEvent>,
+    pub inter_arrival: Vec<InterArrival>,
+    pub counters: Vec<ClassCounters>,
+    pub driver: DriverCost,
+    /// Waits for a still screen that ended because they took too long.
+    pub restless_waits: u64,
+}
+
+/// One input and its answer.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Event {
+    /// From 1 on.
+    pub repeat: usize,
+    /// The input, CLOCK_MONOTONIC.
+    pub t_ns: u64,
+    pub class: String,
+    pub label: String,
+    /// `answered`, `open`, `silent` or `lost`.
+    pub outcome: String,
+    /// To the first answer for keys, clicks and scrolls, to the last for the rest; at least this where it is open.
+    pub latency_ms: Option<f64>,
+    /// To the end of the first drawing.
+    pub first_ms: Option<f64>,
+    /// To the end of the last drawing.
+    pub settled_ms: Option<f64>,
+    /// From the input until the application took it.
+    pub queue_ms: Option<f64>,
+    /// From there to the end of the latency: both parts sum up to it.
+    pub processing_ms: Option<f64>,
+    /// There is no time at which a person saw it on a display without a screen.
+    pub presented_ms: Option<f64>,
+    /// `exact` or `speculative`; `null` without an answer.
+    pub join: Option<String>,
+}
+
+/// The figures of one class over all repeats.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClassFigures {
+    pub class: String,
+    pub n: usize,
+    /// `null` with fewer than 10 events.
+    pub p50_ms: Option<f64>,
+    /// `null` with fewer than 250 events.
+    pub p98_ms: Option<f64>,
+    pub max_ms: Option<f64>,
+    pub interaction_p98_ms: Option<f64>,
+    pub threshold_ms: f64,
+    pub frustrated_ms: f64,
+    pub apdex: Option<Scores>,
+    pub open: u64,
+    pub silent: u64,
+    pub lost: u64,
+    /// The 98th percentile, or the maximum where there is none, is above the threshold.
+    pub exceeded: bool,
+}
+
+/// Apdex of a class.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Scores {
+    pub satisfied: usize,
+    pub tolerating: usize,
+    pub frustrated: usize,
+    pub score: f64,
+}
+
+impl From<Apdex> for Scores {
+    fn from(apdex: Apdex) -> Scores {
+        let Apdex { satisfied, tolerating, frustrated, score } = apdex;
+        Scores { satisfied, tolerating, frustrated, score }
+    }
+}
+
+/// The excess latency rate, and where most of it comes from.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ExcessRate {
+    pub below_ms_per_minute: f64,
+    pub at_ms_per_minute: f64,
+    pub above_ms_per_minute: f64,
+    /// `null` where there is no excess.
+    pub top_class: Option<String>,
+    pub top_share: Option<f64>,
+}
+
+impl ExcessRate {
+    /// The rate, and the class with the largest part of it.
+    pub fn new(rate: Rate, top: Option<(String, f64)>) -> ExcessRate {
+        let (top_class, top_share) = top.unzip();
+        ExcessRate {
+            below_ms_per_minute: rate.below_ms_per_minute,
+            at_ms_per_minute: rate.at_ms_per_minute,
+            above_ms_per_minute: rate.above_ms_per_minute,
+            top_class,
+            top_share,
+        }
+    }
+}
+
+/// All latencies of a repeat together, but those of its start.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Cumulative {
+    pub repeats_ms: Vec<f64>,
+    pub mean_ms: Option<f64>,
+    /// Standard deviation in percent of the mean; `null` for fewer than two repeats.
+    pub deviation_percent: Option<f64>,
+    /// The deviation is at most 3 %; `null` where it is not known.
+    pub usable: Option<bool>,
+}
+
+/// Inputs of one label that took longer than 50 ms.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct LongEvent {
+    pub label: String,
+    pub class: String,
+    /// The first one of the first repeat: caches are as they were found.
+    pub first_ms: Option<f64>,
+    /// The shortest, the median and the longest of all others; no median of fewer than 10.
+    pub later_min_ms: Option<f64>,
+    pub later_p50_ms: Option<f64>,
+    pub later_max_ms: Option<f64>,
+    pub n: usize,
+    pub n_long: usize,
+}
+
+/// Times between events over a threshold, in the repeat with the median cumulative latency.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct InterArrival {
+    pub threshold_ms: f64,
+    /// Events above it; there is one time between less.
+    pub n: usize,
+    pub mean_s: Option<f64>,
+    pub deviation_s: Option<f64>,
+    /// Deviation over mean; far below 1 means a period.
+    pub variation: Option<f64>,
+    pub period_s: Option<f64>,
+}
+
+/// What the application's processes used while inputs of a class were answered; `null` where it is not counted here.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClassCounters {
+    pub class: String,
+    /// Inputs of the class.
+    pub n: usize,
+    pub cpu_ms: Option<f64>,
+    pub context_switches: Option<u64>,
+    pub page_faults: Option<u64>,
+    pub cycles: Option<u64>,
+    pub instructions: Option<u64>,
+    pub cache_misses: Option<u64>,
+    pub tlb_misses: Option<u64>,
+}
+
+/// What playing the script cost by itself. No latency holds any of it: each begins when an input has left the driver.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct DriverCost {
+    pub cpu_ms: f64,
+    /// In percent of one CPU.
+    pub cpu_percent: f64,
+    /// Requests that inject input.
+    pub requests: u64,
+    /// Reports of drawings.
+    pub reports: u64,
+}
+
+/// `1 repeat`, `5 repeats`.
+fn repeats(n: usize) -> String {
+    format!("{n} repeat{}", if n == 1 { "" } else { "s" })
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The plots of a result.
+
+use super::{Event, Measured};
+use crate::conditions;
+use crate::plot::words::duration;
+use crate::plot::{
+    Bar, Figure, Set, cumulative_by_count, cumulative_by_latency, histograms, latency_profile, latency_profile_zoom,
+    percentiles,
+};
+
+/// Width of the buckets of the histogram, in milliseconds, the narrowest first: the first that needs few enough of them is taken.
+const BUCKETS_MS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+/// Buckets of a histogram, about.
+const BUCKETS: f64 = 120.0;
+/// How much of a run the magnified profile shows, in seconds.
+const ZOOM_S: f64 = 4.0;
+
+/// File names and plots. The profile is that of one repeat: the one with the median cumulative latency.
+pub fn figures(result: &Measured) -> Vec<(&'static str, String)> {
+    let footer = footer(result);
+    let name = format!("{} by script {}", application(result), result.details.script);
+    let titled = |what: &str| format!("{what}, {name}");
+    let bars = bars(result);
+    let threshold = result.details.classes.iter().find(|class| class.class == "key").map(|class| class.threshold_ms);
+    let (from, to) = busiest(&bars);
+    let (classes, repeats) = (by_class(result), by_repeat(result));
+    let figure = |title: &str, draw: &dyn Fn(&Figure<'_>) -> String| draw(&Figure { title, footer: &footer });
+    vec![
+        ("latency-profile.svg", figure(&titled("latency profile"), &|of| latency_profile(of, &bars, threshold))),
+        (
+            "latency-profile-zoom.svg",
+            figure(&titled("latency profile, magnified"), &|of| latency_profile_zoom(of, &bars, threshold, from, to)),
+        ),
+        ("histogram.svg", figure(&titled("latencies by class"), &|of| histograms(of, &classes, bucket(&classes)))),
+        (
+            "cumulative-by-latency.svg",
+            figure(&titled("cumulative latency by repeat"), &|of| cumulative_by_latency(of, &repeats)),
+        ),
+        (
+            "cumulative-by-count.svg",
+            figure(&titled("cumulative latency by repeat"), &|of| cumulative_by_count(of, &repeats)),
+        ),
+        ("percentiles.svg", figure(&titled("percentiles by class"), &|of| percentiles(of, &classes))),
+    ]
+}
+
+fn application(result: &Measured) -> String {
+    let path = result.details.application.first().map_or("", String::as_str);
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn footer(result: &Measured) -> String {
+    let details = &result.details;
+    let seconds = result.runs.iter().map(|run| run.duration_ns as f64 / 1e6).sum::<f64>();
+    format!(
+        "{}, {} events in {}, {} answered, {} without a visible answer, {} open, {} lost; {}; {}",
+        super::repeats(result.runs.len()),
+        details.scripted,
+        duration(seconds),
+        details.answered,
+        details.silent,
+        details.open,
+        details.lost,
+        details.instrument,
+        conditions(&result.machine)
+    )
+}
+
+/// Events with a latency.
+fn timed(result: &Measured) -> impl Iterator<Item = (&Event, f64)> {
+    result.details.events.iter().filter_map(|event| Some((event, event.latency_ms?)))
+}
+
+/// The events of the repeat in the middle, but for its start.
+fn bars(result: &Measured) -> Vec<Bar> {
+    let mut order: Vec<(usize, f64)> = result.details.cumulative.repeats_ms.iter().copied().enumerate().collect();
+    order.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let middle = order.get(order.len().saturating_sub(1) / 2).map_or(1, |(index, _)| index + 1);
+    let own = || timed(result).filter(|(event, _)| event.repeat == middle && event.class != "start");
+    let begin = own().map(|(event, _)| event.t_ns).min().unwrap_or_default();
+    let bar = |(event, latency_ms): (&Event, f64)| Bar {
+        start_s: event.t_ns.saturating_sub(begin) as f64 / 1e9,
+        latency_ms,
+        censored: event.outcome == "open",
+    };
+    own().map(bar).collect()
+}
+
+/// The part of the run around its longest event.
+fn busiest(bars: &[Bar]) -> (f64, f64) {
+    let longest = bars.iter().max_by(|one, other| one.latency_ms.total_cmp(&other.latency_ms));
+    let from = longest.map_or(0.0, |bar| (bar.start_s - ZOOM_S / 2.0).max(0.0));
+    (from, from + ZOOM_S)
+}
+
+/// The start is left out: it would press all others flat.
+fn by_class(result: &Measured) -> Vec<Set> {
+    let set = |class: &str| Set {
+        name: class.to_owned(),
+        values_ms: timed(result).filter(|(event, _)| event.class == class).map(|(_, ms)| ms).collect(),
+    };
+    let classes = result.details.classes.iter().filter(|class| class.class != "start");
+    classes.map(|class| set(&class.class)).filter(|set| !set.values_ms.is_empty()).collect()
+}
+
+/// The start is left out, as in the cumulative latency.
+fn by_repeat(result: &Measured) -> Vec<Set> {
+    let runs = result.runs.iter().enumerate();
+    let set = |(index, elapsed_ns): (usize, u64)| Set {
+        name: format!("repeat {} ({} elapsed)", index + 1, duration(elapsed_ns as f64 / 1e6)),
+        values_ms: timed(result)
+            .filter(|(event, _)| event.repeat == index + 1 && event.class != "start")
+            .map(|(_, ms)| ms)
+            .collect(),
+    };
+    runs.map(|(index, run)| set((index, run.duration_ns))).collect()
+}
+
+fn bucket(sets: &[Set]) -> f64 {
+    let most = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
+    let fits = |width: &&f64| most / **width <= BUCKETS;
+    BUCKETS_MS.iter().find(fits).copied().unwrap_or(BUCKETS_MS[BUCKETS_MS.len() - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClassFigures, Cumulative, Details};
+    use super::*;
+    use tipme_measure::{Machine, Run, SCHEMA};
+
+    fn result(latencies_ms: &[(usize, f64)]) -> Measured {
+        let event = |(index, (repeat, ms)): (usize, &(usize, f64))| Event {
+            repeat: *repeat,
+            t_ns: 1_000_000_000 * (index as u64 + 1),
+            class: "key".to_owned(),
+            latency_ms: Some(*ms),
+            ..Event::default()
+        };
+        let details = Details {
+            application: vec!["/usr/bin/mousepad".to_owned()],
+            script: "editor".to_owned(),
+            events: latencies_ms.iter().enumerate().map(event).collect(),
+            classes: vec![ClassFigures { class: "key".to_owned(), threshold_ms: 100.0, ..ClassFigures::default() }],
+            cumulative: Cumulative { repeats_ms: vec![30.0, 10.0, 20.0], ..Cumulative::default() },
+            ..Details::default()
+        };
+        let (machine, runs) = (Machine::default(), vec![Run::default(); 3]);
+        Measured { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
+    }
+
+    #[test]
+    fn there_are_six_plots() {
+        let plots = figures(&result(&[(1, 30.0), (2, 10.0), (3, 5.0), (3, 15.0)]));
+        assert_eq!(plots.len(), 6);
+        for (name, svg) in &plots {
+            assert!(svg.starts_with("<svg") && svg.contains("mousepad by script editor"), "{name}: {svg}");
+        }
+    }
+
+    #[test]
+    fn the_profile_is_that_of_the_repeat_in_the_middle() {
+        let bars = bars(&result(&[(1, 30.0), (2, 10.0), (3, 5.0), (3, 15.0)]));
+        assert_eq!(bars.iter().map(|bar| (bar.start_s, bar.latency_ms)).collect::<Vec<_>>(), [(0.0, 5.0), (1.0, 15.0)]);
+        assert_eq!(busiest(&bars), (0.0, 4.0));
+    }
+
+    #[test]
+    fn nothing_can_be_drawn() {
+        assert_eq!(figures(&result(&[])).len(), 6);
+        assert_eq!((bucket(&[]), bucket(&by_class(&result(&[(1, 700.0)])))), (1.0, 10.0));
+    }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The result as text.
+
+use super::{ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, Details, InterArrival, LONG_MS, LongEvent, Measured};
+use crate::plot::words::{count, decimal, duration, plain};
+use crate::{conditions, strip};
+use std::fmt::Write;
+
+/// Names of applications, labels and reasons are cut after so many characters.
+const NAME_CHARS: usize = 24;
+const REASON_CHARS: usize = 200;
+/// Width of a bucket in the line of blocks.
+const STRIP_MS: f64 = 10.0;
+
+/// Everything that a person wants to know first.
+pub fn text(result: &Measured) -> String {
+    let details = &result.details;
+    let mut out = head(result);
+    out += &classes(details);
+    out += &cumulative(details);
+    out += &rates(details);
+    out += &long_events(&details.long_events);
+    out += &inter_arrival(&details.inter_arrival);
+    out += &counters(&details.counters);
+    out += &driver(details);
+    out
+}
+
+fn head(result: &Measured) -> String {
+    let details = &result.details;
+    let seconds = result.runs.iter().map(|run| run.duration_ns as f64 / 1e9).sum::<f64>();
+    let application = plain(details.application.first().map_or("", String::as_str), NAME_CHARS);
+    let mut out = format!("{}: {}\n", plain(&details.script, NAME_CHARS), plain(&details.about, REASON_CHARS));
+    let _ = writeln!(
+        out,
+        "{application}, {}, {} inputs and starts in {}; {} answered, {} without a visible answer, {} open, {} lost",
+        super::repeats(result.runs.len()),
+        count(details.scripted as usize),
+        duration(seconds * 1e3),
+        count(details.answered as usize),
+        count(details.silent as usize),
+        count(details.open as usize),
+        count(details.lost as usize),
+    );
+    let exact = details.events.iter().filter(|event| event.join.as_deref() == Some("exact")).count();
+    let _ = match &details.instrument_why {
+        None => writeln!(
+            out,
+            "timed by the display tap: {} joins of input and drawing exact, {} by time only",
+            count(exact),
+            count((details.answered + details.open) as usize - exact)
+        ),
+        Some(why) => writeln!(
+            out,
+            "timed by the reports of the DAMAGE extension; input and drawing are joined by time only, which is \
+             speculative ({})",
+            plain(why, REASON_CHARS)
+        ),
+    };
+    let _ = writeln!(out, "{}\n", conditions(&result.machine));
+    out
+}
+
+fn classes(details: &Details) -> String {
+    let mut out = format!(
+        "{:8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}\n",
+        "class", "n", "p50", "p98", "max", "IP98", "T", "Apdex", "silent", "open", "lost"
+    );
+    details.classes.iter().for_each(|class| out += &class_row(class));
+    let all: Vec<f64> = details.events.iter().filter_map(|event| event.latency_ms).collect();
+    let _ = writeln!(out, "all events: IP98 {}; {}\n", time(details.interaction_p98_ms), strip(&all, STRIP_MS));
+    out
+}
+
+fn class_row(class: &ClassFigures) -> String {
+    format!(
+        "{:8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}{}\n",
+        plain(&class.class, NAME_CHARS),
+        count(class.n),
+        time(class.p50_ms),
+        time(class.p98_ms),
+        time(class.max_ms),
+        time(class.interaction_p98_ms),
+        duration(class.threshold_ms),
+        class.apdex.map_or("-".to_owned(), |apdex| decimal(apdex.score, 2)),
+        class.silent,
+        class.open,
+        class.lost,
+        if class.exceeded { "  over the threshold" } else { "" }
+    )
+}
+
+fn time(ms: Option<f64>) -> String {
+    ms.map_or("-".to_owned(), duration)
+}
+
+fn cumulative(details: &Details) -> String {
+    let cumulative = &details.cumulative;
+    let repeats: Vec<String> = cumulative.repeats_ms.iter().map(|ms| duration(*ms)).collect();
+    let verdict = match (cumulative.deviation_percent, cumulative.usable) {
+        (Some(percent), Some(true)) => format!("standard deviation {percent:.1} % of the mean: usable"),
+        (Some(percent), _) => format!(
+            "standard deviation {percent:.1} % of the mean: UNUSABLE for a comparison, over {DEVIATION_PERCENT_MAX:.0} %"
+        ),
+        (None, _) => "one repeat: no deviation is known".to_owned(),
+    };
+    format!(
+        "cumulative latency by repeat, without the start: {}\n  mean {}, {verdict}\n",
+        repeats.join(", "),
+        time(cumulative.mean_ms)
+    )
+}
+
+fn rates(details: &Details) -> String {
+    let mut out = String::new();
+    match &details.elr {
+        None => out += "excess latency rate: not known, nobody interacted\n",
+        Some(elr) => {
+            let top = match (&elr.top_class, elr.top_share) {
+                (Some(class), Some(share)) => format!("; {:.0} % of it from {class}", share * 100.0),
+                _ => String::new(),
+            };
+            let _ = writeln!(
+                out,
+                "excess latency rate: {} ms/min at T, {} at 0.9 T, {} at 1.1 T{top}",
+                decimal(elr.at_ms_per_minute, 1),
+                decimal(elr.below_ms_per_minute, 1),
+                decimal(elr.above_ms_per_minute, 1)
+            );
+        }
+    }
+    let _ = writeln!(
+        out,
+        "wait {} ({} of it over a threshold), think {}, background {}\n",
+        time(details.wait_ms),
+        time(details.noticed_wait_ms),
+        time(details.think_ms),
+        time(details.background_ms)
+    );
+    out
+}
+
+fn long_events(rows: &[LongEvent]) -> String {
+    if rows.is_empty() {
+        return format!("no event over {LONG_MS:.0} ms\n\n");
+    }
+    let mut out = format!(
+        "{:26} {:8} {:>10} {:>10} {:>10} {:>10} {:>12}\n",
+        format!("events over {LONG_MS:.0} ms"),
+        "class",
+        "first",
+        "later min",
+        "later p50",
+        "later max",
+        "how many"
+    );
+    for row in rows {
+        let _ = writeln!(
+            out,
+            "{:26} {:8} {:>10} {:>10} {:>10} {:>10} {:>12}",
+            plain(&row.label, NAME_CHARS),
+            plain(&row.class, NAME_CHARS),
+            time(row.first_ms),
+            time(row.later_min_ms),
+            time(row.later_p50_ms),
+            time(row.later_max_ms),
+            format!("{} of {}", row.n_long, row.n)
+        );
+    }
+    out + "\n"
+}
+
+fn inter_arrival(rows: &[InterArrival]) -> String {
+    let mut out =
+        format!("{:>9} {:>7} {:>12} {:>12} {:>6}  period\n", "over", "events", "mean apart", "deviation", "CV");
+    for row in rows {
+        let seconds = |value: Option<f64>| value.map_or("-".to_owned(), |s| format!("{s:.2} s"));
+        let _ = writeln!(
+            out,
+            "{:>9} {:>7} {:>12} {:>12} {:>6}  {}",
+            duration(row.threshold_ms),
+            count(row.n),
+            seconds(row.mean_s),
+            seconds(row.deviation_s),
+            row.variation.map_or("-".to_owned(), |variation| format!("{variation:.2}")),
+            row.period_s.map_or("none".to_owned(), |period| format!("{period:.2} s"))
+        );
+    }
+    out + "\n"
+}
+
+fn counters(rows: &[ClassCounters]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(
+        "{:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+        "class", "inputs", "CPU each", "switches", "faults", "cycles", "instr.", "cache m.", "TLB m."
+    );
+    for row in rows {
+        let each =
+            |value: Option<u64>| value.map_or("-".to_owned(), |value| decimal(value as f64 / row.n.max(1) as f64, 1));
+        let _ = writeln!(
+            out,
+            "{:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            plain(&row.class, NAME_CHARS),
+            count(row.n),
+            time(row.cpu_ms.map(|ms| ms / row.n.max(1) as f64)),
+            each(row.context_switches),
+            each(row.page_faults),
+            each(row.cycles),
+            each(row.instructions),
+            each(row.cache_misses),
+            each(row.tlb_misses)
+        );
+    }
+    out + "\n"
+}
+
+fn driver(details: &Details) -> String {
+    let driver = &details.driver;
+    let restless = match details.restless_waits {
+        0 => String::new(),
+        waits => format!("; {waits} waits for a still screen took too long"),
+    };
+    format!(
+        "the driver itself: {} of CPU ({:.1} % of one), {} requests, {} reports of drawings; in no latency, since each \
+         begins when the input has left the driver{restless}\n",
+        duration(driver.cpu_ms),
+        driver.cpu_percent,
+        count(driver.requests as usize),
+        count(driver.reports as usize),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cumulative, DriverCost, Event, ExcessRate, Scores};
+    use super::*;
+    use tipme_measure::{Machine, Run, SCHEMA};
+
+    fn sample() -> Measured {
+        let event = Event { latency_ms: Some(12.0), join: Some("exact".to_owned()), ..Event::default() };
+        let details = Details {
+            script: "editor".to_owned(),
+            about: "plain-text editing".to_owned(),
+            application: vec!["mousepad".to_owned()],
+            instrument: "display tap".to_owned(),
+            scripted: 12,
+            answered: 10,
+            silent: 2,
+            events: vec![event; 10],
+            classes: vec![ClassFigures {
+                class: "key".to_owned(),
+                n: 10,
+                p50_ms: Some(12.0),
+                max_ms: Some(120.0),
+                threshold_ms: 100.0,
+                apdex: Some(Scores { score: 0.95, ..Scores::default() }),
+                silent: 2,
+                exceeded: true,
+                ..ClassFigures::default()
+            }],
+            elr: Some(ExcessRate {
+                at_ms_per_minute: 20.0,
+                top_class: Some("key".to_owned()),
+                top_share: Some(1.0),
+                ..ExcessRate::default()
+            }),
+            cumulative: Cumulative {
+                repeats_ms: vec![100.0, 140.0],
+                mean_ms: Some(120.0),
+                deviation_percent: Some(23.6),
+                usable: Some(false),
+            },
+            long_events: vec![LongEvent {
+                label: "save".to_owned(),
+                first_ms: Some(120.0),
+                n: 4,
+                n_long: 1,
+                ..LongEvent::default()
+            }],
+            inter_arrival: vec![InterArrival { threshold_ms: 100.0, n: 1, ..InterArrival::default() }],
+            counters: vec![ClassCounters {
+                class: "key".to_owned(),
+                n: 10,
+                page_faults: Some(25),
+                ..ClassCounters::default()
+            }],
+            driver: DriverCost { cpu_ms: 42.0, cpu_percent: 0.4, requests: 30, reports: 20 },
+            ..Details::default()
+        };
+        let runs = vec![Run { duration_ns: 5_000_000_000, ..Run::default() }; 2];
+        let machine = Machine { cpus: 2, ..Machine::default() };
+        Measured { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
+    }
+
+    #[test]
+    fn everything_is_said_with_its_number() {
+        let text = text(&sample());
+        for part in [
+            "mousepad, 2 repeats, 12 inputs and starts in 10 s; 10 answered, 2 without a visible answer, 0 open, 0 lost",
+            "10 joins of input and drawing exact, 0 by time only",
+            "2 CPUs",
+            "over the threshold",
+            "UNUSABLE for a comparison, over 3 %",
+            "20.0 ms/min at T",
+            "100 % of it from key",
+            "1 of 4",
+            "wait - (- of it over a threshold)",
+            "the driver itself: 42 ms of CPU (0.4 % of one), 30 requests",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in\n{text}");
+        }
+        assert!(text.lines().any(|line| line.starts_with("key") && line.contains("2.5")), "{text}");
+    }
+
+    #[test]
+    fn a_guess_is_called_a_guess() {
+        let mut result = sample();
+        result.details.instrument_why = Some("recording takes root".to_owned());
+        assert!(text(&result).contains("which is speculative (recording takes root)"));
+    }
+
+    #[test]
+    fn an_empty_result_can_be_printed() {
+        let result = Measured { details: Details::default(), ..sample() };
+        assert!(text(&result).contains("no event over 50 ms"));
+    }
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `tipme bench timer` measured, for people: tables as in Jones and Regehr (1999), budgets and plots.
+
+mod explained;
+mod plots;
+mod table;
+
+use crate::conditions::conditions;
+use crate::plot::words::plain;
+pub use plots::plots;
+use std::collections::BTreeMap;
+use table::table;
+use tipme_measure::Document;
+use tipme_measure::timer::{BIN_NS, Clocks, Delivered, Figures, Measured, Mechanism, Series, Spread, TimerDetails};
+
+/// Rows of a histogram; what lies above shares the last.
+const BINS_MAX: usize = 60;
+/// Names of files are cut after so many characters.
+const TITLE_CHARS: usize = 24;
+
+/// A column of the tables.
+struct Column<'a> {
+    title: String,
+    figures: &'a Figures,
+}
+
+/// All of one result.
+pub fn text(document: &Document<TimerDetails>) -> String {
+    let details = &document.details;
+    let columns: Vec<Column<'_>> = details.mechanisms.iter().map(|measured| column(None, measured)).collect();
+    let mut parts = vec![heading(document), statistics(&columns), histogram(&columns), threads(document)];
+    parts.extend(before_and_after(details));
+    parts.push(offered(&details.clocks));
+    parts.extend(delivered(&details.rates));
+    parts.push(explained::text(document));
+    parts.extend(details.notes.iter().map(|note| format!("Note: {}\n", plain(note, 400))));
+    parts.join("\n")
+}
+
+/// The tables of several results, each mechanism of each a column.
+pub fn side_by_side(files: &[(String, Document<TimerDetails>)]) -> String {
+    let columns: Vec<Column<'_>> = files
+        .iter()
+        .flat_map(|(name, document)| {
+            document.details.mechanisms.iter().map(move |measured| column(Some(name), measured))
+        })
+        .collect();
+    let about = files.iter().map(|(name, document)| format!("{}: {}", plain(name, TITLE_CHARS), heading(document)));
+    format!("{}\n{}\n{}", about.collect::<String>(), statistics(&columns), histogram(&columns))
+}
+
+fn column<'a>(file: Option<&str>, measured: &'a Measured) -> Column<'a> {
+    let mechanism = measured.mechanism.name();
+    let title = file.map_or_else(|| mechanism.to_owned(), |file| format!("{}: {mechanism}", plain(file, TITLE_CHARS)));
+    Column { title, figures: &measured.figures }
+}
+
+/// `20,000 deadlines, each 1 ms for 10 s on 2 CPUs, policy other; …`
+fn heading(document: &Document<TimerDetails>) -> String {
+    let details = &document.details;
+    let of = |count: fn(&Figures) -> u64| details.mechanisms.iter().map(|measured| count(&measured.figures)).sum();
+    let time = document.runs.first().map_or(0.0, |run| run.duration_ns as f64 / 1e3);
+    let mut cpus: Vec<u32> = details.threads.iter().map(|thread| thread.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    format!(
+        "A wake-up every {} for {}, policy {}, CPUs {}: {} deadlines, {} wake-ups, {} overruns, {} lost, threshold {}{}.\n{}\n",
+        micros(details.period_ns as f64 / 1e3),
+        micros(time),
+        plain(&details.policy, TITLE_CHARS),
+        cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+        grouped(of(|figures| figures.expected)),
+        grouped(of(|figures| figures.lateness_us.n)),
+        grouped(of(|figures| figures.overruns)),
+        grouped(of(|figures| figures.lost)),
+        threshold(details),
+        memory(details),
+        conditions(&document.machine),
+    )
+}
+
+/// From where on a wake-up counts as very late.
+fn threshold(details: &TimerDetails) -> String {
+    let mut thresholds: Vec<f64> = details.mechanisms.iter().map(|measured| measured.outlier_threshold_us).collect();
+    thresholds.sort_by(f64::total_cmp);
+    thresholds.dedup();
+    thresholds.into_iter().map(micros).collect::<Vec<_>>().join(" and ")
+}
+
+fn memory(details: &TimerDetails) -> &'static str {
+    if details.threads.iter().all(|thread| thread.locked) { ", memory locked" } else { ", memory not locked" }
+}
+
+/// Table 1 of the paper, and the lateness that it does not show.
+fn statistics(columns: &[Column<'_>]) -> String {
+    let head = head("", columns);
+    let interval =
+        |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| us(of(&figures.interval_us)));
+    let late = |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| us(of(&figures.lateness_us)));
+    let all = |name: &str, of: fn(&Spread) -> Option<f64>| {
+        row(name, columns, |figures| us(of(&figures.lateness_corrected_us)))
+    };
+    table(&[
+        head,
+        title("Times between wake-ups"),
+        row("  Number", columns, |figures| grouped(figures.interval_us.n)),
+        interval("  Minimum µs", |spread| spread.min),
+        interval("  Maximum µs", |spread| spread.max),
+        interval("  Average µs", |spread| spread.mean),
+        interval("  Std Dev µs", |spread| spread.sd),
+        title("Lateness of wake-ups"),
+        late("  p50 µs", |spread| spread.p50),
+        late("  p99 µs", |spread| spread.p99),
+        late("  p99.9 µs", |spread| spread.p999),
+        late("  Maximum µs", |spread| spread.max),
+        title("Lateness of all deadlines, missed ones too"),
+        all("  p50 µs", |spread| spread.p50),
+        all("  p99 µs", |spread| spread.p99),
+        all("  p99.9 µs", |spread| spread.p999),
+        row("Overruns", columns, |figures| grouped(figures.overruns)),
+        row("Overruns a second on each CPU", columns, |figures| format!("{:.2}", figures.overruns_per_s)),
+        row("Lost", columns, |figures| grouped(figures.lost)),
+        row("Drift µs a second", columns, |figures| us(figures.drift_us_per_s)),
+    ])
+}
+
+/// Table 2 of the paper.
+fn histogram(columns: &[Column<'_>]) -> String {
+    let mut bins: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for (index, column) in columns.iter().enumerate() {
+        for (from, count) in &column.figures.histogram_100us {
+            let counts = bins.entry(*from).or_insert_with(|| vec![0; columns.len()]);
+            counts[index] = counts[index].saturating_add(*count);
+        }
+    }
+    let last = bins.keys().copied().nth(BINS_MAX - 1).unwrap_or(u64::MAX);
+    let above = bins.split_off(&last);
+    let mut rows = vec![head("Times between wake-ups falling within", columns)];
+    rows.extend(
+        bins.iter().map(|(from, counts)| bin_row(format!("{from}-{} µs", from.saturating_add(BIN_NS / 1_000)), counts)),
+    );
+    if !above.is_empty() {
+        let sums = (0..columns.len()).map(|index| above.values().map(|counts| counts[index]).sum::<u64>());
+        rows.push(bin_row(format!("{last} µs and more"), &sums.collect::<Vec<_>>()));
+    }
+    table(&rows)
+}
+
+fn bin_row(name: String, counts: &[u64]) -> Vec<String> {
+    let cell = |count: &u64| if *count == 0 { String::new() } else { grouped(*count) };
+    std::iter::once(name).chain(counts.iter().map(cell)).collect()
+}
+
+/// One line for each thread, since CPUs differ.
+fn threads(document: &Document<TimerDetails>) -> String {
+    let details = &document.details;
+    let mut rows =
+        vec![["Thread", "CPU", "wake-ups", "overruns", "p50 µs", "p99 µs", "maximum µs"].map(str::to_owned).to_vec()];
+    for (thread, run) in details.threads.iter().zip(&document.runs) {
+        let Some(series) = Series::new(run, details.period_ns) else { continue };
+        let late = Spread::of(series.lateness().to_vec());
+        rows.push(vec![
+            thread.mechanism.name().to_owned(),
+            thread.cpu.to_string(),
+            grouped(series.n()),
+            grouped(series.overruns()),
+            us(late.p50),
+            us(late.p99),
+            us(late.max),
+        ]);
+    }
+    table(&rows)
+}
+
+/// Table 3 of the paper: a rounding fault and its fix. The fault of today is to sleep for a period instead of
+/// until a deadline.
+fn before_and_after(details: &TimerDetails) -> Option<String> {
+    let of = |mechanism| details.mechanisms.iter().find(|measured| measured.mechanism == mechanism);
+    let (before, after) = (of(Mechanism::Relative)?, of(Mechanism::Absolute)?);
+    let told = |measured: &Measured| {
+        let figures = &measured.figures;
+        format!(
+            "{} on average, {} later each second, {:.1} wake-ups a second missing on each CPU",
+            figures.interval_us.mean.map_or_else(|| "no interval".to_owned(), micros),
+            micros(figures.drift_us_per_s.unwrap_or(0.0).max(0.0)),
+            figures.overruns_per_s,
+        )
+    };
+    let period = micros(details.period_ns as f64 / 1e3);
+    Some(format!(
+        "Before: to sleep for {period} after each wake-up gives {}.\nAfter:  to sleep until each deadline gives {}.\n",
+        told(before),
+        told(after)
+    ))
+}
+
+/// What the kernel offers.
+fn offered(clocks: &Clocks) -> String {
+    let known = |value: Option<String>| value.unwrap_or_else(|| "not known".to_owned());
+    let resolutions: Vec<String> = clocks
+        .resolutions_ns
+        .iter()
+        .map(|(name, ns)| format!("{} {}", plain(name, TITLE_CHARS), micros(*ns as f64 / 1e3)))
+        .collect();
+    format!(
+        "Clocks offered: ticks a second {}, high-resolution timers {}, timer slack of ordinary threads {}; resolution {}.\n",
+        known(clocks.hz.map(|hz| hz.to_string())),
+        if clocks.high_resolution { "on" } else { "off" },
+        known(clocks.slack_ns.map(|ns| micros(ns as f64 / 1e3))),
+        resolutions.join(", "),
+    )
+}
+
+/// What each mechanism gives; `None` where that was not asked for.
+fn delivered(rates: &[Delivered]) -> Option<String> {
+    let mut mechanisms: Vec<Mechanism> = rates.iter().map(|rate| rate.mechanism).collect();
+    mechanisms.dedup();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    rows.push(title("Asked for").into_iter().chain(mechanisms.iter().map(|one| one.name().to_owned())).collect());
+    let mut periods: Vec<f64> = rates.iter().map(|rate| rate.asked_us).collect();
+    periods.sort_by(f64::total_cmp);
+    periods.dedup();
+    for asked in periods {
+        let of =
+            |mechanism: &Mechanism| rates.iter().find(|rate| rate.mechanism == *mechanism && rate.asked_us == asked);
+        let cell = |rate: &Delivered| format!("{} ({:.0}/s)", us(rate.interval_us.mean), rate.wakes_per_s);
+        let cells = mechanisms.iter().map(|mechanism| of(mechanism).map_or_else(String::new, cell));
+        rows.push(std::iter::once(format!("{asked:.0} µs")).chain(cells).collect());
+    }
+    (!rates.is_empty()).then(|| {
+        format!("Clock rates delivered: average µs between wake-ups (and wake-ups a second)\n{}", table(&rows))
+    })
+}
+
+fn head(name: &str, columns: &[Column<'_>]) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(columns.iter().map(|column| column.title.clone())).collect()
+}
+
+fn title(name: &str) -> Vec<String> {
+    vec![name.to_owned()]
+}
+
+fn row(name: &str, columns: &[Column<'_>], cell: impl Fn(&Figures) -> String) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(columns.iter().map(|column| cell(column.figures))).collect()
+}
+
+/// A figure in microseconds, with three digits at least; `-` where there is none.
+fn us(value: Option<f64>) -> String {
+    match value {
+        Some(us) if us.abs() >= 100.0 => format!("{us:.0}"),
+        // Adding zero takes the sign of what is rounded to nothing.
+        Some(us) => format!("{:.1}", (us * 10.0).round() / 10.0 + 0.0),
+        None => "-".to_owned(),
+    }
+}
+
+/// A time in the unit that suits it.
+fn micros(us: f64) -> String {
+    match us {
+        1_000_000.0.. => format!("{} s", short(us / 1e6)),
+        1_000.0.. => format!("{} ms", short(us / 1e3)),
+        1.0.. | 0.0 => format!("{} µs", short(us)),
+        _ => format!("{} ns", short(us * 1e3)),
+    }
+}
+
+/// With three decimals at most, and none that are zero.
+fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `20,000`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_measure::timer::{Cause, LATENESS, Outlier, Thread, budget, culprits};
+    use tipme_measure::{Events, Machine, Run, SCHEMA};
+
+    #[test]
+    fn times_have_the_unit_that_suits_them() {
+        assert_eq!(
+            [1_000.0, 250.0, 1_059.4, 2.5e6, 0.001, 0.0].map(micros),
+            ["1 ms", "250 µs", "1.059 ms", "2.5 s", "1 ns", "0 µs"]
+        );
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn columns_stand_side_by_side_and_empty_bins_are_blank() {
+        let figures = |bins: &[(u64, u64)]| Figures { histogram_100us: bins.to_vec(), ..Figures::default() };
+        let (one, other) = (figures(&[(0, 4_880), (1_900, 5_014)]), figures(&[(0, 1), (900, 9_609)]));
+        let columns = [
+            Column { title: "before".to_owned(), figures: &one },
+            Column { title: "after".to_owned(), figures: &other },
+        ];
+        insta::assert_snapshot!(histogram(&columns), @r"
+        Times between wake-ups falling within  before  after
+        0-100 µs                                4,880      1
+        900-1000 µs                                    9,609
+        1900-2000 µs                            5,014
+        ");
+    }
+
+    /// Two mechanisms on one CPU: one that falls behind, and one with a late wake-up that was explained.
+    fn document() -> Document<TimerDetails> {
+        let events = |late: fn(u64) -> u64| {
+            let mut events = Events::of(LATENESS, None);
+            (1..=40).for_each(|number| events.push(number * 1_000_000, late(number)));
+            events
+        };
+        let run = |events| Run { duration_ns: 50_000_000, classes: vec![events], ..Run::default() };
+        let runs = vec![run(events(|number| number * 60_000)), run(events(|_| 55_000))];
+        let measured = |mechanism, run: &Run, outliers_over| Measured {
+            mechanism,
+            figures: Figures::of(&Series::new(run, 1_000_000).into_iter().collect::<Vec<_>>()),
+            outlier_threshold_us: 1_000.0,
+            outliers_over,
+        };
+        let mechanisms = [Mechanism::Relative, Mechanism::Absolute];
+        let thread = |mechanism| Thread { mechanism, cpu: 0, tid: 7, locked: true, slack_ns: Some(50_000) };
+        let times = [(Cause::Thread, "burner\u{1b}[2J".to_owned(), 6_930_000), (Cause::Timer, String::new(), 70_000)];
+        let outlier = Outlier {
+            mechanism: "absolute".to_owned(),
+            cpu: 0,
+            deadline_ns: 11_000_000,
+            lateness_us: 7_000.0,
+            budget: Some(budget(&times, 7_000_000)),
+            culprit_begin_ns: Some(10_500_000),
+        };
+        let spread = Spread { mean: Some(105.3), ..Spread::default() };
+        let details = TimerDetails {
+            mechanism: Mechanism::Relative,
+            period_ns: 1_000_000,
+            policy: "other".to_owned(),
+            figures: measured(Mechanism::Relative, &runs[0], 0).figures,
+            mechanisms: vec![measured(Mechanism::Relative, &runs[0], 0), measured(Mechanism::Absolute, &runs[1], 1)],
+            threads: mechanisms.map(thread).to_vec(),
+            clocks: Clocks { hz: Some(250), high_resolution: true, slack_ns: Some(50_000), ..Clocks::default() },
+            rates: vec![Delivered {
+                mechanism: Mechanism::Absolute,
+                asked_us: 100.0,
+                wakes_per_s: 9_500.0,
+                interval_us: spread,
+            }],
+            culprits: culprits(std::slice::from_ref(&outlier)),
+            outliers: vec![outlier],
+            notes: vec!["Something is not known.".to_owned()],
+        };
+        let (kind, version, machine) = ("timer".to_owned(), String::new(), Machine::default());
+        Document { schema: SCHEMA, kind, version, machine, runs, details }
+    }
+
+    #[test]
+    fn all_of_a_result_is_told() {
+        let text = text(&document());
+        for part in [
+            "A wake-up every 1 ms for 50 ms, policy other, CPUs 0: 100 deadlines, 80 wake-ups, 20 overruns, 0 lost, threshold 1 ms, memory locked",
+            "Before: to sleep for 1 ms after each wake-up gives 1.06 ms on average, 60 ms later each second",
+            "After:  to sleep until each deadline gives 1 ms on average, 0 µs later each second",
+            "ticks a second 250, high-resolution timers on, timer slack of ordinary threads 50 µs",
+            "105 (9500/s)",
+            "1 wake-ups were very late: 1 absolute over 1 ms",
+            "7 ms  absolute on CPU 0 at 0.010 s: 99 % thread burner",
+            "thread burner",
+            "Note: Something is not known.",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn files_are_named_in_their_columns_and_plots_are_drawn() {
+        let text = side_by_side(&[("one".to_owned(), document()), ("two".to_owned(), document())]);
+        assert!(text.contains("one: relative  one: absolute  two: relative  two: absolute"), "{text}");
+        let names: Vec<&str> = plots(&document()).iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["timer-intervals.svg", "timer-lateness.svg", "timer-budgets.svg"]);
+        let mut calm = document();
+        calm.details.outliers.clear();
+        assert_eq!(plots(&calm).len(), 2);
+    }
+
+    #[test]
+    fn a_long_histogram_ends_in_one_row() {
+        let figures = Figures { histogram_100us: (0..100).map(|bin| (bin * 100, 1)).collect(), ..Figures::default() };
+        let text = histogram(&[Column { title: "all".to_owned(), figures: &figures }]);
+        assert_eq!(text.lines().count(), 1 + BINS_MAX);
+        assert!(text.ends_with("5900 µs and more                        41\n"), "{text}");
+    }
+}

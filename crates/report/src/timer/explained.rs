@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Very late wake-ups: what took the time, and who comes back regularly.
+
+use super::{grouped, micros};
+use crate::plot::words::plain;
+use tipme_measure::Document;
+use tipme_measure::timer::{Cause, Culprit, Outlier, Portion, TimerDetails};
+
+/// Outliers that are listed; the file has more of them.
+const LISTED: usize = 10;
+/// Portions of one that are listed.
+const PORTIONS: usize = 4;
+/// Smaller ones are not, in percent.
+const PERCENT_MIN: f64 = 0.5;
+/// What nobody on the CPU can be blamed for.
+const TIMER: &str = "  (timer not fired: timer slack, or interrupts were off, or firmware or a hypervisor had the CPU)";
+/// Names are cut after so many characters.
+const NAME_CHARS: usize = 48;
+
+/// Outliers with their budgets, and their culprits.
+pub(super) fn text(document: &Document<TimerDetails>) -> String {
+    let details = &document.details;
+    let over: u64 = details.mechanisms.iter().map(|measured| measured.outliers_over).sum();
+    if over == 0 {
+        return "No wake-up was late enough to be explained.\n".to_owned();
+    }
+    let mut lines = vec![headline(details, over)];
+    let begin = document.runs.iter().flat_map(|run| &run.classes).filter_map(|events| events.starts_ns.first()).min();
+    let mut worst: Vec<&Outlier> = details.outliers.iter().collect();
+    worst.sort_by(|one, other| other.lateness_us.total_cmp(&one.lateness_us));
+    lines.extend(worst.iter().take(LISTED).map(|outlier| line(outlier, begin.copied().unwrap_or(0))));
+    if !details.culprits.is_empty() {
+        lines.push("Who took most of them:".to_owned());
+        lines.extend(details.culprits.iter().take(LISTED).map(culprit));
+    }
+    if details.culprits.iter().any(|culprit| culprit.cause == Cause::Timer) {
+        lines.push(TIMER.to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn headline(details: &TimerDetails, over: u64) -> String {
+    let each = details.mechanisms.iter().filter(|measured| measured.outliers_over > 0).map(|measured| {
+        format!(
+            "{} {} over {}",
+            grouped(measured.outliers_over),
+            measured.mechanism.name(),
+            micros(measured.outlier_threshold_us)
+        )
+    });
+    format!("{} wake-ups were very late: {}; the worst:", grouped(over), each.collect::<Vec<_>>().join(", "))
+}
+
+fn line(outlier: &Outlier, begin_ns: u64) -> String {
+    let budget = match &outlier.budget {
+        None => "not recorded".to_owned(),
+        Some(portions) => portions
+            .iter()
+            .filter(|portion| portion.percent >= PERCENT_MIN)
+            .take(PORTIONS)
+            .map(portion)
+            .collect::<Vec<_>>()
+            .join(", "),
+    };
+    let at = outlier.deadline_ns.saturating_sub(begin_ns) as f64 / 1e9;
+    let mechanism = plain(&outlier.mechanism, NAME_CHARS);
+    format!("  {:>9}  {mechanism} on CPU {} at {at:.3} s: {budget}", micros(outlier.lateness_us), outlier.cpu)
+}
+
+fn portion(portion: &Portion) -> String {
+    format!("{:.0} % {}", portion.percent, who(portion.cause, &portion.name))
+}
+
+/// The cause in words, with its name where it has one.
+fn who(cause: Cause, name: &str) -> String {
+    let name = plain(name, NAME_CHARS);
+    match cause {
+        Cause::Thread => format!("thread {name}"),
+        Cause::Interrupt | Cause::Softirq => name,
+        Cause::Timer => format!("timer not fired {name}").trim_end().to_owned(),
+        Cause::IdleExit => "exit from idle".to_owned(),
+        Cause::Own => "on its own way back".to_owned(),
+        Cause::Rest => "small shares".to_owned(),
+        Cause::Unexplained => "unexplained".to_owned(),
+    }
+}
+
+fn culprit(culprit: &Culprit) -> String {
+    let period = culprit.period_s.map(|seconds| {
+        let deviation = culprit.period_deviation_percent.unwrap_or(0.0);
+        format!(", every {} (deviation {deviation:.1} %)", micros(seconds * 1e6))
+    });
+    let (who, total) = (who(culprit.cause, &culprit.name), micros(culprit.total_us));
+    format!("  {who}: {} times, {total}{}", grouped(culprit.outliers), period.unwrap_or_default())
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The plots of a timer measurement.
+
+use crate::conditions::conditions;
+use crate::plot::{Figure, Set, budgets, histograms, percentiles};
+use crate::timer::heading;
+use tipme_measure::Document;
+use tipme_measure::timer::{BIN_NS, Mechanism, Outlier, Series, TimerDetails};
+
+/// Worst outliers that are drawn.
+const DRAWN: usize = 20;
+
+/// Names of files, and what is in them.
+pub fn plots(document: &Document<TimerDetails>) -> Vec<(&'static str, String)> {
+    let footer = heading(document);
+    let figure = |title| Figure { title, footer: &footer };
+    let intervals = sets(document, |series| series.intervals());
+    let lateness = sets(document, |series| series.lateness().to_vec());
+    let mut plots = vec![
+        ("timer-intervals.svg", histograms(&figure("Times between wake-ups"), &intervals, BIN_NS as f64 / 1e6)),
+        ("timer-lateness.svg", percentiles(&figure("Lateness of wake-ups"), &lateness)),
+    ];
+    let worst = worst(&document.details.outliers);
+    if !worst.is_empty() {
+        let footer = conditions(&document.machine);
+        let figure = Figure { title: "What the latest wake-ups waited for", footer: &footer };
+        plots.push(("timer-budgets.svg", budgets(&figure, &worst)));
+    }
+    plots
+}
+
+/// One set for each mechanism, of all its threads, in milliseconds.
+fn sets(document: &Document<TimerDetails>, of: impl Fn(&Series<'_>) -> Vec<u64>) -> Vec<Set> {
+    let details = &document.details;
+    let values = |mechanism: Mechanism| {
+        let threads = details.threads.iter().zip(&document.runs).filter(|(thread, _)| thread.mechanism == mechanism);
+        let series = threads.filter_map(|(_, run)| Series::new(run, details.period_ns));
+        series.flat_map(|series| of(&series)).map(|ns| ns as f64 / 1e6).collect()
+    };
+    let mechanisms = details.mechanisms.iter().map(|measured| measured.mechanism);
+    mechanisms.map(|mechanism| Set { name: mechanism.name().to_owned(), values_ms: values(mechanism) }).collect()
+}
+
+/// The latest wake-ups that are explained.
+fn worst(outliers: &[Outlier]) -> Vec<(String, Vec<(String, f64)>)> {
+    let mut known: Vec<(&Outlier, &Vec<_>)> =
+        outliers.iter().filter_map(|outlier| Some((outlier, outlier.budget.as_ref()?))).collect();
+    known.sort_by(|(one, _), (other, _)| other.lateness_us.total_cmp(&one.lateness_us));
+    let drawn = known.into_iter().take(DRAWN).enumerate();
+    drawn
+        .map(|(index, (outlier, portions))| {
+            let name = format!("{}. {}, CPU {}", index + 1, outlier.mechanism, outlier.cpu);
+            let parts = portions.iter().map(|portion| {
+                let name = if portion.name.is_empty() { portion.cause.name() } else { &portion.name };
+                (name.to_owned(), portion.us / 1e3)
+            });
+            (name, parts.collect())
+        })
+        .collect()
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme idle`.
+
+use super::duration::duration;
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// CPU numbers from here on are not believed.
+const CPU_LIMIT: usize = 8_192;
+
+#[derive(Args)]
+#[command(
+    after_help = "A loop of the lowest priority (SCHED_IDLE) runs on every CPU and notices when it does not: that time
+was somebody else's. It needs no right and no tracing. With root, tipme's own recorder runs beside it and
+gives every gap a name.
+
+The loop keeps its CPU out of deep idle states and at a high clock, and a virtual machine's CPU from being
+given to others: what is measured is a machine that never sleeps. Its heat and its fan are part of that.
+
+Exit codes: 0 measured, 1 the figures disagree with the kernel's own account by more than two points, or
+--validate found errors above their limits, 2 could not be measured. Examples:
+  tipme idle
+  sudo tipme idle -d 30s --json idle.json --svg plots
+  tipme idle --cpus 1-2 --resolution 500us --no-trace
+  tipme idle --validate"
+)]
+pub struct Idle {
+    /// How long to measure
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub duration: Duration,
+    /// A loop of fixed length, as the paper has it, instead of one that watches the counter
+    #[arg(long)]
+    pub classic: bool,
+    /// CPU time of the loop that makes a record
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
+    pub resolution: Duration,
+    /// CPUs to watch, such as 0,2-3 [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    pub cpus: Option<CpuList>,
+    /// Write the result as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write plots into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "validate")]
+    pub svg: Option<PathBuf>,
+    /// Record nothing beside the measurement, even as root: gaps have no names
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Let programs of known work be watched, for 40 seconds, and say how well they are seen
+    #[arg(long, conflicts_with_all = ["classic", "duration"])]
+    pub validate: bool,
+}
+
+/// CPUs that are asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuList(pub Vec<usize>);
+
+/// Numbers and ranges.
+fn cpus(text: &str) -> Result<CpuList, String> {
+    let mut list = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.parse::<usize>().ok().filter(|cpu| *cpu < CPU_LIMIT);
+        match number(first).zip(number(last)) {
+            Some((first, last)) if first <= last => list.extend(first..=last),
+            _ => return Err(format!("{part:?} is no CPU; name some, such as 0,2-3")),
+        }
+    }
+    list.sort_unstable();
+    list.dedup();
+    Ok(CpuList(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_numbers_and_ranges() {
+        assert_eq!(cpus("3,0-1,1"), Ok(CpuList(vec![0, 1, 3])));
+        for wrong in ["", "a", "1-", "-1", "3-1", "99999", "1,,2"] {
+            assert!(cpus(wrong).is_err(), "{wrong}");
+        }
+    }
+}

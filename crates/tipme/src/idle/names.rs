@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who took the time of the gaps, by what was recorded meanwhile.
+
+use std::collections::BTreeMap;
+use tipme_analysis::{Occupant, Occupation, Recording, is_recorder, occupations};
+use tipme_measure::idle::{
+    Basis, Gap, Holder, HolderKind, NamedGap, NamedTime, Observed, Piece, Portion, Resident, Residents, Seen, Share,
+    Tick, attribute, tick,
+};
+use tipme_record::{Cpu, Nanos};
+
+/// Long gaps that are listed.
+const LARGEST: usize = 20;
+
+/// The names of a measurement.
+pub(super) struct Named {
+    /// `None` where nothing was recorded.
+    pub share: Option<Share>,
+    pub residents: Vec<Resident>,
+    pub largest: Vec<NamedGap>,
+    /// For each CPU, where a tick shows.
+    pub ticks_per_s: Vec<Option<f64>>,
+}
+
+/// Names all gaps. Without a recording only the timer tick has a name.
+pub(super) fn name(recording: Option<&Recording>, observed: &[Observed], hertz: Option<u32>) -> Named {
+    let mut residents = Residents::default();
+    let mut largest = Vec::new();
+    let mut ticks_per_s = Vec::new();
+    for one in observed {
+        let found = tick(&one.gaps, one.wall_ns(), hertz);
+        ticks_per_s.push(found.map(|found| found.seen as f64 / (one.wall_ns() as f64 / 1e9)));
+        for gap in &one.gaps {
+            residents.add(&portions(recording, one, gap, found.as_ref()));
+        }
+        let longest = tipme_measure::idle::longest(&one.gaps, LARGEST);
+        largest.extend(longest.iter().map(|gap| {
+            let portions = portions(recording, one, gap, found.as_ref());
+            named_gap(one, gap, if recording.is_some() { &portions } else { &[] })
+        }));
+    }
+    largest.sort_by(|one, other| other.length_ms.total_cmp(&one.length_ms));
+    largest.truncate(LARGEST);
+    let shares = shares(&residents);
+    let residents = residents.finish();
+    let share = recording.map(|_| Share { recorder: recorder_share(&residents), ..shares });
+    Named { share, residents, largest, ticks_per_s }
+}
+
+fn shares(residents: &Residents) -> Share {
+    let (recorded, beside) = (residents.share(Basis::Recorded), residents.share(Basis::Beside));
+    let tick = residents.share(Basis::Period);
+    Share { named: recorded + beside + tick, recorded, beside, tick, recorder: 0.0 }
+}
+
+fn recorder_share(residents: &[Resident]) -> f64 {
+    let own = residents.iter().filter(|one| one.kind == HolderKind::Recorder);
+    own.map(|one| one.share_of_stolen).sum()
+}
+
+/// Who took the time of one gap.
+pub(super) fn portions(
+    recording: Option<&Recording>,
+    observed: &Observed,
+    gap: &Gap,
+    tick: Option<&Tick>,
+) -> Vec<Portion> {
+    let Some(recording) = recording else {
+        return attribute(&[Piece::from(gap)], tick).into_iter().map(unrecorded).collect();
+    };
+    let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
+    let occupations = occupations(recording, Cpu(observed.cpu as u32), from, to);
+    let pieces: Vec<Piece> = occupations.into_iter().map(|one| piece(recording, observed, one)).collect();
+    attribute(&pieces, tick)
+}
+
+/// What is left where nothing was recorded may be anybody's.
+fn unrecorded(portion: Portion) -> Portion {
+    match portion.holder.kind {
+        HolderKind::Unexplained => {
+            Portion { holder: Holder::new(HolderKind::Unexplained, "anybody: nothing was recorded"), ..portion }
+        }
+        _ => portion,
+    }
+}
+
+fn piece(recording: &Recording, observed: &Observed, occupation: Occupation) -> Piece {
+    let (start_ns, length_ns) = (occupation.from.0, occupation.time().0);
+    let holder = |kind, name: String| Seen::Holder(Holder::new(kind, name));
+    let seen = match occupation.occupant {
+        Occupant::Thread { tid, .. } if tid.0 == observed.tid => Seen::Own,
+        Occupant::Thread { tid, .. } if is_recorder(recording, tid, occupation.from) => {
+            holder(HolderKind::Recorder, "tipme record, which finds these names".to_owned())
+        }
+        Occupant::Thread { name, .. } => holder(HolderKind::Thread, name),
+        Occupant::Interrupt { name } => holder(HolderKind::Interrupt, name),
+        Occupant::Softirq { name } => holder(HolderKind::Softirq, name),
+        // The loop never waits, so somebody keeps it from running: the quota of its control group.
+        Occupant::Idle => holder(HolderKind::Thread, "nobody: the loop was held back by a quota".to_owned()),
+        Occupant::Unknown => Seen::Nothing,
+    };
+    Piece { seen, start_ns, length_ns }
+}
+
+fn named_gap(observed: &Observed, gap: &Gap, portions: &[Portion]) -> NamedGap {
+    let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+    for portion in portions {
+        *times.entry(&portion.holder.name).or_default() += portion.length_ns;
+    }
+    let named = |(name, ns): (&str, u64)| NamedTime { name: name.to_owned(), ms: ns as f64 / 1e6 };
+    let mut by: Vec<NamedTime> = times.into_iter().map(named).collect();
+    by.sort_by(|one, other| other.ms.total_cmp(&one.ms));
+    NamedGap {
+        cpu: observed.cpu,
+        start_s: gap.start_ns.saturating_sub(observed.begin_ns) as f64 / 1e9,
+        length_ms: gap.length_ns as f64 / 1e6,
+        by,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed() -> Observed {
+        let gap = |at: u64| Gap { start_ns: 1_000_000_000 + at * 4_000_000, length_ns: 5_000 };
+        let mut gaps: Vec<Gap> = (0..250).map(gap).collect();
+        gaps.push(Gap { start_ns: 2_002_000_000, length_ns: 1_250_000 });
+        Observed { begin_ns: 1_000_000_000, end_ns: 2_010_000_000, gaps, ..Observed::default() }
+    }
+
+    #[test]
+    fn without_a_recording_the_tick_is_known_and_nothing_else() {
+        let named = name(None, &[observed()], None);
+        assert!(named.share.is_none());
+        let told: Vec<(HolderKind, u64)> = named.residents.iter().map(|one| (one.kind, one.gaps)).collect();
+        assert_eq!(told, [(HolderKind::TimerTick, 250), (HolderKind::Unexplained, 1)]);
+        assert_eq!(named.residents[0].period_ms, Some(4.0));
+        assert_eq!((named.largest[0].length_ms, named.largest[0].by.len()), (1.25, 0));
+        assert!(named.ticks_per_s[0].is_some_and(|ticks| (ticks - 247.5).abs() < 0.1), "{:?}", named.ticks_per_s);
+    }
+
+    #[test]
+    fn what_is_not_held_has_no_name() {
+        let named = name(Some(&Recording::default()), &[observed()], None);
+        let share = named.share.expect("there is a recording");
+        assert_eq!((share.named, share.recorder), (0.0, 0.0));
+        assert_eq!(named.largest[0].by[0].name, "no records");
+    }
+}

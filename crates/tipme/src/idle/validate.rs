@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme idle --validate`: programs of known work are watched.
+
+use crate::arguments;
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::process::ExitCode;
+use tipme_analysis::{Occupant, Recording, occupations};
+use tipme_bench::idle::{self, GAP_MIN, Incident, Method, Options, Round, Setup};
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::job::Helper;
+use tipme_bench::machine::Survey;
+use tipme_measure::idle::{
+    Check, Echo, Gap, IdleDetails, Injection, Observed, Trial, Validation, errors, stolen_by_gaps, stolen_by_records,
+};
+use tipme_measure::{Events, Run, Share, Summary};
+use tipme_record::{Cpu, Nanos};
+
+/// What is demanded of the default loop, in microseconds, and with names.
+const P50_US_MAX: f64 = 35.0;
+const P90_US_MAX: f64 = 100.0;
+const TRACED_P50_US_MAX: f64 = 15.0;
+/// What is demanded of its shares, in points of per cent.
+const QUIET_POINTS_MAX: f64 = 1.0;
+const LOADED_POINTS_MAX: f64 = 2.0;
+
+/// Exit code 0 where everything is within its limits, else 1.
+pub(super) fn run(arguments: &arguments::Idle, options: &Options, interrupt: &Interrupt) -> Result<ExitCode> {
+    let tipme = std::env::current_exe().context("cannot find this program's own file")?;
+    let setup = Setup {
+        helper: Helper(vec![tipme.clone().into(), "helper".into()]),
+        tipme,
+        resolution: options.resolution,
+        cpus: options.cpus.clone(),
+        trace: !arguments.no_trace && idle::may_record(),
+    };
+    let survey = Survey::begin();
+    // A reader that is gone is no reason to stop.
+    let mut tell = |text: &str| drop(writeln!(std::io::stderr(), "idle: {text}"));
+    let rounds = idle::validate(&setup, interrupt, &mut tell)?;
+    let machine = survey.end();
+    let (mut validation, mut runs) = (Validation::default(), Vec::new());
+    for round in &rounds {
+        judge(round, &mut validation, &mut runs)?;
+    }
+    print!("{}", tipme_report::idle::validation(&validation));
+    println!("{}", tipme_report::conditions(&machine));
+    let good = validation.is_good();
+    if let Some(path) = &arguments.json {
+        super::write(path, &super::wrap(machine, runs, details(options, validation)))?;
+    }
+    Ok(ExitCode::from(u8::from(!good)))
+}
+
+fn details(options: &Options, validation: Validation) -> IdleDetails {
+    IdleDetails {
+        method: "gaps".to_owned(),
+        resolution_ns: options.resolution.as_nanos() as u64,
+        gap_min_ns: Some(GAP_MIN.as_nanos() as u64),
+        no_names_because: Some("--validate looks at known work only".to_owned()),
+        validation: Some(validation),
+        ..IdleDetails::default()
+    }
+}
+
+/// Adds what a round shows.
+fn judge(round: &Round, validation: &mut Validation, runs: &mut Vec<Run>) -> Result<()> {
+    match round {
+        Round::Events { method, observed, events, pid, incident } => {
+            let recording = incident.as_ref().map(read).transpose()?;
+            let pairs: Vec<(u64, u64)> = events
+                .iter()
+                .map(|event| (stolen(*method, observed, event, recording.as_ref(), *pid), event.cpu_ns))
+                .collect();
+            validation.trials.push(trial(*method, &pairs));
+            runs.push(as_run(*method, observed, events, &pairs));
+        }
+        Round::Echoes { method, observed, events } => {
+            let pair = |event: &Injection| {
+                (stolen(*method, observed, event, None, 0), event.ended_ns.saturating_sub(event.began_ns))
+            };
+            validation.echoes.push(echo(*method, &events.iter().map(pair).collect::<Vec<_>>()));
+        }
+        Round::Share { method, observed, loaded } => validation.checks.push(check(*method, observed, *loaded)),
+    }
+    Ok(())
+}
+
+fn read(incident: &Incident) -> Result<Recording> {
+    Ok(Recording::read(&crate::diagnose::read(&incident.path)?)?)
+}
+
+/// What the loop missed through an event. With a recording, only what is recorded as the program's.
+fn stolen(method: Method, observed: &Observed, event: &Injection, recording: Option<&Recording>, pid: u32) -> u64 {
+    if method == Method::Classic {
+        let record_ns = observed.clock.classic.map_or(0, |classic| classic.begin_ns);
+        return stolen_by_records(observed, event, record_ns);
+    }
+    stolen_by_gaps(&observed.gaps, event, |gap| {
+        recording.map_or(gap.length_ns, |recording| had(recording, observed, gap, pid))
+    })
+}
+
+/// How long a program had the CPU in a gap: without others, and without the way into and out of the kernel.
+///
+/// Interrupts of the program are its own: most kernels charge them to whom they interrupt.
+fn had(recording: &Recording, observed: &Observed, gap: &Gap, pid: u32) -> u64 {
+    let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
+    let occupations = occupations(recording, Cpu(observed.cpu as u32), from, to);
+    let mut running = observed.tid;
+    let own = occupations.iter().filter(|one| {
+        running = match &one.occupant {
+            Occupant::Thread { tid, .. } => tid.0,
+            Occupant::Interrupt { .. } | Occupant::Softirq { .. } => running,
+            Occupant::Idle | Occupant::Unknown => 0,
+        };
+        running == pid
+    });
+    own.map(|one| one.time().0).sum()
+}
+
+fn trial(method: Method, pairs: &[(u64, u64)]) -> Trial {
+    let (p50_us_max, p90_us_max) = match method {
+        Method::Gaps => (Some(P50_US_MAX), Some(P90_US_MAX)),
+        Method::Traced => (Some(TRACED_P50_US_MAX), Some(P90_US_MAX)),
+        Method::Classic => (None, None),
+    };
+    let injected = Summary::new(pairs.iter().map(|(_, injected)| *injected).collect());
+    Trial {
+        method: method.name().to_owned(),
+        injected_ms_min: injected.value(Share(0)).unwrap_or_default() as f64 / 1e6,
+        injected_ms_max: injected.max().unwrap_or_default() as f64 / 1e6,
+        errors: errors(pairs),
+        p50_us_max,
+        p90_us_max,
+    }
+}
+
+fn echo(method: Method, pairs: &[(u64, u64)]) -> Echo {
+    let median = |value: fn(&(u64, u64)) -> u64| {
+        Summary::new(pairs.iter().map(value).collect()).value(Share::P50).unwrap_or_default() as f64
+    };
+    Echo {
+        method: method.name().to_owned(),
+        n: pairs.len(),
+        conventional_ms: median(|pair| pair.1) / 1e6,
+        stolen_ms: median(|pair| pair.0) / 1e6,
+        missed_us: median(|pair| pair.0.saturating_sub(pair.1)) / 1e3,
+    }
+}
+
+fn check(method: Method, observed: &[Observed], loaded: bool) -> Check {
+    let (load, most) = if loaded { ("loaded", LOADED_POINTS_MAX) } else { ("quiet", QUIET_POINTS_MAX) };
+    Check::of(method.name(), load, observed, (method != Method::Classic).then_some(most))
+}
+
+/// The errors of a trial as events, without their sign.
+fn as_run(method: Method, observed: &Observed, events: &[Injection], pairs: &[(u64, u64)]) -> Run {
+    let mut class = Events::of("error", None);
+    for (event, (stolen, injected)) in events.iter().zip(pairs) {
+        class.push(event.due_ns, stolen.abs_diff(*injected));
+    }
+    let (name, duration_ns) = (method.name().to_owned(), observed.wall_ns());
+    Run { name, duration_ns, interactive_ns: None, lost: observed.gaps_lost, classes: vec![class] }
+}

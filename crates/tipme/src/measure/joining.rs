@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which drawing answers which input of a script.
+//!
+//! With the display tap that follows from the records: the input that the recorder saw is the one that the
+//! driver sent at that time. By reports of drawings alone it is a guess from the order of events.
+
+use tipme_analysis::Timed;
+use tipme_bench::measure::Sent;
+use tipme_measure::Class;
+use tipme_record::Nanos;
+
+/// The recorder may put an input so long before the time that the driver noted.
+const EARLY: Nanos = Nanos(500_000);
+/// An input that the recorder saw so long after the driver sent one is not that one.
+const LATE: Nanos = Nanos::from_millis(100);
+/// Drawings so close to each other belong to one answer.
+const GAP: Nanos = Nanos::from_millis(150);
+/// Inputs may pile up behind a slow one only where the answer takes so many times the usual, and so long.
+const SLOW_TIMES: u64 = 3;
+const SLOW_MIN: Nanos = Nanos::from_millis(30);
+
+/// What became of an input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Answered(Answer),
+    /// Nothing was drawn for it.
+    Silent,
+    /// The instrument did not hold it any more.
+    Lost,
+}
+
+/// An answer. Times are CLOCK_MONOTONIC.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    pub input: Nanos,
+    /// The application took it.
+    pub taken: Option<Nanos>,
+    /// End of the first drawing.
+    pub first: Nanos,
+    /// End of the last drawing.
+    pub settled: Nanos,
+    pub exact: bool,
+    /// Not finished at the end of what was recorded.
+    pub open: bool,
+}
+
+/// What an incident holds of a repeat.
+pub struct Part {
+    /// All records are there from here on.
+    pub from: Nanos,
+    pub mark: Nanos,
+    pub timed: Vec<Timed>,
+}
+
+impl Answer {
+    /// The end that counts for a class: feedback is there with the first drawing, a page or a document with the last.
+    pub fn end(&self, class: Class) -> Nanos {
+        match class {
+            Class::Motion | Class::Scroll | Class::Key | Class::Click => self.first,
+            Class::Menu | Class::Window | Class::Start | Class::Command => self.settled,
+        }
+    }
+}
+
+/// Joins by the display tap, and by time only where it does not tell.
+///
+/// That is so where it knows no answer although something was drawn before the next input: another program may
+/// have drawn it, or a record was lost; where it finds the answer only after the next input, although something
+/// was drawn before that; and where it waits for the answer still, although something was drawn since.
+pub fn by_tap(sent: &[Sent], pids: &[u32], parts: &[Part], drawn: &[Nanos], end: Nanos) -> Vec<Outcome> {
+    let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
+    let tapped = |(index, event): (usize, &Sent)| {
+        let part = parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
+        part.map_or(Tapped::Lost, |part| match answer(&part.timed, event.at, next(index), pids) {
+            None => Tapped::Silent,
+            Some(answer) => Tapped::Answered(answer),
+        })
+    };
+    let tapped: Vec<Tapped> = sent.iter().enumerate().map(tapped).collect();
+    let mut outcomes = Vec::with_capacity(sent.len());
+    for (index, (tapped, guess)) in tapped.into_iter().zip(by_reports(sent, drawn, end)).enumerate() {
+        let event = &sent[index];
+        outcomes.push(match tapped {
+            Tapped::Lost => Outcome::Lost,
+            Tapped::Answered(answer) if answer.open && first_after(drawn, event.at).is_some_and(|at| at <= end) => {
+                guess
+            }
+            Tapped::Answered(answer) => settle(answer, guess, next(index)),
+            Tapped::Silent => guess,
+        });
+    }
+    outcomes
+}
+
+/// What the display tap says of an input.
+enum Tapped {
+    Answered(Answer),
+    /// No answer is known.
+    Silent,
+    /// Its records are no longer held.
+    Lost,
+}
+
+/// What the tap found, unless the screen contradicts: what was drawn before the next input is no answer to that.
+fn settle(answer: Answer, guess: Outcome, next: Nanos) -> Outcome {
+    let seen = match &guess {
+        Outcome::Answered(seen) if seen.first < next => Some(seen),
+        _ => None,
+    };
+    match seen {
+        Some(_) if answer.first > next => guess,
+        Some(seen) if answer.settled > next => {
+            Outcome::Answered(Answer { settled: seen.settled.max(answer.first), ..answer })
+        }
+        None if answer.settled > next => Outcome::Answered(Answer { settled: answer.first, ..answer }),
+        _ => Outcome::Answered(answer),
+    }
+}
+
+/// The interactions that begin with an input: the best joined of the application's own, and all that follow from it.
+fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answer> {
+    let (lo, hi) = (at.before(EARLY), at.after(LATE).min(next.before(EARLY).max(at.after(Nanos(1)))));
+    let first = timed.partition_point(|one| Nanos(one.input_ns) < lo);
+    let near = timed.get(first..).unwrap_or_default().iter().take_while(|one| Nanos(one.input_ns) < hi);
+    let near: Vec<&Timed> = near.filter(|one| one.class != "motion").collect();
+    let rank = |one: &&&Timed| (!pids.contains(&one.client_pid), one.join != "exact", one.class == "page");
+    let best = *near.iter().min_by_key(rank)?;
+    let own = near.iter().filter(|one| one.client_pid == best.client_pid);
+    let settled = own.map(|one| one.settled_ns.unwrap_or(one.end_ns).max(one.end_ns)).max().unwrap_or(best.end_ns);
+    Some(Answer {
+        input: Nanos(best.input_ns),
+        taken: best.taken_ns.map(Nanos),
+        first: Nanos(best.end_ns),
+        settled: Nanos(settled),
+        exact: best.join == "exact",
+        open: best.censored,
+    })
+}
+
+/// Joins by the times of drawings alone: a drawing answers the input before it.
+///
+/// Where the next input came before any drawing, the first one has an answer only if the next one's
+/// is unusually slow: then inputs piled up, and the drawing shows the effect of all of them.
+pub fn by_reports(sent: &[Sent], drawn: &[Nanos], end: Nanos) -> Vec<Outcome> {
+    let slow = usual(sent, drawn).map_or(SLOW_MIN, |usual| Nanos(usual.0.saturating_mul(SLOW_TIMES)).max(SLOW_MIN));
+    let mut outcomes: Vec<Outcome> = Vec::with_capacity(sent.len());
+    let mut piled_until = None;
+    for (index, event) in sent.iter().enumerate().rev() {
+        let next = sent.get(index + 1).map(|next| next.at);
+        let first = first_after(drawn, event.at).filter(|at| *at <= end);
+        let within =
+            first.filter(|at| next.is_none_or(|next| *at < next)).or(piled_until.filter(|at| first == Some(*at)));
+        piled_until = within.filter(|at| at.since(event.at) > slow);
+        outcomes.push(within.map_or(Outcome::Silent, |at| Outcome::Answered(guess(event.at, at, drawn, next))));
+    }
+    outcomes.reverse();
+    outcomes
+}
+
+/// The median time to the first drawing, where it came before the next input.
+fn usual(sent: &[Sent], drawn: &[Nanos]) -> Option<Nanos> {
+    let pairs = sent
+        .windows(2)
+        .filter_map(|pair| first_after(drawn, pair[0].at).filter(|at| *at < pair[1].at).map(|at| at.since(pair[0].at)));
+    let mut times: Vec<Nanos> = pairs.collect();
+    times.sort_unstable();
+    times.get(times.len().saturating_sub(1) / 2).copied()
+}
+
+fn first_after(drawn: &[Nanos], at: Nanos) -> Option<Nanos> {
+    drawn.get(drawn.partition_point(|drawing| *drawing <= at)).copied()
+}
+
+/// An answer from its first drawing on: those that follow closely, before the next input, belong to it.
+fn guess(input: Nanos, first: Nanos, drawn: &[Nanos], next: Option<Nanos>) -> Answer {
+    let later = drawn.get(drawn.partition_point(|at| *at < first)..).unwrap_or_default();
+    let mut settled = first;
+    for at in later.iter().take_while(|at| next.is_none_or(|next| **at < next)) {
+        if at.since(settled) > GAP {
+            break;
+        }
+        settled = *at;
+    }
+    Answer { input, taken: None, first, settled, exact: false, open: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn ms(times: &[u64]) -> Vec<Nanos> {
+        times.iter().map(|time| Nanos(time * MS)).collect()
+    }
+
+    fn sent(times: &[u64], class: Class) -> Vec<Sent> {
+        ms(times).into_iter().map(|at| Sent { at, label: "x".to_owned(), class }).collect()
+    }
+
+    fn timed(pid: u32, input: u64, end: u64, join: &str, class: &str) -> Timed {
+        Timed {
+            class: class.to_owned(),
+            client_pid: pid,
+            input_ns: input * MS,
+            taken_ns: Some(input * MS + 5),
+            end_ns: end * MS,
+            join: join.to_owned(),
+            ..Timed::default()
+        }
+    }
+
+    fn first_ms(outcome: &Outcome) -> Option<u64> {
+        match outcome {
+            Outcome::Answered(answer) => Some(answer.first.since(answer.input).0 / MS),
+            _ => None,
+        }
+    }
+
+    fn one_part(from: u64, timed: Vec<Timed>) -> Vec<Part> {
+        vec![Part { from: Nanos(from * MS), mark: Nanos(10_000 * MS), timed }]
+    }
+
+    #[test]
+    fn each_input_gets_its_own_interaction() {
+        let part = one_part(0, vec![timed(7, 100, 104, "exact", "key"), timed(7, 220, 223, "exact", "key")]);
+        let outcomes = by_tap(&sent(&[100, 160, 220], Class::Key), &[7], &part, &[], Nanos(300 * MS));
+        assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(4), None, Some(3)]);
+        assert_eq!(outcomes[1], Outcome::Silent);
+    }
+
+    #[test]
+    fn the_application_goes_before_others_and_exact_before_guesses() {
+        let others = vec![
+            timed(1, 100, 190, "exact", "click"),
+            timed(7, 100, 150, "speculative", "click"),
+            timed(7, 100, 120, "exact", "click"),
+        ];
+        let outcomes = by_tap(&sent(&[100], Class::Click), &[7, 8], &one_part(0, others), &[], Nanos(300 * MS));
+        assert_eq!(first_ms(&outcomes[0]), Some(20));
+    }
+
+    #[test]
+    fn a_page_ends_with_its_last_drawing() {
+        let both = vec![timed(7, 100, 104, "exact", "key"), timed(7, 100, 180, "exact", "page")];
+        let outcomes = by_tap(&sent(&[100], Class::Window), &[7], &one_part(0, both), &[], Nanos(300 * MS));
+        let Outcome::Answered(answer) = &outcomes[0] else { panic!("{outcomes:?}") };
+        assert_eq!((answer.end(Class::Window), answer.end(Class::Key)), (Nanos(180 * MS), Nanos(104 * MS)));
+    }
+
+    #[test]
+    fn what_is_no_longer_held_is_lost() {
+        let part = one_part(150, vec![timed(7, 100, 104, "exact", "key")]);
+        let outcomes = by_tap(&sent(&[100, 20_000], Class::Key), &[7], &part, &[], Nanos(300 * MS));
+        assert_eq!(outcomes, [Outcome::Lost, Outcome::Lost]);
+    }
+
+    #[test]
+    fn where_the_tap_sees_no_answers_time_has_to_do() {
+        let outcomes =
+            by_tap(&sent(&[100, 500], Class::Key), &[7], &one_part(0, Vec::new()), &ms(&[130]), Nanos(900 * MS));
+        assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(30), None]);
+    }
+
+    #[test]
+    fn the_screen_may_contradict_the_tap() {
+        let late = timed(7, 100, 700, "exact", "key");
+        let of = |timed: Timed, drawn: &[u64]| {
+            let outcomes =
+                by_tap(&sent(&[100, 500], Class::Key), &[7], &one_part(0, vec![timed]), &ms(drawn), Nanos(900 * MS));
+            (first_ms(&outcomes[0]), matches!(&outcomes[0], Outcome::Answered(answer) if answer.exact))
+        };
+        assert_eq!(of(late.clone(), &[130, 700]), (Some(30), false));
+        assert_eq!(of(late, &[700]), (Some(600), true));
+        let open = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
+        assert_eq!(of(open.clone(), &[130]), (Some(30), false));
+        assert_eq!(of(open, &[]).0, Some(9_899));
+        let still_awaited = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
+        let outcomes = by_tap(
+            &sent(&[100, 500], Class::Key),
+            &[7],
+            &one_part(0, vec![still_awaited, timed(7, 500, 504, "exact", "key")]),
+            &ms(&[504]),
+            Nanos(900 * MS),
+        );
+        assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [None, Some(4)]);
+    }
+
+    #[test]
+    fn what_follows_the_next_input_does_not_belong_to_this_one() {
+        let long = Timed { settled_ns: Some(800 * MS), ..timed(7, 100, 104, "exact", "key") };
+        let outcomes = by_tap(
+            &sent(&[100, 500], Class::Window),
+            &[7],
+            &one_part(0, vec![long]),
+            &ms(&[105, 190]),
+            Nanos(900 * MS),
+        );
+        let Outcome::Answered(answer) = &outcomes[0] else { panic!("{outcomes:?}") };
+        assert_eq!((answer.first, answer.settled), (Nanos(104 * MS), Nanos(190 * MS)));
+    }
+
+    #[test]
+    fn reports_belong_to_the_input_before_them() {
+        let outcomes = by_reports(&sent(&[100, 200, 300], Class::Key), &ms(&[50, 104, 110, 304]), Nanos(500 * MS));
+        assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(4), None, Some(4)]);
+        let Outcome::Answered(answer) = &outcomes[0] else { panic!("{outcomes:?}") };
+        assert_eq!(answer.settled, Nanos(110 * MS));
+    }
+
+    #[test]
+    fn inputs_that_pile_up_share_the_late_answer() {
+        let events = sent(&[100, 200, 300, 400, 500], Class::Key);
+        let outcomes = by_reports(&events, &ms(&[104, 204, 900]), Nanos(1_000 * MS));
+        assert_eq!(
+            outcomes.iter().map(first_ms).collect::<Vec<_>>(),
+            [Some(4), Some(4), Some(600), Some(500), Some(400)]
+        );
+    }
+
+    #[test]
+    fn nothing_after_the_end_counts() {
+        assert_eq!(by_reports(&sent(&[100], Class::Key), &ms(&[900]), Nanos(500 * MS)), [Outcome::Silent]);
+        assert_eq!(by_reports(&[], &ms(&[900]), Nanos(500 * MS)), []);
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A repeat with its answers.
+
+use super::joining::{Answer, Outcome, Part, by_reports, by_tap};
+use super::waiting::{Activity, Waits, waits};
+use crate::diagnose::read;
+use anyhow::Result;
+use std::path::Path;
+use tipme_analysis::Recording;
+use tipme_bench::measure::Repeat;
+use tipme_measure::Class;
+use tipme_record::Nanos;
+use tipme_record::incident::{Meta, Section};
+
+/// What happened, and which answer belongs to which input.
+pub struct Judged {
+    pub repeat: Repeat,
+    /// One for each input.
+    pub outcomes: Vec<Outcome>,
+    /// That of the start of the application, which is always timed by what was drawn.
+    pub start: Answer,
+    pub waits: Waits,
+}
+
+impl Judged {
+    /// Reads what was recorded, where it was, and joins. `threshold` is that of a class, in nanoseconds.
+    pub fn of(repeat: Repeat, tap: bool, threshold: impl Fn(Class) -> u64) -> Result<Judged> {
+        let mut activity = Activity::default();
+        let outcomes = if tap {
+            let mut parts = Vec::new();
+            for path in &repeat.incidents {
+                let (part, of_part) = part(path, &repeat)?;
+                parts.push(part);
+                activity.add(of_part);
+            }
+            by_tap(&repeat.sent, &repeat.pids, &parts, &repeat.drawn, repeat.ended)
+        } else {
+            by_reports(&repeat.sent, &repeat.drawn, repeat.ended)
+        };
+        let waits = waits(&repeat, &outcomes, tap.then_some(activity), threshold);
+        Ok(Judged { start: start(&repeat), repeat, outcomes, waits })
+    }
+}
+
+fn start(repeat: &Repeat) -> Answer {
+    let started = repeat.started;
+    Answer {
+        input: started.begun,
+        taken: None,
+        first: started.first.unwrap_or(started.focused),
+        settled: started.settled,
+        exact: false,
+        open: false,
+    }
+}
+
+fn part(path: &Path, repeat: &Repeat) -> Result<(Part, Activity)> {
+    let incident = read(path)?;
+    let meta: Meta = incident.json(Section::Meta)?;
+    let from = Nanos(meta.held_from_ns.max(meta.tainted_until_ns));
+    let part = Part { from, mark: Nanos(meta.mark_ns), timed: tipme_analysis::timed(&incident)? };
+    Ok((part, Activity::of(&Recording::read(&incident)?, &repeat.pids, repeat.display)))
+}

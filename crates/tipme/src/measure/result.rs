@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From repeats with their answers to the result file.
+
+use super::joining::{Answer, Outcome};
+use super::judged::Judged;
+use std::collections::BTreeMap;
+use tipme_bench::measure::{Options, Usage};
+use tipme_bench::script::class_name;
+use tipme_measure::think::interactive;
+use tipme_measure::{
+    Class, Events, Limits, Machine, Profile, Run, SCHEMA, Share, Summary, apdex, excess_latency_rate_of,
+    interaction_p98, interarrival, top_class,
+};
+use tipme_record::Nanos;
+use tipme_report::measure::{
+    ClassCounters, ClassFigures, Cumulative, DEVIATION_PERCENT_MAX, Details, DriverCost, Event, ExcessRate,
+    InterArrival, LONG_MS, LongEvent, Measured,
+};
+
+/// Between events above each of these the times are told, in nanoseconds.
+const APART_NS: [u64; 4] = [25_000_000, 50_000_000, 100_000_000, 200_000_000];
+
+/// The start of the application in its first repeat, when caches were as they were found, and in the others.
+const FIRST_START: &str = "start (first)";
+const LATER_START: &str = "start";
+
+/// One input with its outcome, as all figures are made from it.
+struct Row<'a> {
+    repeat: usize,
+    at: Nanos,
+    class: Class,
+    label: &'a str,
+    outcome: &'a Outcome,
+}
+
+/// The whole result.
+pub fn document(
+    options: &Options,
+    profile: Profile,
+    why_no_tap: Option<String>,
+    judged: &[Judged],
+    machine: Machine,
+) -> Measured {
+    let limits = |class| options.script.limits(class, profile);
+    let runs: Vec<Run> = judged.iter().map(|judged| run(judged, &limits)).collect();
+    let details = details(options, profile, why_no_tap, judged, &runs, &limits);
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Measured { schema: SCHEMA, kind: "measure".to_owned(), version, machine, runs, details }
+}
+
+fn details(
+    options: &Options,
+    profile: Profile,
+    why_no_tap: Option<String>,
+    judged: &[Judged],
+    runs: &[Run],
+    limits: &impl Fn(Class) -> Limits,
+) -> Details {
+    let starts: Vec<Outcome> = judged.iter().map(|judged| Outcome::Answered(judged.start.clone())).collect();
+    let rows: Vec<Row<'_>> = judged.iter().zip(&starts).flat_map(|(judged, start)| rows(judged, start)).collect();
+    let events: Vec<Event> = rows.iter().map(event).collect();
+    let count = |outcome: &str| events.iter().filter(|event| event.outcome == outcome).count() as u64;
+    let all = Summary::new(latencies(&rows, |_| true));
+    let sum = |of: &dyn Fn(&Judged) -> u64| Some(judged.iter().map(of).sum::<u64>() as f64 / 1e6);
+    let background: Option<u64> = judged.iter().map(|judged| judged.waits.background).sum();
+    Details {
+        script: options.script.name.clone(),
+        about: options.script.about.clone(),
+        application: options.application.clone(),
+        instrument: if why_no_tap.is_none() { "display tap" } else { "damage" }.to_owned(),
+        instrument_why: why_no_tap,
+        profile: if profile == Profile::Strict { "strict" } else { "default" }.to_owned(),
+        scripted: rows.len() as u64,
+        answered: count("answered"),
+        open: count("open"),
+        silent: count("silent"),
+        lost: count("lost"),
+        classes: classes(&rows).into_iter().map(|class| figures(class, &rows, limits(class))).collect(),
+        interaction_p98_ms: interaction_p98(&all).map(ms),
+        elr: rate(runs),
+        wait_ms: sum(&|judged| judged.waits.wait),
+        noticed_wait_ms: sum(&|judged| judged.waits.noticed),
+        think_ms: sum(&|judged| judged.waits.think),
+        background_ms: background.map(ms),
+        long_events: long_events(&rows),
+        inter_arrival: inter_arrival(runs),
+        cumulative: cumulative(runs),
+        counters: counters(judged),
+        driver: driver(judged),
+        restless_waits: judged.iter().map(|judged| judged.repeat.restless).sum(),
+        events,
+    }
+}
+
+fn ms(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}
+
+/// The start and all inputs of a repeat.
+fn rows<'a>(judged: &'a Judged, start: &'a Outcome) -> Vec<Row<'a>> {
+    let repeat = judged.repeat.number + 1;
+    let label = if judged.repeat.number == 0 { FIRST_START } else { LATER_START };
+    let first = Row { repeat, at: judged.start.input, class: Class::Start, label, outcome: start };
+    let inputs = judged.repeat.sent.iter().zip(&judged.outcomes);
+    let inputs =
+        inputs.map(|(sent, outcome)| Row { repeat, at: sent.at, class: sent.class, label: &sent.label, outcome });
+    std::iter::once(first).chain(inputs).collect()
+}
+
+impl Row<'_> {
+    fn answer(&self) -> Option<&Answer> {
+        match self.outcome {
+            Outcome::Answered(answer) => Some(answer),
+            Outcome::Silent | Outcome::Lost => None,
+        }
+    }
+
+    fn latency(&self) -> Option<u64> {
+        self.answer().map(|answer| answer.end(self.class).since(answer.input).0)
+    }
+}
+
+fn latencies(rows: &[Row<'_>], wanted: impl Fn(&Row<'_>) -> bool) -> Vec<u64> {
+    rows.iter().filter(|row| wanted(row)).filter_map(Row::latency).collect()
+}
+
+fn event(row: &Row<'_>) -> Event {
+    let answer = row.answer();
+    let since = |at: Option<Nanos>| at.zip(answer).map(|(at, answer)| ms(at.since(answer.input).0));
+    let end = answer.map(|answer| answer.end(row.class));
+    let taken = answer.and_then(|answer| answer.taken);
+    let outcome = match row.outcome {
+        Outcome::Answered(answer) if answer.open => "open",
+        Outcome::Answered(_) => "answered",
+        Outcome::Silent => "silent",
+        Outcome::Lost => "lost",
+    };
+    Event {
+        repeat: row.repeat,
+        t_ns: answer.map_or(row.at, |answer| answer.input).0,
+        class: class_name(row.class).to_owned(),
+        label: row.label.to_owned(),
+        outcome: outcome.to_owned(),
+        latency_ms: since(end),
+        first_ms: since(answer.map(|answer| answer.first)),
+        settled_ms: since(answer.map(|answer| answer.settled)),
+        queue_ms: since(taken),
+        processing_ms: taken.zip(end).map(|(taken, end)| ms(end.since(taken).0)),
+        presented_ms: None,
+        join: answer.map(|answer| if answer.exact { "exact" } else { "speculative" }.to_owned()),
+    }
+}
+
+/// Those that occur, from the quickest to be answered on.
+fn classes(rows: &[Row<'_>]) -> Vec<Class> {
+    let mut classes: Vec<Class> = rows.iter().map(|row| row.class).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    classes
+}
+
+fn figures(class: Class, rows: &[Row<'_>], limits: Limits) -> ClassFigures {
+    let summary = Summary::new(latencies(rows, |row| row.class == class));
+    let own = || rows.iter().filter(|row| row.class == class);
+    let p98 = summary.shown(Share::P98);
+    let deciding = p98.or(summary.max());
+    ClassFigures {
+        class: class_name(class).to_owned(),
+        n: summary.n(),
+        p50_ms: summary.shown(Share::P50).map(ms),
+        p98_ms: p98.map(ms),
+        max_ms: summary.max().map(ms),
+        interaction_p98_ms: interaction_p98(&summary).map(ms),
+        threshold_ms: ms(limits.threshold),
+        frustrated_ms: ms(limits.frustrated),
+        apdex: apdex(&summary, limits.threshold, limits.frustrated).map(Into::into),
+        open: own().filter(|row| row.answer().is_some_and(|answer| answer.open)).count() as u64,
+        silent: own().filter(|row| *row.outcome == Outcome::Silent).count() as u64,
+        lost: own().filter(|row| *row.outcome == Outcome::Lost).count() as u64,
+        exceeded: deciding.is_some_and(|latency| latency > limits.threshold),
+    }
+}
+
+/// A repeat in the form that all results share, from the start of the application to the end of the script.
+fn run(judged: &Judged, limits: &impl Fn(Class) -> Limits) -> Run {
+    let start = Outcome::Answered(judged.start.clone());
+    let rows = rows(judged, &start);
+    let mut by_class: BTreeMap<Class, Events> = BTreeMap::new();
+    let (mut awaited, mut lost) = (Vec::new(), 0);
+    for row in &rows {
+        let class = by_class.entry(row.class);
+        let events = class.or_insert_with(|| Events::of(class_name(row.class), Some(limits(row.class))));
+        if let (Some(answer), Some(latency)) = (row.answer(), row.latency()) {
+            events.push(answer.input.0, latency);
+            events.censored += u64::from(answer.open);
+        }
+        awaited.push((row.at.0, row.at.0 + row.latency().unwrap_or(0)));
+        lost += u64::from(*row.outcome == Outcome::Lost);
+    }
+    let (from, to) = (judged.repeat.started.begun.0, judged.repeat.ended.0);
+    Run {
+        name: format!("repeat {}", judged.repeat.number + 1),
+        duration_ns: to.saturating_sub(from),
+        interactive_ns: Some(interactive(&awaited, from, to)),
+        lost,
+        classes: by_class.into_values().collect(),
+    }
+}
+
+fn rate(runs: &[Run]) -> Option<ExcessRate> {
+    let classes = || runs.iter().flat_map(|run| &run.classes);
+    let interactive = runs.iter().filter_map(|run| run.interactive_ns).sum();
+    Some(ExcessRate::new(excess_latency_rate_of(classes(), interactive)?, top_class(classes())))
+}
+
+/// All classes but the start, which is cold once and warm later.
+fn total_ms(run: &Run) -> f64 {
+    let classes = run.classes.iter().filter(|events| events.class != class_name(Class::Start));
+    classes.flat_map(|events| &events.latencies_ns).map(|latency| ms(*latency)).sum()
+}
+
+fn cumulative(runs: &[Run]) -> Cumulative {
+    let repeats_ms: Vec<f64> = runs.iter().map(total_ms).collect();
+    let n = repeats_ms.len() as f64;
+    let mean = (n > 0.0).then(|| repeats_ms.iter().sum::<f64>() / n);
+    let deviation = mean.filter(|mean| n > 1.0 && *mean > 0.0).map(|mean| {
+        let squares: f64 = repeats_ms.iter().map(|total| (total - mean).powi(2)).sum();
+        100.0 * (squares / (n - 1.0)).sqrt() / mean
+    });
+    let usable = deviation.map(|percent| percent <= DEVIATION_PERCENT_MAX);
+    Cumulative { repeats_ms, mean_ms: mean, deviation_percent: deviation, usable }
+}
+
+/// Labels with an event over the limit, in the order of the script.
+fn long_events(rows: &[Row<'_>]) -> Vec<LongEvent> {
+    let mut labels: Vec<(&str, Class)> = Vec::new();
+    for row in rows {
+        let label = if row.label == LATER_START { FIRST_START } else { row.label };
+        if !labels.contains(&(label, row.class)) {
+            labels.push((label, row.class));
+        }
+    }
+    let all = labels.into_iter().map(|(label, class)| long_event(label, class, rows));
+    all.filter(|row| row.n_long > 0).collect()
+}
+
+fn long_event(label: &str, class: Class, rows: &[Row<'_>]) -> LongEvent {
+    let same = |row: &Row<'_>| row.label == label || label == FIRST_START && row.label == LATER_START;
+    let mut own = rows.iter().filter(|row| row.class == class && same(row));
+    let first = own.next().filter(|row| row.repeat == 1).and_then(Row::latency);
+    let later = Summary::new(own.filter_map(Row::latency).collect());
+    let is_long = |latency: &u64| ms(*latency) > LONG_MS;
+    let n_long =
+        latencies(rows, |row| row.class == class && same(row)).iter().filter(|latency| is_long(latency)).count();
+    LongEvent {
+        label: if label == FIRST_START { LATER_START } else { label }.to_owned(),
+        class: class_name(class).to_owned(),
+        first_ms: first.map(ms),
+        later_min_ms: later.value(Share(0)).map(ms),
+        later_p50_ms: later.shown(Share::P50).map(ms),
+        later_max_ms: later.max().map(ms),
+        n: later.n() + usize::from(first.is_some()),
+        n_long,
+    }
+}
+
+/// Of the repeat with the median cumulative latency: between two repeats nobody waits.
+fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
+    let mut order: Vec<&Run> = runs.iter().collect();
+    order.sort_by(|one, other| total_ms(one).total_cmp(&total_ms(other)));
+    let Some(middle) = order.get(order.len().saturating_sub(1) / 2) else { return Vec::new() };
+    let mut all = Events::default();
+    for events in middle.classes.iter().filter(|events| events.class != class_name(Class::Start)) {
+        events.starts_ns.iter().zip(&events.latencies_ns).for_each(|(start, latency)| all.push(*start, *latency));
+    }
+    let seconds = |nanos: f64| nanos / 1e9;
+    let row = |threshold_ns: u64| {
+        let apart = interarrival(&all, threshold_ns);
+        InterArrival {
+            threshold_ms: ms(threshold_ns),
+            n: apart.n,
+            mean_s: apart.mean_ns.map(seconds),
+            deviation_s: apart.deviation_ns.map(seconds),
+            variation: apart.variation,
+            period_s: apart.period.map(|period| period.seconds()),
+        }
+    };
+    APART_NS.into_iter().map(row).collect()
+}
+
+fn counters(judged: &[Judged]) -> Vec<ClassCounters> {
+    let mut sums: BTreeMap<Class, Usage> = BTreeMap::new();
+    for (class, usage) in judged.iter().flat_map(|judged| &judged.repeat.usage) {
+        sums.entry(*class).and_modify(|sum| *sum = sum.plus(*usage)).or_insert(*usage);
+    }
+    let inputs =
+        |class: Class| judged.iter().flat_map(|judged| &judged.repeat.sent).filter(|sent| sent.class == class).count();
+    let row = |(class, usage): (Class, Usage)| {
+        let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] = usage.0;
+        ClassCounters {
+            class: class_name(class).to_owned(),
+            n: inputs(class),
+            cpu_ms: cpu_ns.map(ms),
+            context_switches,
+            page_faults,
+            cycles,
+            instructions,
+            cache_misses,
+            tlb_misses,
+        }
+    };
+    sums.into_iter().map(row).collect()
+}
+
+fn driver(judged: &[Judged]) -> DriverCost {
+    let sum = |of: &dyn Fn(&Judged) -> u64| judged.iter().map(of).sum::<u64>();
+    let cpu_ms = ms(sum(&|judged| judged.repeat.driver.cpu.0));
+    let wall_ms = ms(sum(&|judged| judged.repeat.ended.since(judged.repeat.begun).0));
+    DriverCost {
+        cpu_ms,
+        cpu_percent: if wall_ms > 0.0 { 100.0 * cpu_ms / wall_ms } else { 0.0 },
+        requests: sum(&|judged| judged.repeat.driver.requests),
+        reports: sum(&|judged| judged.repeat.drawn.len() as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::waiting::Waits;
+    use tipme_bench::measure::{Driver, Repeat, Sent, Started};
+    use tipme_bench::script::Script;
+
+    const MS: u64 = 1_000_000;
+
+    fn answered(input_ms: u64, latency_ms: u64, open: bool) -> Outcome {
+        let (input, end) = (Nanos(input_ms * MS), Nanos((input_ms + latency_ms) * MS));
+        Outcome::Answered(Answer {
+            input,
+            taken: Some(input.after(Nanos(MS))),
+            first: end,
+            settled: end,
+            exact: true,
+            open,
+        })
+    }
+
+    fn repeat(number: usize, latencies_ms: &[u64]) -> Judged {
+        let at = |index: usize| 1_000 + 200 * index as u64;
+        let sent = |index: usize| Sent { at: Nanos(at(index) * MS), label: "type".to_owned(), class: Class::Key };
+        let mut outcomes: Vec<Outcome> =
+            latencies_ms.iter().enumerate().map(|(index, ms)| answered(at(index), *ms, false)).collect();
+        outcomes.extend([Outcome::Silent, Outcome::Lost]);
+        let start = Answer {
+            input: Nanos(0),
+            taken: None,
+            first: Nanos(MS),
+            settled: Nanos(300 * MS),
+            exact: false,
+            open: false,
+        };
+        let repeat = Repeat {
+            number,
+            started: Started::default(),
+            begun: Nanos(500 * MS),
+            ended: Nanos(10_500 * MS),
+            sent: (0..outcomes.len()).map(sent).collect(),
+            driver: Driver { cpu: Nanos(100 * MS), requests: 5 },
+            ..Repeat::default()
+        };
+        let waits = Waits { wait: 5 * MS, noticed: MS, think: 95 * MS, background: Some(0) };
+        Judged { repeat, outcomes, start, waits }
+    }
+
+    fn result(judged: &[Judged]) -> Measured {
+        let script = Script::parse("s", "about = \"x\"\n").expect("it is well formed");
+        let options = Options { script, application: Vec::new(), display: None, repeat: judged.len(), recorder: None };
+        document(&options, Profile::Default, None, judged, Machine::default())
+    }
+
+    #[test]
+    fn every_input_is_accounted_for() {
+        let result = result(&[repeat(0, &[10, 150]), repeat(1, &[10, 130])]);
+        let details = &result.details;
+        assert_eq!((details.scripted, details.answered, details.silent, details.lost), (10, 6, 2, 2));
+        assert_eq!(details.scripted, details.answered + details.open + details.silent + details.lost);
+        assert_eq!(result.runs[0].lost, 1);
+        assert_eq!(result.runs[0].classes[0].latencies_ns, [10 * MS, 150 * MS]);
+        assert_eq!((details.wait_ms, details.think_ms), (Some(10.0), Some(190.0)));
+    }
+
+    #[test]
+    fn parts_sum_to_the_latency() {
+        let result = result(&[repeat(0, &[10])]);
+        let event = &result.details.events[1];
+        assert_eq!((event.queue_ms, event.processing_ms, event.latency_ms), (Some(1.0), Some(9.0), Some(10.0)));
+        assert_eq!((event.outcome.as_str(), event.presented_ms), ("answered", None));
+    }
+
+    #[test]
+    fn a_class_over_its_threshold_is_told() {
+        let result = result(&[repeat(0, &[10, 150]), repeat(1, &[10, 130])]);
+        let key = &result.details.classes[0];
+        assert_eq!((key.class.as_str(), key.n, key.max_ms, key.exceeded), ("key", 4, Some(150.0), true));
+        assert_eq!((key.p98_ms, key.silent, key.lost), (None, 2, 2));
+        assert!(!result.details.classes[1].exceeded);
+        let elr = result.details.elr.as_ref().expect("there was interaction");
+        assert_eq!(elr.top_class.as_deref(), Some("key"));
+        assert!((elr.at_ms_per_minute - 80.0 / (21.0 / 60.0)).abs() < 1e-6, "{elr:?}");
+    }
+
+    #[test]
+    fn repeats_that_differ_are_unusable() {
+        let same = result(&[repeat(0, &[100]), repeat(1, &[101])]).details.cumulative;
+        assert_eq!((same.usable, same.repeats_ms), (Some(true), vec![100.0, 101.0]));
+        assert_eq!(result(&[repeat(0, &[100]), repeat(1, &[150])]).details.cumulative.usable, Some(false));
+        assert_eq!(result(&[repeat(0, &[100])]).details.cumulative.deviation_percent, None);
+    }
+
+    #[test]
+    fn long_events_have_a_first_and_later_ones() {
+        let result = result(&[repeat(0, &[150, 10]), repeat(1, &[60, 10])]);
+        let long = &result.details.long_events;
+        let start = &long[0];
+        assert_eq!((start.label.as_str(), start.first_ms, start.later_min_ms), ("start", Some(300.0), Some(300.0)));
+        let typed = &long[1];
+        assert_eq!((typed.first_ms, typed.later_min_ms, typed.later_max_ms), (Some(150.0), Some(10.0), Some(60.0)));
+        assert_eq!(typed.later_p50_ms, None);
+        assert_eq!((typed.n_long, typed.n), (2, 4));
+    }
+}

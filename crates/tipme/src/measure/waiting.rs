@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose turn it was during a repeat: the person's or the machine's.
+//!
+//! The signals come from the joins (an event is queued until it is taken, and handled until the last drawing that
+//! it caused) and, with the display tap, from the scheduler and the disk: threads of the application and
+//! of the display server that run or want to, and reads that threads of the application wait for.
+//! Without it, an event that is handled counts as computed for all along.
+
+use super::joining::{Answer, Outcome};
+use std::collections::BTreeSet;
+use tipme_analysis::Recording;
+use tipme_bench::measure::Repeat;
+use tipme_measure::Class;
+use tipme_measure::think::{self, Change, Expectation, RECORD_NS, Signal, Wait};
+use tipme_record::{Nanos, Tid};
+
+/// From one time to another, in nanoseconds.
+type Span = (u64, u64);
+
+/// What the records tell of a time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Activity {
+    /// Threads that answer ran, or were ready to.
+    pub computing: Vec<Span>,
+    /// Reads from a disk were outstanding.
+    pub reading: Vec<Span>,
+}
+
+/// Time by phase, from the first step of the script to the end of the last, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Waits {
+    pub wait: u64,
+    /// Of this, waits at least as long as the threshold of what was asked for.
+    pub noticed: u64,
+    pub think: u64,
+    /// `None` where nothing tells.
+    pub background: Option<u64>,
+}
+
+impl Activity {
+    /// That of the application's processes and of the server of its display.
+    pub fn of(recording: &Recording, pids: &[u32], display: u32) -> Activity {
+        let own = recording.displays.iter().filter(|one| one.display == display);
+        let servers: Vec<u32> = own.map(|one| one.server_pid).collect();
+        let threads = |of: &[u32]| -> BTreeSet<Tid> {
+            let lives = recording.tasks.lives().iter();
+            lives.filter(|life| of.contains(&life.pid.0)).map(|life| life.tid).collect()
+        };
+        let (own, servers) = (threads(pids), threads(&servers));
+        let spans = own.union(&servers).flat_map(|tid| recording.timeline.spans(*tid));
+        let busy = spans.filter(|span| recording.timeline.is_busy(span.tid, span.start, span.start.after(Nanos(1))));
+        let from = recording.complete_from();
+        let reads = recording.disk.outstanding(from, recording.mark);
+        let reads = reads.filter(|request| own.contains(&request.tid) && !request.is_write());
+        Activity {
+            computing: busy.map(|span| (span.start.0, span.end.0)).collect(),
+            reading: reads.map(|request| (request.start.0, request.end.min(recording.mark).0)).collect(),
+        }
+    }
+
+    /// Both together.
+    pub fn add(&mut self, other: Activity) {
+        self.computing.extend(other.computing);
+        self.reading.extend(other.reading);
+    }
+}
+
+/// The balance of a repeat; `activity` is `None` where nothing was recorded. `threshold` is that of a class.
+pub fn waits(
+    repeat: &Repeat,
+    outcomes: &[Outcome],
+    activity: Option<Activity>,
+    threshold: impl Fn(Class) -> u64,
+) -> Waits {
+    let answered = repeat.sent.iter().zip(outcomes).filter_map(|(sent, outcome)| match outcome {
+        Outcome::Answered(answer) => Some((sent, answer)),
+        Outcome::Silent | Outcome::Lost => None,
+    });
+    let answered: Vec<_> = answered.collect();
+    let known = activity.is_some();
+    let changes = changes(answered.iter().map(|(_, answer)| *answer), activity);
+    let phases = think::phases(&changes, repeat.begun.0, repeat.ended.0, RECORD_NS);
+    let mut inputs: Vec<Expectation> = answered
+        .iter()
+        .map(|(sent, answer)| Expectation { at: answer.input.0, threshold: threshold(sent.class) })
+        .collect();
+    inputs.sort_by_key(|input| input.at);
+    let noticed = think::waits(&phases, &inputs).into_iter().filter(Wait::is_noticeable);
+    let balance = think::balance(&phases);
+    Waits {
+        wait: balance.wait,
+        noticed: noticed.map(|wait| wait.length()).sum(),
+        think: balance.think,
+        background: known.then_some(balance.background),
+    }
+}
+
+fn changes<'a>(answers: impl Iterator<Item = &'a Answer>, activity: Option<Activity>) -> Vec<Change> {
+    let (mut queued, mut handled) = (Vec::new(), Vec::new());
+    for answer in answers {
+        let taken = answer.taken.unwrap_or(answer.input);
+        queued.push((answer.input.0, taken.0));
+        handled.push((taken.0, answer.first.max(answer.settled).0));
+    }
+    let Activity { computing, reading } =
+        activity.unwrap_or_else(|| Activity { computing: handled.clone(), reading: Vec::new() });
+    let lists = [
+        (Signal::Queued, queued),
+        (Signal::Handling, handled),
+        (Signal::Computing, computing),
+        (Signal::SynchronousIo, reading),
+    ];
+    let mut changes: Vec<Change> = lists.into_iter().flat_map(|(signal, spans)| switched(signal, spans)).collect();
+    changes.sort_by_key(|change| change.at);
+    changes
+}
+
+/// A signal is on while any of its spans lasts.
+fn switched(signal: Signal, mut spans: Vec<Span>) -> Vec<Change> {
+    spans.retain(|(from, to)| from < to);
+    spans.sort_unstable();
+    let mut merged: Vec<Span> = Vec::new();
+    for (from, to) in spans {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    let change = |at, on| Change { at, signal, on };
+    merged.into_iter().flat_map(|(from, to)| [change(from, true), change(to, false)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_bench::measure::Sent;
+
+    const MS: u64 = 1_000_000;
+
+    fn repeat(times: &[(u64, u64, u64)]) -> (Repeat, Vec<Outcome>) {
+        let at = |ms: u64| Nanos(ms * MS);
+        let sent =
+            times.iter().map(|(input, ..)| Sent { at: at(*input), label: "x".to_owned(), class: Class::Key }).collect();
+        let answer = |(input, taken, end): &(u64, u64, u64)| {
+            Outcome::Answered(Answer {
+                input: at(*input),
+                taken: Some(at(*taken)),
+                first: at(*end),
+                settled: at(*end),
+                exact: true,
+                open: false,
+            })
+        };
+        let repeat = Repeat { begun: at(0), ended: at(1_000), sent, ..Repeat::default() };
+        (repeat, times.iter().map(answer).collect())
+    }
+
+    #[test]
+    fn spans_that_overlap_are_one() {
+        let changes = switched(Signal::Queued, vec![(5, 9), (1, 6), (20, 20), (9, 12)]);
+        assert_eq!(changes.iter().map(|change| (change.at, change.on)).collect::<Vec<_>>(), [(1, true), (12, false)]);
+    }
+
+    #[test]
+    fn without_records_an_answer_is_awaited_all_along() {
+        let (repeat, outcomes) = repeat(&[(100, 110, 150), (200, 200, 450)]);
+        let waits = waits(&repeat, &outcomes, None, |_| 100 * MS);
+        assert_eq!((waits.wait, waits.noticed, waits.think), (300 * MS, 250 * MS, 700 * MS));
+        assert_eq!(waits.background, None);
+    }
+
+    #[test]
+    fn an_application_that_sleeps_is_not_waited_for() {
+        let (repeat, outcomes) = repeat(&[(100, 110, 200)]);
+        let computing = vec![(110 * MS, 130 * MS), (190 * MS, 200 * MS), (600 * MS, 650 * MS)];
+        let activity = Activity { computing, reading: vec![(130 * MS, 140 * MS)] };
+        let waits = waits(&repeat, &outcomes, Some(activity), |_| 100 * MS);
+        assert_eq!((waits.wait, waits.background), (50 * MS, Some(50 * MS)));
+        assert_eq!((waits.noticed, waits.think), (0, 900 * MS));
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that a program started, and whether they have all ended.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take on a busy machine: another benchmark may hold it for five minutes.
+pub const PATIENCE: Duration = Duration::from_secs(400);
+
+/// A process by number and time of birth: numbers are used again.
+pub type Member = (u32, u64);
+
+/// A running program whose error output is kept.
+pub struct Program {
+    pub child: Child,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Program {
+    pub fn start(mut command: Command) -> Program {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (errors, said) = (child.stderr.take().unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let kept = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                kept.lock().unwrap().push(line);
+            }
+        });
+        Program { child, said }
+    }
+
+    /// Waits until it has said a line with these words, and returns that.
+    pub fn wait_for(&mut self, words: &str) -> String {
+        let mut found = None;
+        until(&format!("a line with {words:?}"), || {
+            found = self.said.lock().unwrap().iter().find(|line| line.contains(words)).cloned();
+            assert!(found.is_some() || self.child.try_wait().unwrap().is_none(), "it ended: {:?}", self.said());
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    pub fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap().clone()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("its end", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// All processes that it, or one that it started, has started.
+    pub fn descendants(&self) -> Vec<Member> {
+        let all: Vec<(u32, u32, u64)> = processes().collect();
+        let mut family = vec![(self.child.id(), 0)];
+        let mut at = 0;
+        while let Some((parent, _)) = family.get(at).copied() {
+            family.extend(all.iter().filter(|one| one.1 == parent).map(|one| (one.0, one.2)));
+            at += 1;
+        }
+        family.split_off(1)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Number, parent and time of birth of all processes that have not ended.
+fn processes() -> impl Iterator<Item = (u32, u32, u64)> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(status)
+}
+
+fn status(pid: u32) -> Option<(u32, u32, u64)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let words: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ended = matches!(*words.first()?, "Z" | "X");
+    (!ended).then_some((pid, words.get(1)?.parse().ok()?, words.get(19)?.parse().ok()?))
+}
+
+/// Waits until none of them runs any more.
+pub fn expect_gone(members: &[Member]) {
+    assert!(!members.is_empty());
+    let alive = || members.iter().filter(|one| status(one.0).is_some_and(|now| now.2 == one.1)).count();
+    until("the end of all processes", || alive() == 0);
+}
+
+/// Polls until something is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited for {what} for {PATIENCE:?}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// A copy of the program where every user can read it.
+pub fn for_everybody() -> (TempDir, PathBuf) {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("tipme");
+    std::fs::copy(Path::new(env!("CARGO_BIN_EXE_tipme")), &path).unwrap();
+    for path in [folder.path(), &path] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    (folder, path)
+}
