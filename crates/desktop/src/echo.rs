@@ -89,12 +89,12 @@ impl EchoWindow {
         Ok(Stamps { received, drawn, finished: clock::now() })
     }
 
-    /// Draws a picture of 128 pixels square, whose request is longer than what goes into a socket in one piece.
+    /// Draws a white picture of 250 pixels square: more than a socket takes at once, and its bytes pass for long requests.
     pub fn picture(&self) -> Result<(), Error> {
-        const SIDE: u16 = 128;
+        const SIDE: u16 = 250;
         let wire = self.connection.wire();
         let depth = wire.setup().roots.first().map_or(24, |screen| screen.root_depth);
-        let pixels = vec![1; usize::from(SIDE) * usize::from(SIDE) * 4];
+        let pixels = vec![0xff; usize::from(SIDE) * usize::from(SIDE) * 4];
         let format = ImageFormat::Z_PIXMAP;
         let sent = wire.put_image(format, self.window, self.paint, SIDE, SIDE, 0, 0, 0, depth, &pixels);
         sent.map_err(|error| self.connection.failed(error))?.ignore_error();
