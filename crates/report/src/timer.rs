@@ -6,7 +6,7 @@ mod plots;
 mod table;
 
 use crate::conditions::conditions;
-use crate::plot::words::plain;
+use crate::plot::words::{self, plain};
 pub use plots::plots;
 use std::collections::BTreeMap;
 use table::table;
@@ -272,15 +272,7 @@ fn short(value: f64) -> String {
 
 /// `20,000`.
 fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    words::grouped(&count.to_string())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! Verbs and their options: the one place from which help, man pages and completions come.
 
 mod compare;
+mod cpu_list;
 mod duration;
 mod fork;
 mod idle;

@@ -62,51 +62,6 @@ fn assert_clean(folder: &Path, kept: &[&str]) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Where a value is not what the schema says; of its words, those that the schema uses.
-fn against(schema: &Value, value: &Value, place: &str, wrong: &mut Vec<String>) {
-    let types: Vec<&Value> = match &schema["type"] {
-        Value::Array(types) => types.iter().collect(),
-        Value::Null => Vec::new(),
-        one => vec![one],
-    };
-    let is = |name: &Value| match name.as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_u64(),
-        "number" => value.is_number(),
-        "null" => value.is_null(),
-        other => panic!("unknown type {other}"),
-    };
-    let one_of = schema["enum"].as_array().is_none_or(|allowed| allowed.contains(value));
-    let constant = schema.get("const").is_none_or(|only| only == value);
-    if !one_of || !constant || (!types.is_empty() && !types.into_iter().any(is)) {
-        wrong.push(format!("{place}: {value}"));
-    }
-    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        against(&schema["items"], item, &format!("{place}[{index}]"), wrong);
-    }
-    let Some(members) = value.as_object().filter(|_| schema["properties"].is_object()) else { return };
-    let missing =
-        schema["required"].as_array().unwrap().iter().filter(|name| !members.contains_key(name.as_str().unwrap()));
-    wrong.extend(missing.map(|name| format!("{place}: no {name}")));
-    for (name, member) in members {
-        match schema["properties"].get(name) {
-            Some(schema) => against(schema, member, &format!("{place}.{name}"), wrong),
-            None => wrong.push(format!("{place}.{name} is not in the schema")),
-        }
-    }
-}
-
-fn assert_fits_the_schema(result: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/measure.schema.json");
-    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let mut wrong = Vec::new();
-    against(&schema, result, "result", &mut wrong);
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
 /// Runs the tiny script, and checks that each input is accounted for.
 fn assert_accounted(arguments: &[&str], repeats: u64) -> Value {
     let words = [&["--json", "result.json", "--svg", "plots"], arguments, &TERMINAL[..]].concat();
@@ -114,7 +69,7 @@ fn assert_accounted(arguments: &[&str], repeats: u64) -> Value {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     let text = std::fs::read(folder.path().join("result.json")).unwrap();
     let result: Value = serde_json::from_slice(&text).unwrap();
-    assert_fits_the_schema(&result);
+    support::schema::assert_fits("measure", &result);
     let number = |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
     assert_eq!(number("scripted"), repeats * (TINY_INPUTS + 1));
     assert_eq!(number("answered") + number("open") + number("silent") + number("lost"), number("scripted"));

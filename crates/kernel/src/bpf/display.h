@@ -130,7 +130,8 @@ static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
 	return code | (scroll << 16) | ((__u32)(head[0] & 0x80) << 17);
 }
 
-/* Notes the first press among the events, of a modifier only where no other comes; the key's code is compared with those of modifiers and forgotten.
+/* Notes the first press among the events, of a modifier only where no other comes; the key's code is compared
+ * with those of modifiers and forgotten.
  * Events of the input extension are told from others of that form by their length: twelve units at least. */
 static __always_inline void look_for_press(struct reading *reading, __u8 *head, __u32 length)
 {

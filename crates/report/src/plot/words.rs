@@ -113,7 +113,8 @@ pub fn decimal(value: f64, decimals: usize) -> String {
     format!("{sign}{}{dot}{fraction}", grouped(digits))
 }
 
-fn grouped(digits: &str) -> String {
+/// Digits by threes: `20,000`.
+pub fn grouped(digits: &str) -> String {
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {

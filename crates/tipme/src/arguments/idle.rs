@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme idle`.
 
+use super::cpu_list::{CpuList, cpu_list};
 use super::duration::duration;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// CPU numbers from here on are not believed.
-const CPU_LIMIT: usize = 8_192;
 
 #[derive(Args)]
 #[command(
@@ -36,7 +34,7 @@ pub struct Idle {
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
     pub resolution: Duration,
     /// CPUs to watch, such as 0,2-3 [default: all that this process may use]
-    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
     /// Write the result as one JSON document
     #[arg(long, value_name = "FILE")]
@@ -50,37 +48,4 @@ pub struct Idle {
     /// Let programs of known work be watched, for 40 seconds, and say how well they are seen
     #[arg(long, conflicts_with_all = ["classic", "duration"])]
     pub validate: bool,
-}
-
-/// CPUs that are asked for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CpuList(pub Vec<usize>);
-
-/// Numbers and ranges.
-fn cpus(text: &str) -> Result<CpuList, String> {
-    let mut list = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.parse::<usize>().ok().filter(|cpu| *cpu < CPU_LIMIT);
-        match number(first).zip(number(last)) {
-            Some((first, last)) if first <= last => list.extend(first..=last),
-            _ => return Err(format!("{part:?} is no CPU; name some, such as 0,2-3")),
-        }
-    }
-    list.sort_unstable();
-    list.dedup();
-    Ok(CpuList(list))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpus_are_numbers_and_ranges() {
-        assert_eq!(cpus("3,0-1,1"), Ok(CpuList(vec![0, 1, 3])));
-        for wrong in ["", "a", "1-", "-1", "3-1", "99999", "1,,2"] {
-            assert!(cpus(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench timer`.
 
+use super::cpu_list::{CpuList, cpu_list};
 use super::duration::duration;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 use tipme_bench::timer::{PERIOD_MAX, PERIOD_MIN, Policy};
-
-/// CPU numbers from here on do not exist.
-const CPU_LIMIT: usize = 8_192;
 
 #[derive(Args)]
 #[command(
@@ -103,18 +101,7 @@ fn cpus(text: &str) -> Result<Cpus, String> {
     if text == "all" {
         return Ok(Cpus::All);
     }
-    let mut list = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.parse::<usize>().ok().filter(|cpu| *cpu < CPU_LIMIT);
-        let (Some(first), Some(last)) = (number(first), number(last)) else {
-            return Err(format!("{part:?} is no CPU; name some, such as 0,2-3"));
-        };
-        list.extend(first..=last);
-    }
-    list.sort_unstable();
-    list.dedup();
-    if list.is_empty() { Err("name at least one CPU".to_owned()) } else { Ok(Cpus::List(list)) }
+    cpu_list(text).map(|CpuList(list)| Cpus::List(list))
 }
 
 #[cfg(test)]
@@ -125,9 +112,7 @@ mod tests {
     fn cpus_are_numbers_and_ranges() {
         assert_eq!(cpus("all"), Ok(Cpus::All));
         assert_eq!(cpus("3,0-1,1"), Ok(Cpus::List(vec![0, 1, 3])));
-        for wrong in ["", "a", "1-", "-1", "3-1", "99999", "1,,2"] {
-            assert!(cpus(wrong).is_err(), "{wrong}");
-        }
+        assert!(cpus("some").is_err());
     }
 
     #[test]
