@@ -33,4 +33,4 @@ pub use intervals::{IntervalFigures, Intervals, LONG_NS};
 pub use percentile::{Share, nearest_rank, percentile};
 pub use periodicity::{Period, period};
 pub use summary::{Apdex, Summary, apdex, interaction_p98};
-pub use threshold::{Class, Limits, Profile, exceeds_habit, is_unacceptable};
+pub use threshold::{Class, Limits, Profile, exceeds_habit};

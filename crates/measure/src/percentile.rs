@@ -15,12 +15,6 @@ impl Share {
     /// The whole.
     pub const ALL: Share = Share(10_000);
 
-    /// The smallest number of observations that puts five of them above this share.
-    pub fn observations_min(self) -> u64 {
-        let above = u64::from(Share::ALL.0.saturating_sub(self.0)).max(1);
-        (5 * u64::from(Share::ALL.0)).div_ceil(above)
-    }
-
     /// Whether a percentile at this share may be shown for `n` observations: n(1 - p) >= 5.
     pub fn is_shown(self, n: usize) -> bool {
         let above = u128::from(Share::ALL.0.saturating_sub(self.0)) * n as u128;
@@ -82,7 +76,5 @@ mod tests {
         assert!(!Share::P98.is_shown(249) && Share::P98.is_shown(250));
         assert!(!Share::P99.is_shown(499) && Share::P99.is_shown(500));
         assert!(!Share::ALL.is_shown(usize::MAX));
-        assert_eq!(Share::P98.observations_min(), 250);
-        assert_eq!(Share::P99.observations_min(), 500);
     }
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What people accept: classes of interactions and their limits.
 
-use crate::percentile::Share;
-use crate::summary::Summary;
-
 const MILLI: u64 = 1_000_000;
 
 /// What kind of answer the person waits for.
@@ -65,16 +62,11 @@ impl Class {
     }
 }
 
-/// The rule of the automatic mark: whether a latency is unacceptable after what was seen `so_far` of the
-/// same class and application.
+/// The rule of the automatic mark: whether a latency is unacceptable after what was seen of the same class and
+/// application, `n` observations with this 98th percentile.
 ///
 /// With fifty earlier observations it must exceed the threshold and three times their 98th percentile;
 /// with fewer it must frustrate.
-pub fn is_unacceptable(latency: u64, limits: Limits, so_far: &Summary) -> bool {
-    exceeds_habit(latency, limits, so_far.n() as u64, so_far.value(Share::P98))
-}
-
-/// The same rule where only the number of earlier observations and their 98th percentile are known.
 pub fn exceeds_habit(latency: u64, limits: Limits, n: u64, p98: Option<u64>) -> bool {
     match p98 {
         Some(p98) if n >= 50 => latency > limits.threshold && latency > p98.saturating_mul(3),
@@ -103,11 +95,10 @@ mod tests {
     #[test]
     fn habit_decides_after_fifty_observations() {
         let limits = Class::Key.limits(Profile::Default);
-        let few = Summary::new(vec![20 * MILLI; 49]);
-        let many = Summary::new(vec![50 * MILLI; 50]);
-        assert!(!is_unacceptable(400 * MILLI, limits, &few));
-        assert!(is_unacceptable(401 * MILLI, limits, &few));
-        assert!(!is_unacceptable(150 * MILLI, limits, &many));
-        assert!(is_unacceptable(151 * MILLI, limits, &many));
+        let (few, many) = ((49, Some(20 * MILLI)), (50, Some(50 * MILLI)));
+        let exceeds = |ms: u64, (n, p98)| exceeds_habit(ms * MILLI, limits, n, p98);
+        assert!(!exceeds(400, few) && exceeds(401, few));
+        assert!(!exceeds(150, many) && exceeds(151, many));
+        assert!(!exceeds(400, (50, None)) && exceeds(401, (50, None)));
     }
 }
