@@ -54,7 +54,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Outcome {
     pub observed: Vec<Observed>,
-    /// For each CPU, what the kernel counted without a number.
+    /// For each CPU, the interrupts that the kernel counted.
     pub counted: Vec<Vec<Counted>>,
 }
 

@@ -6,12 +6,14 @@
 //! resolution says, usually a millisecond, so a record that took longer in wall time holds stolen time.
 
 mod calibration;
+mod exclusion;
 mod figures;
 mod naming;
 mod tick;
 mod validation;
 
 pub use calibration::Calibration;
+pub use exclusion::Exclusion;
 pub use figures::{
     ClassicLoop, ClockFigures, Counted, CpuFigures, GapFigures, IdleDetails, NamedGap, NamedTime, Profile, Share, run,
 };
@@ -60,6 +62,8 @@ pub struct Observed {
     pub records_lost: u64,
     /// What the kernel says that the thread had of the CPU.
     pub cpu_time_ns: u64,
+    /// Page faults of the thread meanwhile.
+    pub faults: u64,
     /// Whether the buffers were locked in memory.
     pub locked: bool,
     pub clock: ClockFigures,

@@ -8,7 +8,7 @@ use crate::conditions::conditions;
 use crate::plot::words::plain;
 pub use plots::plots;
 use tipme_measure::Document;
-use tipme_measure::idle::{CpuFigures, IdleDetails, NamedGap, NamedTime, Profile, Resident, Share};
+use tipme_measure::idle::{CpuFigures, Exclusion, IdleDetails, NamedGap, NamedTime, Profile, Resident, Share};
 pub use validation::validation;
 
 /// Rows of the table of residents.
@@ -103,7 +103,7 @@ fn strip(bins: &[f64]) -> String {
 
 fn names(details: &IdleDetails) -> String {
     match (&details.named, &details.no_names_because) {
-        (Some(named), _) => named_share(named) + &residents(&details.residents),
+        (Some(named), _) => named_share(named) + &outside(&details.cpus) + &residents(&details.residents),
         (None, why) => {
             let why = why.as_deref().unwrap_or("nothing was recorded");
             format!("No names of those who took it: {}.\n{}", plain(why, 300), residents(&details.residents))
@@ -115,13 +115,29 @@ fn named_share(named: &Share) -> String {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     format!(
         "Who took it: {} of the stolen time has a name: {} recorded, {} the way into and out of that,\n\
-         {} timer tick by its period. The recorder itself took {}.\n",
+         {} timer tick by its period, {} outside the kernel. The recorder itself took {}.\n",
         percent(named.named),
         percent(named.recorded),
         percent(named.beside),
         percent(named.tick),
+        percent(named.outside),
         percent(named.recorder)
     )
+}
+
+/// Why time without a record lies outside the kernel, or need not.
+fn outside(cpus: &[CpuFigures]) -> String {
+    let shown = cpus.iter().filter_map(|cpu| Some((cpu.cpu, cpu.exclusion?)));
+    let line = |(cpu, proof): (usize, Exclusion)| {
+        let (missing, gaps, counted) = (proof.counted.saturating_sub(proof.recorded), proof.gaps, proof.counted);
+        let so = if proof.holds() { "outside the kernel" } else { "unexplained: they may have been the cause" };
+        format!(
+            "cpu {cpu}: {gaps} gaps hold time without a record; {missing} of {counted} interrupts and {} page faults have \
+             none: {so}.\n",
+            proof.faults
+        )
+    };
+    shown.map(line).collect()
 }
 
 fn residents(residents: &[Resident]) -> String {
@@ -227,6 +243,7 @@ mod tests {
             locked: true,
             counted: vec![Counted { name: "local timer interrupts".to_owned(), count: 2_511 }],
             ticks_per_s: Some(250.0),
+            exclusion: Some(Exclusion { counted: 2_520, recorded: 2_515, faults: 0, gaps: 130 }),
             ..CpuFigures::default()
         }
     }
@@ -250,7 +267,7 @@ mod tests {
             stolen_share: 0.0125,
             check_share: 0.012,
             cpus: vec![figures()],
-            named: Some(Share { named: 0.98, recorded: 0.6, beside: 0.1, tick: 0.28, recorder: 0.04 }),
+            named: Some(Share { named: 0.98, recorded: 0.6, beside: 0.1, tick: 0.2, outside: 0.08, recorder: 0.04 }),
             residents: vec![resident],
             largest: vec![NamedGap { cpu: 1, start_s: 3.2, length_ms: 2.31, by }],
             ..IdleDetails::default()
@@ -279,7 +296,8 @@ mod tests {
         cpu 1   10 ms bins |   █▁     | highest 90 %
 
         Who took it: 98.0 % of the stolen time has a name: 60.0 % recorded, 10.0 % the way into and out of that,
-        28.0 % timer tick by its period. The recorder itself took 4.0 %.
+        20.0 % timer tick by its period, 8.0 % outside the kernel. The recorder itself took 4.0 %.
+        cpu 1: 130 gaps hold time without a record; 5 of 2520 interrupts and 0 page faults have none: outside the kernel.
               total    share    gaps    longest  kind         name
             0.80 ms   40.0 %       2    0.41 ms  thread       jbd2/sda1-8, every 5.0 s
 

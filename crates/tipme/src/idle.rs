@@ -101,17 +101,19 @@ fn read(tracer: Tracer, interrupt: &Interrupt) -> Result<Box<Recording>> {
 
 fn document(options: &Options, outcome: &Outcome, recorded: Recorded, machine: Machine) -> Document<IdleDetails> {
     let observed = &outcome.observed;
-    let named = names::name(recorded.as_deref().ok(), observed, machine.hz);
-    let cpu = |(at, one): (usize, &Observed)| CpuFigures {
-        counted: outcome.counted.get(at).cloned().unwrap_or_default(),
-        ticks_per_s: named.ticks_per_s.get(at).copied().flatten(),
+    let named = names::name(recorded.as_deref().ok(), outcome, &machine);
+    let cpus = observed.iter().zip(&outcome.counted).zip(&named.cpus).map(|((one, counted), name)| CpuFigures {
+        counted: counted.clone(),
+        ticks_per_s: name.ticks_per_s,
+        exclusion: name.exclusion,
         ..CpuFigures::of(one)
-    };
+    });
+    let cpus = cpus.collect();
     let all = Check::of("", "", observed, None);
     let details = IdleDetails {
         stolen_share: all.stolen_share,
         check_share: all.check_share,
-        cpus: observed.iter().enumerate().map(cpu).collect(),
+        cpus,
         no_names_because: recorded.err(),
         ..details(options, named)
     };

@@ -62,7 +62,7 @@ fn with_root_all_time_has_a_holder() {
     sums_are_exact(&document);
     let details = &document.details;
     let named = details.named.unwrap();
-    assert!((named.recorded + named.beside + named.tick - named.named).abs() < 1e-9, "{named:?}");
+    assert!((named.recorded + named.beside + named.tick + named.outside - named.named).abs() < 1e-9, "{named:?}");
     assert!(named.recorded > 0.0, "{named:?}");
     let held: f64 = details.residents.iter().map(|one| one.total_ms).sum();
     let stolen: u64 = document.runs.iter().flat_map(|run| &run.classes[0].latencies_ns).sum();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts that have no number: the kernel counts them, and nothing records them.
+//! Interrupts as the kernel counts them, by kind; those of devices, which have numbers, are one kind.
 
 use std::collections::BTreeMap;
 use tipme_measure::idle::Counted;
 
-/// Kinds of interrupts that are looked at, at most.
-const KINDS_MAX: usize = 100;
+/// Lines that are looked at, at most.
+const LINES_MAX: usize = 4_096;
+
+/// The kind of all interrupts that have a number.
+const DEVICES: &str = "interrupts of devices";
 
 /// Counts by kind and CPU since the machine was started.
 #[derive(Default)]
@@ -17,13 +20,18 @@ impl Counts {
         Counts::parse(&std::fs::read_to_string("/proc/interrupts").unwrap_or_default())
     }
 
-    /// The head names the CPUs; a line without a number has a short name, counts, and what it means.
+    /// The head names the CPUs; a line has a number or a short name, counts, and what it means.
     fn parse(text: &str) -> Counts {
         let mut lines = text.lines();
         let head = lines.next().unwrap_or_default();
         let cpus: Vec<usize> =
             head.split_whitespace().filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect();
-        Counts(lines.filter_map(|line| row(line, &cpus)).take(KINDS_MAX).collect())
+        let mut counts = Counts::default();
+        for (kind, row) in lines.take(LINES_MAX).filter_map(|line| row(line, &cpus)) {
+            let sums = counts.0.entry(kind).or_default();
+            row.into_iter().for_each(|(cpu, count)| *sums.entry(cpu).or_default() += count);
+        }
+        counts
     }
 
     /// What came on a CPU since then, the most frequent first.
@@ -39,16 +47,15 @@ impl Counts {
     }
 }
 
+/// The kind of interrupts of a line, and how many came on each CPU.
 fn row(line: &str, cpus: &[usize]) -> Option<(String, BTreeMap<usize, u64>)> {
     let (name, rest) = line.split_once(':')?;
-    if name.trim().parse::<u32>().is_ok() {
-        return None;
-    }
     let mut words = rest.split_whitespace();
     let counts =
         cpus.iter().map(|cpu| Some((*cpu, words.next()?.parse().ok()?))).collect::<Option<BTreeMap<_, _>>>()?;
     let meaning = words.collect::<Vec<_>>().join(" ").to_lowercase();
-    (!meaning.is_empty()).then_some((meaning, counts))
+    let kind = if name.trim().parse::<u32>().is_ok() { DEVICES.to_owned() } else { meaning };
+    (!kind.is_empty()).then_some((kind, counts))
 }
 
 #[cfg(test)]
@@ -57,6 +64,7 @@ mod tests {
 
     const TEXT: &str = "           CPU0       CPU2
   1:          9          0   IO-APIC   1-edge      i8042
+ 24:          0          7   PCI-MSI   0-edge      virtio0
 LOC:        100        200   Local timer interrupts
 RES:          5          6   Rescheduling interrupts
 ERR:          0
@@ -66,9 +74,12 @@ MIS:          7
     #[test]
     fn what_came_meanwhile_is_counted() {
         let before = Counts::parse(TEXT);
-        let after = Counts::parse(&TEXT.replace("200", "450").replace("  6 ", "  7 "));
+        let after = Counts::parse(
+            &TEXT.replace("200", "450").replace("  6 ", "  7 ").replace("          7   PCI", "         10   PCI"),
+        );
         let told: Vec<(String, u64)> = after.since(&before, 2).into_iter().map(|one| (one.name, one.count)).collect();
-        assert_eq!(told, [("local timer interrupts".to_owned(), 250), ("rescheduling interrupts".to_owned(), 1)]);
+        let came = [("local timer interrupts", 250), ("interrupts of devices", 3), ("rescheduling interrupts", 1)];
+        assert_eq!(told, came.map(|(name, count)| (name.to_owned(), count)));
         assert_eq!((after.since(&before, 0), after.since(&before, 1)), (vec![], vec![]));
         assert_eq!(Counts::parse("").since(&before, 0), vec![]);
     }

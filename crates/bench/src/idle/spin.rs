@@ -46,6 +46,7 @@ struct Watched {
     begin: u64,
     end: u64,
     cpu_time_ns: u64,
+    faults: u64,
 }
 
 /// A loop that is ready to run: everything that takes time or memory is done.
@@ -61,7 +62,7 @@ impl Prepared {
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Observed> {
         let (plan, notes) = (&self.plan, &mut self.notes);
         notes.pairs.push(plan.counter.sure_pair());
-        let before = cpu_time_ns();
+        let before = (cpu_time_ns(), faults());
         // From here on, so that a loop that does not come to its CPU at all misses that.
         let begin = plan.counter.read();
         place::yield_to_all()?;
@@ -69,7 +70,7 @@ impl Prepared {
             None => watch(begin, plan, stop, notes),
             Some(known) => classic::watch(known.iterations, begin, plan, stop, notes),
         };
-        let watched = Watched { begin, end, cpu_time_ns: cpu_time_ns() - before };
+        let watched = Watched { begin, end, cpu_time_ns: cpu_time_ns() - before.0, faults: faults() - before.1 };
         notes.pairs.push(plan.counter.sure_pair());
         Ok(self.notes.observed(self.cpu, self.plan.counter, &watched, self.classic))
     }
@@ -123,6 +124,17 @@ fn watch(begin: u64, plan: &Plan, stop: &AtomicBool, notes: &mut Notes) -> u64 {
 fn cpu_time_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Page faults of this thread so far.
+fn faults() -> u64 {
+    // SAFETY: an all-zero `rusage` is one, and the call writes to no more than that.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    (usage.ru_minflt + usage.ru_majflt) as u64
 }
 
 impl Notes {
@@ -183,6 +195,7 @@ impl Notes {
             records_ns: self.records.items().iter().map(|at| calibration.ns(*at)).collect(),
             records_lost: self.records.lost(),
             cpu_time_ns: watched.cpu_time_ns,
+            faults: watched.faults,
             locked: self.gaps.is_locked() && self.records.is_locked() && self.pairs.is_locked(),
             clock: ClockFigures { classic, ..clock },
         }
@@ -213,9 +226,9 @@ mod tests {
         };
         let mut notes = Notes { gaps: Buffer::new(1, (0, 0)), ..Notes::new(&options) };
         [(100, 10), (200, 30), (300, 50)].iter().for_each(|(start, length)| notes.gap(*start, *length));
-        let watched = Watched { begin: 0, end: 1_000, cpu_time_ns: 900 };
+        let watched = Watched { begin: 0, end: 1_000, cpu_time_ns: 900, faults: 3 };
         let observed = notes.observed(5, Counter::Clock, &watched, None);
         assert_eq!((observed.gaps.len(), observed.gaps_lost, observed.lost_ns), (1, 2, 80));
-        assert_eq!((observed.stolen_ns(), observed.wall_ns(), observed.cpu), (90, 1_000, 5));
+        assert_eq!((observed.stolen_ns(), observed.wall_ns(), observed.cpu, observed.faults), (90, 1_000, 5, 3));
     }
 }

@@ -55,8 +55,10 @@ pub enum Round {
     /// Characters that were echoed there; `due_ns` is when each was sent.
     Echoes { method: Method, observed: Observed, events: Vec<Injection> },
     /// All CPUs, with a program of normal priority on each where `loaded`.
-    Share { method: Method, observed: Vec<Observed>, loaded: bool },
+    Share { method: Method, observed: Vec<Observed>, loaded: bool, incident: Option<Incident> },
 }
+
+const METHODS: [Method; 3] = [Method::Gaps, Method::Traced, Method::Classic];
 
 impl Method {
     /// As in the result.
@@ -76,17 +78,16 @@ pub fn validate(setup: &Setup, interrupt: &Interrupt, tell: &mut dyn FnMut(&str)
     // An ordinary user may not take the lock that root has made, and takes the chance.
     let _alone = waited.ok();
     let mut rounds = Vec::new();
-    for method in [Method::Gaps, Method::Classic] {
+    let methods = || METHODS.into_iter().filter(|method| *method != Method::Traced || setup.trace);
+    for method in methods() {
         for loaded in [false, true] {
             tell(&format!("{}: shares, {}", method.name(), if loaded { "loaded" } else { "quiet" }));
             rounds.push(setup.share(method, loaded, interrupt)?);
         }
     }
-    for method in [Method::Gaps, Method::Traced, Method::Classic] {
-        if method != Method::Traced || setup.trace {
-            tell(&format!("{}: {EVENTS} events of 0.05 to 10 ms", method.name()));
-            rounds.push(setup.events(method, interrupt)?);
-        }
+    for method in methods() {
+        tell(&format!("{}: {EVENTS} events of 0.05 to 10 ms", method.name()));
+        rounds.push(setup.events(method, interrupt)?);
     }
     for method in [Method::Gaps, Method::Classic] {
         tell(&format!("{}: {CHARACTERS} echoes", method.name()));
@@ -113,22 +114,27 @@ impl Setup {
         Ok(command)
     }
 
+    fn tracer(&self, method: Method, interrupt: &Interrupt) -> Result<Option<Tracer>> {
+        (method == Method::Traced).then(|| Tracer::start(&self.tipme, ROUND_MAX, interrupt)).transpose()
+    }
+
     fn share(&self, method: Method, loaded: bool, interrupt: &Interrupt) -> Result<Round> {
         let time = ROUND_MAX.as_millis() as u64;
         let loads: Vec<usize> = if loaded { self.cpus.clone() } else { Vec::new() };
         let start = |cpu: &usize| Process::start("a load", self.command("hog", time)?, Some(*cpu));
         let mut hogs = loads.iter().map(start).collect::<Result<Vec<Process>>>()?;
         interrupt.sleep(SETTLE)?;
+        let tracer = self.tracer(method, interrupt)?;
         let options = self.options(method, CHECK, &self.cpus);
         let (observed, ()) = observe(&options, || sleep_until(Instant::now() + CHECK, interrupt))?;
         hogs.iter_mut().try_for_each(Process::expect_alive)?;
-        Ok(Round::Share { method, observed, loaded })
+        let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
+        Ok(Round::Share { method, observed, loaded, incident })
     }
 
     fn events(&self, method: Method, interrupt: &Interrupt) -> Result<Round> {
         let cpu = self.cpu()?;
-        let trace = || Tracer::start(&self.tipme, ROUND_MAX, interrupt);
-        let tracer = (method == Method::Traced).then(trace).transpose()?;
+        let tracer = self.tracer(method, interrupt)?;
         let (observed, (pid, events)) = observe(&self.options(method, ROUND_MAX, &[cpu]), || {
             let mut command = self.command("inject", EVENTS)?;
             command.stdout(Stdio::piped());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `tipme idle` leaves in its document, besides the gaps themselves.
 
-use super::{Observed, Resident, Validation, longest};
+use super::{Exclusion, Observed, Resident, Validation, longest};
 use crate::document::{Events, Run};
 use crate::percentile::Share as Percentile;
 use crate::summary::Summary;
@@ -46,6 +46,8 @@ pub struct Share {
     pub beside: f64,
     /// It comes when the timer tick is due.
     pub tick: f64,
+    /// Nothing in the kernel can have taken it.
+    pub outside: f64,
     /// The recorder's own part, which is in the others.
     pub recorder: f64,
 }
@@ -66,8 +68,10 @@ pub struct CpuFigures {
     pub clock: ClockFigures,
     /// Whether the buffers were locked in memory.
     pub locked: bool,
-    /// Interrupts that the kernel counts without a number, and that came.
+    /// Interrupts that the kernel counted, by kind.
     pub counted: Vec<Counted>,
+    /// What tells whether time without a name lies outside the kernel; `None` without the recorder.
+    pub exclusion: Option<Exclusion>,
     /// Ticks of the timer that showed as gaps, a second.
     pub ticks_per_s: Option<f64>,
 }
@@ -106,7 +110,7 @@ pub struct ClassicLoop {
     pub drift_percent: f64,
 }
 
-/// How often something without a record happened.
+/// How often interrupts of a kind came.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counted {
     pub name: String,

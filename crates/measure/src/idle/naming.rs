@@ -4,7 +4,7 @@
 //! Records do not tell of everything: neither of the timer's interrupt, nor of the way into and out of the
 //! kernel. A gap's time for which records show the loop's own thread is therefore given to what follows it in the
 //! same gap, or else came before it, up to a bound; or to the timer tick, where the gap begins when one is due.
-//! Whatever is left is unexplained: hardware, firmware, hypervisor, or an interrupt without a record.
+//! Whatever is left is unexplained, unless it can be shown to lie outside the kernel (see [`super::Exclusion`]).
 
 use super::{Gap, Tick, share};
 use crate::periodicity::period;
@@ -30,6 +30,8 @@ pub enum HolderKind {
     Interrupt,
     Softirq,
     TimerTick,
+    /// Nothing that this kernel did: a hypervisor, the firmware, or the hardware.
+    Outside,
     Unexplained,
 }
 
@@ -42,6 +44,7 @@ impl HolderKind {
             HolderKind::Interrupt => "interrupt",
             HolderKind::Softirq => "softirq",
             HolderKind::TimerTick => "timer-tick",
+            HolderKind::Outside => "outside",
             HolderKind::Unexplained => "unexplained",
         }
     }
@@ -63,8 +66,12 @@ pub enum Basis {
     Beside,
     /// It comes when the tick is due.
     Period,
-    /// It is not.
+    /// Nothing in the kernel can have taken it.
+    Excluded,
+    /// It is not known: the records tell of nobody.
     Unexplained,
+    /// It is not known: there are no records.
+    NoRecords,
 }
 
 /// What the records say of a piece of a gap.
@@ -119,7 +126,7 @@ pub fn attribute(pieces: &[Piece], tick: Option<&Tick>) -> Vec<Portion> {
             }
             Seen::Nothing => {
                 let holder = Holder::unexplained("no records");
-                push(&mut portions, holder, Basis::Unexplained, piece.start_ns, piece.length_ns);
+                push(&mut portions, holder, Basis::NoRecords, piece.start_ns, piece.length_ns);
             }
             Seen::Own => {
                 let due = at == 0 && tick.is_some_and(|tick| tick.begins_at(piece.start_ns));
@@ -236,7 +243,8 @@ impl Taken {
 
     fn resident(mut self, holder: Holder, total: u64) -> Resident {
         self.begins_ns.sort_unstable();
-        let regular = self.begins_ns.len() <= TIMES_MAX && holder.kind != HolderKind::Unexplained;
+        let regular =
+            self.begins_ns.len() <= TIMES_MAX && !matches!(holder.kind, HolderKind::Outside | HolderKind::Unexplained);
         let every = regular.then(|| period(&self.begins_ns).or_else(|| period(&merged(&self.begins_ns)))).flatten();
         Resident {
             kind: holder.kind,

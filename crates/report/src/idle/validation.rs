@@ -3,6 +3,10 @@
 
 use tipme_measure::idle::{Check, Echo, Trial, Validation};
 
+/// What the two kinds of stolen shares mean.
+const NAMED: &str = "With names it is what other threads had; without, also interrupts and what a hypervisor took, which most\n\
+                     kernels count as the loop's own.\n";
+
 /// Three tables: events of known CPU time, echoes, and shares under different loads.
 pub fn validation(validation: &Validation) -> String {
     let parts = [trials(&validation.trials), echoes(&validation.echoes), checks(&validation.checks)];
@@ -71,7 +75,9 @@ fn checks(checks: &[Check]) -> String {
             word(check.is_good())
         )
     };
-    std::iter::once(head.to_owned()).chain(checks.iter().map(row)).collect()
+    let named = checks.iter().any(|check| check.method == "gaps with names");
+    let why = named.then(|| NAMED.to_owned());
+    std::iter::once(head.to_owned()).chain(checks.iter().map(row)).chain(why).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use tipme_analysis::{Occupant, Occupation, Recording, is_recorder, occupations};
+use tipme_bench::idle::Outcome;
+use tipme_measure::Machine;
 use tipme_measure::idle::{
-    Basis, Gap, Holder, HolderKind, NamedGap, NamedTime, Observed, Piece, Portion, Resident, Residents, Seen, Share,
-    Tick, attribute, tick,
+    Basis, Exclusion, Gap, Holder, HolderKind, NamedGap, NamedTime, Observed, Piece, Portion, Resident, Residents,
+    Seen, Share, Tick, attribute, tick,
 };
 use tipme_record::{Cpu, Nanos};
 
@@ -18,39 +20,88 @@ pub(super) struct Named {
     pub share: Option<Share>,
     pub residents: Vec<Resident>,
     pub largest: Vec<NamedGap>,
-    /// For each CPU, where a tick shows.
-    pub ticks_per_s: Vec<Option<f64>>,
+    /// For each CPU.
+    pub cpus: Vec<NamedCpu>,
+}
+
+/// What else names show of a CPU.
+#[derive(Clone, Copy, Default)]
+pub(super) struct NamedCpu {
+    /// Where a tick shows.
+    pub ticks_per_s: Option<f64>,
+    /// `None` where nothing was recorded.
+    pub exclusion: Option<Exclusion>,
+}
+
+/// All that names of one CPU's gaps are made from.
+struct Namer<'a> {
+    recording: Option<&'a Recording>,
+    observed: &'a Observed,
+    tick: Option<Tick>,
+    exclusion: Option<Exclusion>,
+    virtualised: bool,
 }
 
 /// Names all gaps. Without a recording only the timer tick has a name.
-pub(super) fn name(recording: Option<&Recording>, observed: &[Observed], hertz: Option<u32>) -> Named {
+pub(super) fn name(recording: Option<&Recording>, outcome: &Outcome, machine: &Machine) -> Named {
     let mut residents = Residents::default();
     let mut largest = Vec::new();
-    let mut ticks_per_s = Vec::new();
-    for one in observed {
-        let found = tick(&one.gaps, one.wall_ns(), hertz);
-        ticks_per_s.push(found.map(|found| found.seen as f64 / (one.wall_ns() as f64 / 1e9)));
-        for gap in &one.gaps {
-            residents.add(&portions(recording, one, gap, found.as_ref()));
-        }
+    let mut cpus = Vec::new();
+    for (one, counted) in outcome.observed.iter().zip(&outcome.counted) {
+        let counted = counted.iter().map(|counted| counted.count).sum();
+        let namer = Namer::new(recording, one, counted, machine);
+        one.gaps.iter().for_each(|gap| residents.add(&namer.portions(gap)));
         let longest = tipme_measure::idle::longest(&one.gaps, LARGEST);
         largest.extend(longest.iter().map(|gap| {
-            let portions = portions(recording, one, gap, found.as_ref());
-            named_gap(one, gap, if recording.is_some() { &portions } else { &[] })
+            let portions = if recording.is_some() { namer.portions(gap) } else { Vec::new() };
+            named_gap(one, gap, &portions)
         }));
+        cpus.push(namer.figures());
     }
     largest.sort_by(|one, other| other.length_ms.total_cmp(&one.length_ms));
     largest.truncate(LARGEST);
     let shares = shares(&residents);
     let residents = residents.finish();
     let share = recording.map(|_| Share { recorder: recorder_share(&residents), ..shares });
-    Named { share, residents, largest, ticks_per_s }
+    Named { share, residents, largest, cpus }
+}
+
+impl<'a> Namer<'a> {
+    /// Looks at all gaps of a CPU, for what can only be known from them together.
+    fn new(recording: Option<&'a Recording>, observed: &'a Observed, counted: u64, machine: &Machine) -> Namer<'a> {
+        let tick = tick(&observed.gaps, observed.wall_ns(), machine.hz);
+        let virtualised = machine.virtualised == Some(true);
+        let mut namer = Namer { recording, observed, tick, exclusion: None, virtualised };
+        if recording.is_some() {
+            let mut exclusion = Exclusion::new(counted, observed.faults);
+            observed.gaps.iter().for_each(|gap| exclusion.add(&namer.portions(gap)));
+            namer.exclusion = Some(exclusion);
+        }
+        namer
+    }
+
+    fn figures(&self) -> NamedCpu {
+        let seconds = self.observed.wall_ns() as f64 / 1e9;
+        NamedCpu { ticks_per_s: self.tick.map(|tick| tick.seen as f64 / seconds), exclusion: self.exclusion }
+    }
+
+    /// Who took the time of a gap.
+    fn portions(&self, gap: &Gap) -> Vec<Portion> {
+        let Some(recording) = self.recording else {
+            return attribute(&[Piece::from(gap)], self.tick.as_ref()).into_iter().map(unrecorded).collect();
+        };
+        let mut portions = attribute(&pieces(recording, self.observed, gap), self.tick.as_ref());
+        if let Some(exclusion) = &self.exclusion {
+            exclusion.apply(&mut portions, self.virtualised);
+        }
+        portions
+    }
 }
 
 fn shares(residents: &Residents) -> Share {
-    let (recorded, beside) = (residents.share(Basis::Recorded), residents.share(Basis::Beside));
-    let tick = residents.share(Basis::Period);
-    Share { named: recorded + beside + tick, recorded, beside, tick, recorder: 0.0 }
+    let [recorded, beside, tick, outside] =
+        [Basis::Recorded, Basis::Beside, Basis::Period, Basis::Excluded].map(|basis| residents.share(basis));
+    Share { named: recorded + beside + tick + outside, recorded, beside, tick, outside, recorder: 0.0 }
 }
 
 fn recorder_share(residents: &[Resident]) -> f64 {
@@ -58,20 +109,11 @@ fn recorder_share(residents: &[Resident]) -> f64 {
     own.map(|one| one.share_of_stolen).sum()
 }
 
-/// Who took the time of one gap.
-pub(super) fn portions(
-    recording: Option<&Recording>,
-    observed: &Observed,
-    gap: &Gap,
-    tick: Option<&Tick>,
-) -> Vec<Portion> {
-    let Some(recording) = recording else {
-        return attribute(&[Piece::from(gap)], tick).into_iter().map(unrecorded).collect();
-    };
+/// What the records say of a gap.
+fn pieces(recording: &Recording, observed: &Observed, gap: &Gap) -> Vec<Piece> {
     let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
     let occupations = occupations(recording, Cpu(observed.cpu as u32), from, to);
-    let pieces: Vec<Piece> = occupations.into_iter().map(|one| piece(recording, observed, one)).collect();
-    attribute(&pieces, tick)
+    occupations.into_iter().map(|one| piece(recording, observed, one)).collect()
 }
 
 /// What is left where nothing was recorded may be anybody's.
@@ -129,20 +171,25 @@ mod tests {
         Observed { begin_ns: 1_000_000_000, end_ns: 2_010_000_000, gaps, ..Observed::default() }
     }
 
+    fn outcome() -> Outcome {
+        Outcome { observed: vec![observed()], counted: vec![Vec::new()] }
+    }
+
     #[test]
     fn without_a_recording_the_tick_is_known_and_nothing_else() {
-        let named = name(None, &[observed()], None);
+        let named = name(None, &outcome(), &Machine::default());
         assert!(named.share.is_none());
         let told: Vec<(HolderKind, u64)> = named.residents.iter().map(|one| (one.kind, one.gaps)).collect();
         assert_eq!(told, [(HolderKind::TimerTick, 250), (HolderKind::Unexplained, 1)]);
         assert_eq!(named.residents[0].period_ms, Some(4.0));
         assert_eq!((named.largest[0].length_ms, named.largest[0].by.len()), (1.25, 0));
-        assert!(named.ticks_per_s[0].is_some_and(|ticks| (ticks - 247.5).abs() < 0.1), "{:?}", named.ticks_per_s);
+        let ticks = named.cpus[0].ticks_per_s;
+        assert!(ticks.is_some_and(|ticks| (ticks - 247.5).abs() < 0.1), "{ticks:?}");
     }
 
     #[test]
     fn what_is_not_held_has_no_name() {
-        let named = name(Some(&Recording::default()), &[observed()], None);
+        let named = name(Some(&Recording::default()), &outcome(), &Machine::default());
         let share = named.share.expect("there is a recording");
         assert_eq!((share.named, share.recorder), (0.0, 0.0));
         assert_eq!(named.largest[0].by[0].name, "no records");

@@ -24,6 +24,9 @@ const TRACED_P50_US_MAX: f64 = 15.0;
 const QUIET_POINTS_MAX: f64 = 1.0;
 const LOADED_POINTS_MAX: f64 = 2.0;
 
+/// The thread id of no thread: the CPU is idle, or nobody knows.
+const NOBODY: u32 = 0;
+
 /// Exit code 0 where everything is within its limits, else 1.
 pub(super) fn run(arguments: &arguments::Idle, options: &Options, interrupt: &Interrupt) -> Result<ExitCode> {
     let tipme = std::env::current_exe().context("cannot find this program's own file")?;
@@ -41,7 +44,7 @@ pub(super) fn run(arguments: &arguments::Idle, options: &Options, interrupt: &In
     let machine = survey.end();
     let (mut validation, mut runs) = (Validation::default(), Vec::new());
     for round in &rounds {
-        judge(round, &mut validation, &mut runs)?;
+        judge(round, setup.trace, &mut validation, &mut runs)?;
     }
     print!("{}", tipme_report::idle::validation(&validation));
     println!("{}", tipme_report::conditions(&machine));
@@ -64,7 +67,7 @@ fn details(options: &Options, validation: Validation) -> IdleDetails {
 }
 
 /// Adds what a round shows.
-fn judge(round: &Round, validation: &mut Validation, runs: &mut Vec<Run>) -> Result<()> {
+fn judge(round: &Round, traced: bool, validation: &mut Validation, runs: &mut Vec<Run>) -> Result<()> {
     match round {
         Round::Events { method, observed, events, pid, incident } => {
             let recording = incident.as_ref().map(read).transpose()?;
@@ -81,7 +84,11 @@ fn judge(round: &Round, validation: &mut Validation, runs: &mut Vec<Run>) -> Res
             };
             validation.echoes.push(echo(*method, &events.iter().map(pair).collect::<Vec<_>>()));
         }
-        Round::Share { method, observed, loaded } => validation.checks.push(check(*method, observed, *loaded)),
+        Round::Share { method, observed, loaded, incident } => {
+            let recording = incident.as_ref().map(read).transpose()?;
+            let most = points_max(*method, *loaded, traced);
+            validation.checks.push(check(*method, observed, *loaded, most, recording.as_ref()));
+        }
     }
     Ok(())
 }
@@ -97,14 +104,14 @@ fn stolen(method: Method, observed: &Observed, event: &Injection, recording: Opt
         return stolen_by_records(observed, event, record_ns);
     }
     stolen_by_gaps(&observed.gaps, event, |gap| {
-        recording.map_or(gap.length_ns, |recording| had(recording, observed, gap, pid))
+        recording.map_or(gap.length_ns, |recording| had(recording, observed, gap, |tid| tid == pid))
     })
 }
 
-/// How long a program had the CPU in a gap: without others, and without the way into and out of the kernel.
+/// How long some threads had the CPU in a gap: without others, and without the way into and out of the kernel.
 ///
-/// Interrupts of the program are its own: most kernels charge them to whom they interrupt.
-fn had(recording: &Recording, observed: &Observed, gap: &Gap, pid: u32) -> u64 {
+/// Interrupts of a thread are its own: most kernels charge them to whom they interrupt.
+fn had(recording: &Recording, observed: &Observed, gap: &Gap, counts: impl Fn(u32) -> bool) -> u64 {
     let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
     let occupations = occupations(recording, Cpu(observed.cpu as u32), from, to);
     let mut running = observed.tid;
@@ -112,9 +119,9 @@ fn had(recording: &Recording, observed: &Observed, gap: &Gap, pid: u32) -> u64 {
         running = match &one.occupant {
             Occupant::Thread { tid, .. } => tid.0,
             Occupant::Interrupt { .. } | Occupant::Softirq { .. } => running,
-            Occupant::Idle | Occupant::Unknown => 0,
+            Occupant::Idle | Occupant::Unknown => NOBODY,
         };
-        running == pid
+        counts(running)
     });
     own.map(|one| one.time().0).sum()
 }
@@ -149,9 +156,34 @@ fn echo(method: Method, pairs: &[(u64, u64)]) -> Echo {
     }
 }
 
-fn check(method: Method, observed: &[Observed], loaded: bool) -> Check {
-    let (load, most) = if loaded { ("loaded", LOADED_POINTS_MAX) } else { ("quiet", QUIET_POINTS_MAX) };
-    Check::of(method.name(), load, observed, (method != Method::Classic).then_some(most))
+/// What is demanded of a check. On a quiet machine interrupts and a hypervisor are much of what is stolen, and only
+/// names tell what the kernel does not count as stolen.
+fn points_max(method: Method, loaded: bool, traced: bool) -> Option<f64> {
+    match (method, loaded) {
+        (Method::Classic, _) => None,
+        (_, true) => Some(LOADED_POINTS_MAX),
+        (Method::Gaps, false) if traced => None,
+        (_, false) => Some(QUIET_POINTS_MAX),
+    }
+}
+
+/// All stolen time is held against the kernel's account, or, with a recording, what other threads had of it: interrupts
+/// and what a hypervisor takes are charged to the loop.
+fn check(
+    method: Method,
+    observed: &[Observed],
+    loaded: bool,
+    most: Option<f64>,
+    recording: Option<&Recording>,
+) -> Check {
+    let load = if loaded { "loaded" } else { "quiet" };
+    let Some(recording) = recording else { return Check::of(method.name(), load, observed, most) };
+    let others = |one: &Observed| {
+        let threads = |gap| had(recording, one, gap, |tid| tid != one.tid && tid != NOBODY);
+        one.gaps.iter().map(threads).sum()
+    };
+    let stolen: Vec<u64> = observed.iter().map(others).collect();
+    Check::of_part(method.name(), load, observed, &stolen, most)
 }
 
 /// The errors of a trial as events, without their sign.

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What lies outside the kernel, told by exclusion.
+//!
+//! A gap in which the loop's own thread had the CPU, without an interrupt and without a page fault, is nothing that
+//! this kernel did: the hardware stood still, the firmware ran, or a hypervisor did. That needs proof that nothing
+//! ran without a record. The kernel counts every interrupt, and the faults of each thread: where fewer of these have no
+//! record than one for each twenty gaps without a name, they cannot be what took the time of the gaps.
+
+use super::{Basis, Holder, HolderKind, Portion};
+use serde::{Deserialize, Serialize};
+
+/// One gap in so many may be something that was counted and not recorded.
+const GAPS_PER_MISSING: u64 = 20;
+
+/// The proof for one CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Exclusion {
+    /// Interrupts that the kernel counted meanwhile.
+    pub counted: u64,
+    /// Interrupts in the gaps that have a record.
+    pub recorded: u64,
+    /// Page faults of the loop.
+    pub faults: u64,
+    /// Gaps that nothing recorded accounts for, wholly or in part.
+    pub gaps: u64,
+}
+
+impl Exclusion {
+    /// What was counted, before any gap was looked at.
+    pub fn new(counted: u64, faults: u64) -> Exclusion {
+        Exclusion { counted, faults, ..Exclusion::default() }
+    }
+
+    /// Adds what the portions of a gap show.
+    pub fn add(&mut self, gap: &[Portion]) {
+        let interrupt = |one: &&Portion| one.holder.kind == HolderKind::Interrupt && one.basis == Basis::Recorded;
+        self.recorded += gap.iter().filter(interrupt).count() as u64;
+        self.gaps += u64::from(gap.iter().any(|portion| portion.basis == Basis::Unexplained));
+    }
+
+    /// What happened and has no record.
+    pub fn missing(&self) -> u64 {
+        self.counted.saturating_sub(self.recorded).saturating_add(self.faults)
+    }
+
+    /// Whether what is left without a name lies outside the kernel.
+    pub fn holds(&self) -> bool {
+        self.missing().saturating_mul(GAPS_PER_MISSING) <= self.gaps
+    }
+
+    /// Gives what nothing recorded accounts for in a gap to what lies outside the kernel, where that is shown.
+    pub fn apply(&self, gap: &mut [Portion], virtualised: bool) {
+        if !self.holds() {
+            return;
+        }
+        let name = if virtualised { "hypervisor" } else { "hardware or firmware" };
+        for portion in gap.iter_mut().filter(|portion| portion.basis == Basis::Unexplained) {
+            portion.holder = Holder::new(HolderKind::Outside, name);
+            portion.basis = Basis::Excluded;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn portion(kind: HolderKind, basis: Basis) -> Portion {
+        Portion { holder: Holder::new(kind, "it"), basis, start_ns: 5, length_ns: 10 }
+    }
+
+    /// So many gaps without a name, and one for each interrupt.
+    fn gaps(open: usize, interrupts: usize) -> Vec<Vec<Portion>> {
+        let unknown = vec![portion(HolderKind::Unexplained, Basis::Unexplained)];
+        let way = portion(HolderKind::Interrupt, Basis::Beside);
+        let known = vec![way, portion(HolderKind::Interrupt, Basis::Recorded)];
+        std::iter::repeat_n(unknown, open).chain(std::iter::repeat_n(known, interrupts)).collect()
+    }
+
+    fn exclusion(counted: u64, faults: u64, gaps: &[Vec<Portion>]) -> Exclusion {
+        let mut exclusion = Exclusion::new(counted, faults);
+        gaps.iter().for_each(|gap| exclusion.add(gap));
+        exclusion
+    }
+
+    #[test]
+    fn what_no_software_did_lies_outside() {
+        let mut gaps = gaps(100, 250);
+        let exclusion = exclusion(253, 2, &gaps);
+        assert_eq!(exclusion, Exclusion { counted: 253, recorded: 250, faults: 2, gaps: 100 });
+        assert_eq!((exclusion.missing(), exclusion.holds()), (5, true));
+        gaps.iter_mut().for_each(|gap| exclusion.apply(gap, true));
+        let outside = Holder::new(HolderKind::Outside, "hypervisor");
+        assert!(gaps[..100].iter().all(|gap| (&gap[0].holder, gap[0].basis) == (&outside, Basis::Excluded)));
+        assert!(gaps[100..].iter().flatten().all(|portion| portion.holder.kind == HolderKind::Interrupt));
+    }
+
+    #[test]
+    fn what_was_counted_without_a_record_may_be_the_cause() {
+        for (counted, faults) in [(256, 0), (250, 6), (u64::MAX, u64::MAX)] {
+            let mut gaps = gaps(100, 250);
+            let before = gaps.clone();
+            let exclusion = exclusion(counted, faults, &gaps);
+            assert!(!exclusion.holds(), "{exclusion:?}");
+            gaps.iter_mut().for_each(|gap| exclusion.apply(gap, true));
+            assert_eq!(gaps, before);
+        }
+    }
+
+    #[test]
+    fn what_was_not_recorded_at_all_stays_unknown() {
+        let mut gap = [portion(HolderKind::Unexplained, Basis::NoRecords)];
+        let before = gap.clone();
+        Exclusion::default().apply(&mut gap, false);
+        assert_eq!(gap, before);
+    }
+}
