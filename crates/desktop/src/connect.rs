@@ -4,6 +4,7 @@
 use crate::auth;
 use crate::clock;
 use crate::error::{Error, Failure};
+use crate::framing::Framing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -12,6 +13,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tipme_record::Nanos;
 use x11rb::connection::Connection as _;
@@ -53,6 +55,7 @@ pub(crate) struct BoundedStream {
     inner: DefaultStream,
     /// CLOCK_MONOTONIC nanoseconds.
     deadline: AtomicU64,
+    framing: Mutex<Framing>,
 }
 
 impl Stream for BoundedStream {
@@ -65,7 +68,9 @@ impl Stream for BoundedStream {
     }
 
     fn read(&self, buf: &mut [u8], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
-        self.inner.read(buf, fds)
+        let read = self.inner.read(buf, fds)?;
+        self.framing.lock().unwrap_or_else(PoisonError::into_inner).mend(&mut buf[..read]);
+        Ok(read)
     }
 
     fn write(&self, buf: &[u8], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
@@ -140,14 +145,18 @@ impl Connection {
         self.wire.setup().roots.first().map_or(0, |screen| screen.root)
     }
 
+    /// The socket, for waiting on several things at once.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.wire.stream().inner.as_fd()
+    }
+
     /// The next event; `None` when `deadline` passes before one comes.
     pub(crate) fn event(&self, deadline: Nanos) -> Result<Option<Event>, Error> {
         loop {
             if let Some(event) = self.wire().poll_for_event().map_err(|error| self.failed(error))? {
                 return Ok(Some(event));
             }
-            let fd = self.wire.stream().inner.as_fd();
-            if !wait(fd, PollFlags::IN, deadline).map_err(|error| Error::lost(self.display(), error))? {
+            if !wait(self.fd(), PollFlags::IN, deadline).map_err(|error| Error::lost(self.display(), error))? {
                 return Ok(None);
             }
         }
@@ -207,7 +216,7 @@ fn greet(target: &Target, cookie: Vec<u8>) -> Result<Wire, Error> {
     let stream = UnixStream::from(dial(target)?);
     let (inner, _) = DefaultStream::from_unix_stream(stream).map_err(|error| Error::lost(display, error))?;
     let deadline = clock::now().after(Nanos(target.patience.as_nanos() as u64));
-    let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0) };
+    let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0), framing: Mutex::default() };
     let name = if cookie.is_empty() { Vec::new() } else { b"MIT-MAGIC-COOKIE-1".to_vec() };
     RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).map_err(|error| match &error {
         ConnectError::SetupFailed(failed) => {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which program the user is looking at.
 
-use crate::connect::Connection;
+use crate::connect::{Connection, Wire};
 use crate::error::Error;
-use x11rb::protocol::res::{ClientIdMask, ClientIdSpec, ConnectionExt as _};
+use x11rb::cookie::Cookie;
+use x11rb::errors::ConnectionError;
+use x11rb::protocol::res::{ClientIdMask, ClientIdSpec, ConnectionExt as _, QueryClientIdsReply};
 use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, Window};
 
 /// How the process of a window was learnt.
@@ -43,11 +45,24 @@ pub fn focus(connection: &Connection) -> Result<Focus, Error> {
 
 /// The process that made a window, where the server has the XRes extension and a local client.
 pub(crate) fn client_pid(connection: &Connection, window: Window) -> Result<Option<u32>, Error> {
-    let spec = ClientIdSpec { client: window, mask: ClientIdMask::LOCAL_CLIENT_PID };
-    let Ok(cookie) = connection.wire().res_query_client_ids(&[spec]) else { return Ok(None) };
+    let Ok(cookie) = ask_client(connection.wire(), window) else { return Ok(None) };
     let Ok(reply) = cookie.reply() else { return Ok(None) };
+    Ok(told_pid(&reply))
+}
+
+/// Sends the question for the process that made a window; fails where the server lacks the XRes extension.
+pub(crate) fn ask_client(
+    wire: &Wire,
+    window: Window,
+) -> Result<Cookie<'_, Wire, QueryClientIdsReply>, ConnectionError> {
+    let spec = ClientIdSpec { client: window, mask: ClientIdMask::LOCAL_CLIENT_PID };
+    wire.res_query_client_ids(&[spec])
+}
+
+/// The process in the answer; `None` for a client of another machine.
+pub(crate) fn told_pid(reply: &QueryClientIdsReply) -> Option<u32> {
     let pid = reply.ids.iter().find(|id| id.spec.mask == ClientIdMask::LOCAL_CLIENT_PID);
-    Ok(pid.and_then(|id| id.value.first().copied()).filter(|pid| *pid != 0))
+    pid.and_then(|id| id.value.first().copied()).filter(|pid| *pid != 0)
 }
 
 fn property_pid(connection: &Connection, mut window: Window) -> Result<Option<u32>, Error> {

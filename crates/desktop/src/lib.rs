@@ -5,6 +5,7 @@
 //! a hung server is just what the recorder is there to explain. A display that cannot be used is an
 //! [`Error`] with its reason, and the caller goes on without it.
 
+pub mod attention;
 mod auth;
 pub mod clock;
 mod connect;
@@ -12,6 +13,7 @@ pub mod dialog;
 pub mod echo;
 mod error;
 mod focus;
+mod framing;
 pub mod hotkeys;
 pub mod inject;
 pub mod input;

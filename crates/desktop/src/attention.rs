@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the user attends to on an X display: who has the keyboard, who the pointer, which windows can be seen,
+//! and whose they are.
+//!
+//! The display's events only tell that something changed; what it is now is asked of the server, once for
+//! all events that came together. So events that are missed, come twice or are forged do no harm, and a
+//! caller learns the last state of each window once. While nothing happens, nothing is sent and nothing is
+//! looked at.
+//!
+//! Windows are those in the window manager's list, `_NET_CLIENT_LIST`. Where no manager keeps one they are
+//! the mapped children of the root window that a manager would manage. A window that gets the keyboard
+//! without being in the list is taken in as well.
+//!
+//! Other clients of the display are not trusted. Windows and helpers are bounded and what is beyond is
+//! counted; events that a client sent instead of the server are left out; a window that goes between an event
+//! and a question is a normal outcome. Two things are what programs say of themselves: a window's
+//! `_TIPME_PROCESS_SET`, and who the window manager is. Whoever acts on them must judge them.
+//!
+//! Under a compositing manager no window counts as obscured: the server itself knows no better.
+
+mod ask;
+mod stack;
+mod view;
+
+use crate::connect::{Connection, Target};
+use crate::error::Error;
+use crate::focus::How;
+use ask::{Atoms, Desk, Looks};
+use rustix::fd::BorrowedFd;
+use std::cell::RefCell;
+use view::View;
+use x11rb::protocol::xproto::Window;
+
+/// Windows that are followed, at most.
+pub const WINDOWS_MAX: usize = 256;
+/// Processes that are read of one window's `_TIPME_PROCESS_SET`, at most: the first ones.
+pub const HELPERS_MAX: usize = 64;
+/// Times that one call asks again because of events that came while it asked.
+const ROUNDS_MAX: usize = 4;
+/// Events that one round takes in, at most.
+const EVENTS_MAX: usize = 4096;
+
+/// The process that a window belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// Its id when it connected, in the server's own pid name space where the server told it.
+    pub pid: u32,
+    /// Who says so: [`How::Property`] is only what a client of unknown process says of itself.
+    pub how: How,
+}
+
+/// A window as it is now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WindowState {
+    /// The client's own window, not a frame around it.
+    pub window: u32,
+    /// Its process, as far as that can be known.
+    pub owner: Option<Owner>,
+    /// What `_TIPME_PROCESS_SET` names: no process twice, at most [`HELPERS_MAX`]. Anybody may have written it.
+    pub helpers: Vec<u32>,
+    /// Some part of it is on the screen.
+    pub visible: bool,
+    /// The user has made it an icon.
+    pub iconic: bool,
+}
+
+/// One thing that is different from what was told before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// The window with the keyboard focus; always one that was told of. `None`: no window that is followed.
+    Keyboard(Option<u32>),
+    /// The window under the pointer, likewise.
+    Pointer(Option<u32>),
+    /// A window that is new or has changed.
+    Window(WindowState),
+    /// A window that is destroyed or withdrawn.
+    Gone(u32),
+}
+
+/// The processes that every window of the display depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Core {
+    /// The display server.
+    pub server_pid: u32,
+    /// The window manager, where one runs that says so (`_NET_SUPPORTING_WM_CHECK`) and the server knows its process.
+    pub manager: Option<u32>,
+}
+
+/// What was left out because of a bound, since the beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Dropped {
+    /// Windows beyond [`WINDOWS_MAX`].
+    pub windows: u64,
+    /// Processes beyond [`HELPERS_MAX`] in one window's property.
+    pub helpers: u64,
+}
+
+/// Follows the user's attention on one display.
+///
+/// After an error the connection is of no more use: open another one.
+pub struct Attention {
+    connection: Connection,
+    atoms: Atoms,
+    view: View,
+    /// An event that came with the answer to another question.
+    early: RefCell<Option<Vec<u8>>>,
+    /// The last call told of the keyboard and left questions; so the next one asks them whatever comes, since
+    /// a client that moves the focus without end must not keep everything else from being told.
+    cut_short: bool,
+}
+
+impl Attention {
+    /// Connects and asks for the root window's events; takes at most a few times the target's patience.
+    pub fn open(target: &Target) -> Result<Attention, Error> {
+        let connection = Connection::open(target)?;
+        let atoms = ask::atoms(&connection)?;
+        let view = View::new(connection.root(), atoms);
+        let attention = Attention { connection, atoms, view, early: RefCell::new(None), cut_short: false };
+        attention.desk().listen_to_root()?;
+        Ok(attention)
+    }
+
+    /// Becomes readable when there may be changes; the first [`Attention::changes`] is due without it.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.connection.fd()
+    }
+
+    /// What has changed since the last call; the whole state at the first one.
+    ///
+    /// Never blocks longer than the target's patience: a server that does not answer is [`Error::Hung`]. States of
+    /// windows come before who has the focus, and windows that are gone come last. Another window with the
+    /// keyboard is told at once; what must be asked at that time is asked in the next call, which is due then.
+    pub fn changes(&mut self) -> Result<Vec<Change>, Error> {
+        let desk = Desk::new(&self.connection, &self.atoms);
+        let mut early = self.early.take();
+        for _ in 0..ROUNDS_MAX {
+            let drained = take_in(&desk, early.take(), &mut self.view)?;
+            if drained && self.view.settled() {
+                self.cut_short = false;
+                return Ok(self.view.report());
+            }
+            self.cut_short = !self.cut_short && self.view.has_switched();
+            if self.cut_short {
+                break;
+            }
+            find_out(&desk, &mut self.view)?;
+        }
+        desk.nudge()?;
+        Ok(self.view.report())
+    }
+
+    /// Milliseconds since the last input of the user; `None` where the server lacks MIT-SCREEN-SAVER.
+    pub fn idle_ms(&self) -> Result<Option<u64>, Error> {
+        let desk = self.desk();
+        let idle = desk.idle_ms()?;
+        let mut early = self.early.borrow_mut();
+        if early.is_none() {
+            *early = desk.next_event()?;
+        }
+        if early.is_some() {
+            desk.nudge()?;
+        }
+        Ok(idle)
+    }
+
+    /// The display server and, as of the last [`Attention::changes`], the window manager.
+    pub fn core(&self) -> Core {
+        Core { server_pid: self.connection.server_pid, manager: self.view.manager_pid() }
+    }
+
+    /// What was left out because of a bound.
+    pub fn dropped(&self) -> Dropped {
+        self.view.dropped()
+    }
+
+    fn desk(&self) -> Desk<'_> {
+        Desk::new(&self.connection, &self.atoms)
+    }
+}
+
+/// Takes in the events that are there; true when none is left.
+fn take_in(desk: &Desk<'_>, early: Option<Vec<u8>>, view: &mut View) -> Result<bool, Error> {
+    let mut next = early;
+    for _ in 0..EVENTS_MAX {
+        if next.is_none() {
+            next = desk.next_event()?;
+        }
+        let Some(raw) = next.take() else { return Ok(true) };
+        if let Some(event) = desk.parse(&raw) {
+            view.handle(&event);
+        }
+    }
+    Ok(false)
+}
+
+/// Asks the server about everything that the view has marked.
+fn find_out(desk: &Desk<'_>, view: &mut View) -> Result<(), Error> {
+    if view.take_listing_due() {
+        let manager = desk.manager()?;
+        let listing = desk.listing(manager.is_some())?;
+        view.relist(manager, listing);
+    }
+    let new = view.take_unheard();
+    desk.listen_to(new.iter().copied())?;
+    for (window, frame) in desk.frames(&view.unframed())? {
+        view.frame(window, frame);
+    }
+    for (window, facts) in desk.facts(&view.take_stale())? {
+        view.learn(window, facts);
+    }
+    let frames = view.frames_of(&new);
+    if !frames.is_empty() {
+        view.cover(&new, &stack::hidden_windows(desk, &frames)?);
+    }
+    if view.take_focus_due() {
+        find_focus(desk, view)?;
+    }
+    desk.flush()
+}
+
+fn find_focus(desk: &Desk<'_>, view: &mut View) -> Result<(), Error> {
+    let Looks { keyboard, pointer } = desk.looks()?;
+    let pointer = view.at(pointer);
+    let keyboard = match keyboard {
+        ask::NOWHERE => None,
+        ask::UNDER_POINTER => pointer,
+        window => focused(desk, view, window)?,
+    };
+    view.attend(keyboard, pointer);
+    Ok(())
+}
+
+/// The followed window that `window` is in; one that is not in the list is taken in.
+fn focused(desk: &Desk<'_>, view: &mut View, window: Window) -> Result<Option<Window>, Error> {
+    if let Some(known) = view.at(window) {
+        return Ok(Some(known));
+    }
+    let lineage = desk.lineage(window)?;
+    if let Some(known) = lineage.iter().find_map(|ancestor| view.at(*ancestor)) {
+        return Ok(Some(known));
+    }
+    let Some((outermost, owner)) = desk.outermost(&lineage)? else { return Ok(None) };
+    if owner.is_some() && owner == view.manager_pid() {
+        return Ok(None);
+    }
+    view.adopt(outermost);
+    Ok(Some(outermost))
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions to the display, sent together and answered together.
+//!
+//! A window may go between an event and a question about it: then there is no answer, which is no error.
+//! All questions of one [`Desk`] share one deadline.
+
+use super::{HELPERS_MAX, Owner, WINDOWS_MAX};
+use crate::connect::{Connection, Wire};
+use crate::error::Error;
+use crate::focus::{How, ask_client, told_pid};
+use x11rb::connection::{Connection as _, RequestConnection as _};
+use x11rb::cookie::{Cookie, VoidCookie};
+use x11rb::errors::{ConnectionError, ReplyError};
+use x11rb::protocol::Event;
+use x11rb::protocol::res::QueryClientIdsReply;
+use x11rb::protocol::screensaver::ConnectionExt as _;
+use x11rb::protocol::xproto::{
+    Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, GetPropertyReply,
+    GetWindowAttributesReply, MapState, QueryTreeReply, Window, WindowClass,
+};
+use x11rb::x11_utils::TryParse;
+
+x11rb::atom_manager! {
+    /// Names of the properties and of the selection that are asked for.
+    pub(super) Atoms:
+    /// Atoms that are still on their way.
+    AtomsCookie {
+        active: "_NET_ACTIVE_WINDOW".as_bytes(),
+        clients: "_NET_CLIENT_LIST".as_bytes(),
+        supporting: "_NET_SUPPORTING_WM_CHECK".as_bytes(),
+        compositor: "_NET_WM_CM_S0".as_bytes(),
+        pid: "_NET_WM_PID".as_bytes(),
+        state: "WM_STATE".as_bytes(),
+        set: "_TIPME_PROCESS_SET".as_bytes(),
+    }
+}
+
+/// The focus is on no window at all.
+pub(super) const NOWHERE: Window = x11rb::NONE;
+/// The focus is on whatever window is under the pointer: `PointerRoot` of the protocol.
+pub(super) const UNDER_POINTER: Window = 1;
+
+/// Ancestors of a window that are looked at, at most.
+const DEPTH_MAX: usize = 16;
+/// Children of the root window that are looked at where there is no list, at most: the uppermost ones.
+const CHILDREN_MAX: usize = 1024;
+/// The largest process id that Linux gives.
+const PID_MAX: u32 = 1 << 22;
+/// `IconicState` of the Inter-Client Communication Conventions Manual.
+const ICONIC: u32 = 3;
+
+/// Who has the focus, as the server names it.
+pub(super) struct Looks {
+    /// A window, [`NOWHERE`] or [`UNDER_POINTER`].
+    pub keyboard: Window,
+    /// The child of the root window under the pointer, or [`NOWHERE`].
+    pub pointer: Window,
+}
+
+/// The window by which a window manager says that it is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Manager {
+    pub window: Window,
+    pub pid: Option<u32>,
+}
+
+/// Which windows there are.
+#[derive(Default)]
+pub(super) struct Listing {
+    /// Whether a window manager keeps the list.
+    pub managed: bool,
+    /// The first [`WINDOWS_MAX`].
+    pub windows: Vec<Window>,
+    /// How many there are beyond those.
+    pub excess: u32,
+}
+
+/// What is asked about one window.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Facts {
+    pub owner: Option<Owner>,
+    pub helpers: Vec<u32>,
+    /// Processes in the property beyond [`HELPERS_MAX`].
+    pub excess: u32,
+    /// It and all around it are mapped.
+    pub viewable: bool,
+    pub iconic: bool,
+}
+
+/// Questions about one window that are on their way.
+struct Asked<'a> {
+    window: Window,
+    attributes: Cookie<'a, Wire, GetWindowAttributesReply>,
+    state: Cookie<'a, Wire, GetPropertyReply>,
+    pid: Cookie<'a, Wire, GetPropertyReply>,
+    set: Cookie<'a, Wire, GetPropertyReply>,
+    client: Option<Cookie<'a, Wire, QueryClientIdsReply>>,
+}
+
+/// Asks for the numbers of all names.
+pub(super) fn atoms(connection: &Connection) -> Result<Atoms, Error> {
+    let asked = Atoms::new(connection.wire()).map_err(|error| connection.failed(error))?;
+    asked.reply().map_err(|error| connection.failed(error))
+}
+
+/// A display for the time of one call.
+pub(super) struct Desk<'a> {
+    connection: &'a Connection,
+    wire: &'a Wire,
+    atoms: &'a Atoms,
+}
+
+impl<'a> Desk<'a> {
+    /// The time that all questions may take together begins now.
+    pub fn new(connection: &'a Connection, atoms: &'a Atoms) -> Desk<'a> {
+        Desk { connection, wire: connection.wire(), atoms }
+    }
+
+    pub fn wire(&self) -> &'a Wire {
+        self.wire
+    }
+
+    pub fn root(&self) -> Window {
+        self.connection.root()
+    }
+
+    /// Names the cause of a request that could not be sent.
+    pub fn sent<T>(&self, sent: Result<T, ConnectionError>) -> Result<T, Error> {
+        sent.map_err(|error| self.connection.failed(error))
+    }
+
+    /// As [`Desk::sent`]; `None` where the server lacks the request's extension.
+    pub fn sent_if_known<T>(&self, sent: Result<T, ConnectionError>) -> Result<Option<T>, Error> {
+        match sent {
+            Err(ConnectionError::UnsupportedExtension) => Ok(None),
+            other => self.sent(other).map(Some),
+        }
+    }
+
+    /// Waits for an answer; `None` where what was asked about is gone.
+    pub fn answer<R: TryParse>(&self, asked: Cookie<'_, Wire, R>) -> Result<Option<R>, Error> {
+        match asked.reply() {
+            Ok(reply) => Ok(Some(reply)),
+            Err(ReplyError::X11Error(_)) => Ok(None),
+            Err(error) => Err(self.connection.failed(error)),
+        }
+    }
+
+    /// Sends what needs no answer, whether or not its window is still there.
+    fn tell(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), Error> {
+        self.sent(sent).map(VoidCookie::ignore_error)
+    }
+
+    pub fn flush(&self) -> Result<(), Error> {
+        self.sent(self.wire.flush())
+    }
+
+    /// Makes the connection readable again soon: by the answer to a question that nobody waits for.
+    pub fn nudge(&self) -> Result<(), Error> {
+        self.sent(self.wire.get_input_focus())?.discard_reply_and_errors();
+        self.flush()
+    }
+
+    /// The next event that is there already.
+    pub fn next_event(&self) -> Result<Option<Vec<u8>>, Error> {
+        self.sent(self.wire.poll_for_raw_event())
+    }
+
+    /// Reads an event; `None` for what another client sent or what cannot be read.
+    pub fn parse(&self, raw: &[u8]) -> Option<Event> {
+        self.wire.parse_event(raw).ok().filter(|event| !event.sent_event())
+    }
+
+    /// Asks for events that tell of new windows, other managers and a focus that is on no window.
+    pub fn listen_to_root(&self) -> Result<(), Error> {
+        let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::FOCUS_CHANGE;
+        let wanted = ChangeWindowAttributesAux::new().event_mask(events);
+        self.tell(self.wire.change_window_attributes(self.root(), &wanted))?;
+        self.flush()
+    }
+
+    /// Asks for the events of windows.
+    ///
+    /// For all the same ones: what is asked for last counts, and a window may be a client's, a frame and, because
+    /// somebody says so, the manager's at once. For the same reason the root window is left out.
+    pub fn listen_to(&self, windows: impl IntoIterator<Item = Window>) -> Result<(), Error> {
+        let crossing = EventMask::ENTER_WINDOW | EventMask::LEAVE_WINDOW;
+        let state = EventMask::STRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::VISIBILITY_CHANGE;
+        let wanted = ChangeWindowAttributesAux::new().event_mask(crossing | state | EventMask::FOCUS_CHANGE);
+        let mut windows = windows.into_iter().filter(|window| *window != self.root());
+        windows.try_for_each(|window| self.tell(self.wire.change_window_attributes(window, &wanted)))
+    }
+
+    fn property(
+        &self,
+        window: Window,
+        name: Atom,
+        kind: Atom,
+        max: usize,
+    ) -> Result<Cookie<'a, Wire, GetPropertyReply>, Error> {
+        self.sent(self.wire.get_property(false, window, name, kind, 0, max as u32))
+    }
+
+    fn ask_client(&self, window: Window) -> Result<Option<Cookie<'a, Wire, QueryClientIdsReply>>, Error> {
+        self.sent_if_known(ask_client(self.wire, window))
+    }
+
+    fn client(&self, asked: Option<Cookie<'_, Wire, QueryClientIdsReply>>) -> Result<Option<u32>, Error> {
+        let reply = asked.map(|asked| self.answer(asked)).transpose()?.flatten();
+        Ok(reply.and_then(|reply| told_pid(&reply)).filter(|pid| is_pid(*pid)))
+    }
+
+    /// The window manager that says it is there and whose window still says so too.
+    pub fn manager(&self) -> Result<Option<Manager>, Error> {
+        let (supporting, kind) = (self.atoms.supporting, AtomEnum::WINDOW.into());
+        let first = self.answer(self.property(self.root(), supporting, kind, 1)?)?;
+        let Some(window) = first.as_ref().and_then(|reply| numbers(reply).next()) else { return Ok(None) };
+        self.listen_to([window])?;
+        let (second, client) = (self.property(window, supporting, kind, 1)?, self.ask_client(window)?);
+        let confirmed = self.answer(second)?.and_then(|reply| numbers(&reply).next()) == Some(window);
+        let pid = self.client(client)?;
+        Ok(confirmed.then_some(Manager { window, pid }))
+    }
+
+    /// The manager's list of windows; the root window's children where there is none.
+    pub fn listing(&self, managed: bool) -> Result<Listing, Error> {
+        if managed {
+            let asked = self.property(self.root(), self.atoms.clients, AtomEnum::WINDOW.into(), WINDOWS_MAX)?;
+            let reply = self.answer(asked)?.filter(|reply| reply.type_ == u32::from(AtomEnum::WINDOW));
+            if let Some(reply) = reply {
+                let excess = reply.bytes_after / 4;
+                return Ok(Listing { managed: true, windows: numbers(&reply).collect(), excess });
+            }
+        }
+        self.children()
+    }
+
+    /// The children of the root window that a window manager would manage.
+    fn children(&self) -> Result<Listing, Error> {
+        let Some(tree) = self.answer(self.sent(self.wire.query_tree(self.root()))?)? else {
+            return Ok(Listing::default());
+        };
+        let skipped = tree.children.len().saturating_sub(CHILDREN_MAX);
+        let children = &tree.children[skipped..];
+        let ask = |child: &Window| self.sent(self.wire.get_window_attributes(*child));
+        let asked = children.iter().map(ask).collect::<Result<Vec<_>, _>>()?;
+        let mut listing = Listing { excess: skipped as u32, ..Listing::default() };
+        for (child, asked) in children.iter().zip(asked) {
+            if self.answer(asked)?.is_some_and(|attributes| is_managed(&attributes)) {
+                listing.add(*child);
+            }
+        }
+        Ok(listing)
+    }
+
+    /// Finds the child of the root window that each window is in, and asks for its events too.
+    pub fn frames(&self, windows: &[Window]) -> Result<Vec<(Window, Window)>, Error> {
+        let mut found = Vec::new();
+        let mut climbing: Vec<(Window, Window)> = windows.iter().map(|window| (*window, *window)).collect();
+        for _ in 0..DEPTH_MAX {
+            let parents = self.parents(climbing.iter().map(|(_, at)| *at))?;
+            let mut higher = Vec::new();
+            for ((window, at), parent) in climbing.into_iter().zip(parents) {
+                match parent {
+                    Some(parent) if parent != self.root() => higher.push((window, parent)),
+                    _ => found.push((window, at)),
+                }
+            }
+            climbing = higher;
+        }
+        found.extend(climbing);
+        let frames = found.iter().filter(|(window, frame)| window != frame);
+        self.listen_to(frames.map(|(_, frame)| *frame))?;
+        Ok(found)
+    }
+
+    /// The parent of each window; `None` for one that is gone and for the root window.
+    fn parents(&self, windows: impl Iterator<Item = Window>) -> Result<Vec<Option<Window>>, Error> {
+        let asked = windows.map(|window| self.sent(self.wire.query_tree(window))).collect::<Result<Vec<_>, _>>()?;
+        let parent = |tree: QueryTreeReply| Some(tree.parent).filter(|parent| *parent != x11rb::NONE);
+        asked.into_iter().map(|asked| Ok(self.answer(asked)?.and_then(parent))).collect()
+    }
+
+    /// A window and what is around it, outward, without the root window; empty where it is too deep or gone.
+    pub fn lineage(&self, window: Window) -> Result<Vec<Window>, Error> {
+        let mut lineage = Vec::new();
+        let mut at = window;
+        while at != self.root() {
+            lineage.push(at);
+            match self.parents([at].into_iter())?.first() {
+                Some(Some(parent)) if lineage.len() < DEPTH_MAX => at = *parent,
+                _ => return Ok(Vec::new()),
+            }
+        }
+        Ok(lineage)
+    }
+
+    /// The outermost window of a lineage that belongs to the same process as the innermost, and that process.
+    pub fn outermost(&self, lineage: &[Window]) -> Result<Option<(Window, Option<u32>)>, Error> {
+        let asked = lineage.iter().map(|window| self.ask_client(*window)).collect::<Result<Vec<_>, _>>()?;
+        let owners = asked.into_iter().map(|asked| self.client(asked)).collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = owners.first().copied() else { return Ok(None) };
+        let own = lineage.iter().zip(owners).take_while(|(_, owner)| *owner == first);
+        Ok(own.last().map(|(window, _)| (*window, first)))
+    }
+
+    /// Asks about windows, all at once; `None` for one that is gone.
+    pub fn facts(&self, windows: &[Window]) -> Result<Vec<(Window, Option<Facts>)>, Error> {
+        let asked = windows.iter().map(|window| self.ask(*window)).collect::<Result<Vec<_>, _>>()?;
+        asked.into_iter().map(|asked| Ok((asked.window, self.facts_of(asked)?))).collect()
+    }
+
+    fn ask(&self, window: Window) -> Result<Asked<'a>, Error> {
+        let cardinal = AtomEnum::CARDINAL.into();
+        Ok(Asked {
+            window,
+            attributes: self.sent(self.wire.get_window_attributes(window))?,
+            state: self.property(window, self.atoms.state, self.atoms.state, 1)?,
+            pid: self.property(window, self.atoms.pid, cardinal, 1)?,
+            set: self.property(window, self.atoms.set, cardinal, HELPERS_MAX)?,
+            client: self.ask_client(window)?,
+        })
+    }
+
+    fn facts_of(&self, asked: Asked<'_>) -> Result<Option<Facts>, Error> {
+        let attributes = self.answer(asked.attributes)?;
+        let first = |reply: Option<GetPropertyReply>| reply.and_then(|reply| numbers(&reply).next());
+        let (state, pid) = (first(self.answer(asked.state)?), first(self.answer(asked.pid)?));
+        let (set, client) = (self.answer(asked.set)?, self.client(asked.client)?);
+        let Some(attributes) = attributes else { return Ok(None) };
+        let (helpers, excess) = set.map_or((Vec::new(), 0), |set| (helpers(numbers(&set)), excess(&set)));
+        let viewable = attributes.map_state == MapState::VIEWABLE;
+        Ok(Some(Facts { owner: owner(client, pid), helpers, excess, viewable, iconic: state == Some(ICONIC) }))
+    }
+
+    /// Asks who has the focus.
+    pub fn looks(&self) -> Result<Looks, Error> {
+        let keyboard = self.sent(self.wire.get_input_focus())?;
+        let pointer = self.sent(self.wire.query_pointer(self.root()))?;
+        let keyboard = self.answer(keyboard)?.map_or(NOWHERE, |reply| reply.focus);
+        let pointer = self.answer(pointer)?.map_or(NOWHERE, |reply| reply.child);
+        Ok(Looks { keyboard, pointer })
+    }
+
+    /// Whether a compositing manager shows the windows, so that the server knows of none as obscured.
+    pub fn composited(&self) -> Result<bool, Error> {
+        let owner = self.answer(self.sent(self.wire.get_selection_owner(self.atoms.compositor))?)?;
+        Ok(owner.is_some_and(|reply| reply.owner != x11rb::NONE))
+    }
+
+    /// Milliseconds since the last input; `None` where the server cannot tell.
+    pub fn idle_ms(&self) -> Result<Option<u64>, Error> {
+        let asked = self.sent_if_known(self.wire.screensaver_query_info(self.root()))?;
+        let reply = asked.map(|asked| self.answer(asked)).transpose()?.flatten();
+        Ok(reply.map(|reply| u64::from(reply.ms_since_user_input)))
+    }
+}
+
+impl Listing {
+    fn add(&mut self, window: Window) {
+        if self.windows.len() < WINDOWS_MAX {
+            self.windows.push(window);
+        } else {
+            self.excess += 1;
+        }
+    }
+}
+
+/// Whether a window manager would frame such a child of the root window.
+fn is_managed(attributes: &GetWindowAttributesReply) -> bool {
+    let shown = attributes.map_state != MapState::UNMAPPED && attributes.class == WindowClass::INPUT_OUTPUT;
+    shown && !attributes.override_redirect
+}
+
+/// The numbers in a property's answer; none where it is not of the kind that was asked for.
+fn numbers(reply: &GetPropertyReply) -> impl Iterator<Item = u32> + '_ {
+    reply.value32().into_iter().flatten()
+}
+
+/// Numbers that the property has beyond what was asked for.
+fn excess(reply: &GetPropertyReply) -> u32 {
+    if reply.value_len == 0 { 0 } else { reply.bytes_after / 4 }
+}
+
+fn is_pid(pid: u32) -> bool {
+    (1..=PID_MAX).contains(&pid)
+}
+
+/// The processes among some numbers, none of them twice.
+fn helpers(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut found = Vec::new();
+    for pid in numbers.take(HELPERS_MAX).filter(|pid| is_pid(*pid)) {
+        if !found.contains(&pid) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// What the server knows comes before what a program says of itself.
+fn owner(client: Option<u32>, said: Option<u32>) -> Option<Owner> {
+    let said = || said.filter(|pid| is_pid(*pid)).map(|pid| Owner { pid, how: How::Property });
+    client.map(|pid| Owner { pid, how: How::Server }).or_else(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_are_processes_and_few() {
+        assert_eq!(helpers([7, 0, 7, u32::MAX, 9, PID_MAX + 1].into_iter()), vec![7, 9]);
+        let many = helpers(1..1_000_000);
+        assert_eq!((many.len(), many.last()), (HELPERS_MAX, Some(&(HELPERS_MAX as u32))));
+    }
+
+    #[test]
+    fn the_server_knows_better_than_the_property() {
+        let (server, property) = (How::Server, How::Property);
+        assert_eq!(owner(Some(5), Some(6)), Some(Owner { pid: 5, how: server }));
+        assert_eq!(owner(None, Some(6)), Some(Owner { pid: 6, how: property }));
+        assert_eq!([owner(None, Some(0)), owner(None, Some(u32::MAX)), owner(None, None)], [None; 3]);
+    }
+}

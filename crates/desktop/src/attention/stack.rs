@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which windows lie wholly under others.
+//!
+//! The server tells when a window's visibility changes, and nothing tells what it is. So for windows that are
+//! new to us it is worked out once from the places of all windows above them.
+
+use super::ask::Desk;
+use crate::error::Error;
+use std::collections::BTreeSet;
+use x11rb::protocol::shape::ConnectionExt as _;
+use x11rb::protocol::xproto::{ConnectionExt as _, GetGeometryReply, MapState, Window, WindowClass};
+
+/// Children of the root window up to which the work is done; beyond that every window counts as seen.
+const CHILDREN_MAX: usize = 512;
+/// Rectangles into which the seen part of a window may fall; beyond that it counts as seen.
+const PIECES_MAX: usize = 512;
+
+/// A rectangle of pixels of the root window; right and bottom lie outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Area {
+    left: i32,
+    top: i32,
+    right: i32,
+    bottom: i32,
+}
+
+/// A child of the root window.
+struct Layer {
+    window: Window,
+    area: Area,
+    /// Nothing below its area can be seen.
+    covers: bool,
+}
+
+/// Those among some children of the root window of which no part can be seen.
+pub(super) fn hidden_windows(desk: &Desk<'_>, windows: &[Window]) -> Result<BTreeSet<Window>, Error> {
+    if desk.composited()? {
+        return Ok(BTreeSet::new());
+    }
+    let layers = layers(desk, windows)?;
+    let Some((screen, layers)) = layers.split_first() else { return Ok(BTreeSet::new()) };
+    let hidden = |(place, layer): (usize, &Layer)| {
+        let covers = layers[place + 1..].iter().filter(|above| above.covers).map(|above| above.area);
+        (windows.contains(&layer.window) && is_hidden(layer.area.within(screen.area), covers)).then_some(layer.window)
+    };
+    Ok(layers.iter().enumerate().filter_map(hidden).collect())
+}
+
+/// The screen, and the windows from the lowest wanted one upward.
+fn layers(desk: &Desk<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Error> {
+    let Some(tree) = desk.answer(desk.sent(desk.wire().query_tree(desk.root()))?)? else { return Ok(Vec::new()) };
+    let lowest = tree.children.iter().position(|child| wanted.contains(child));
+    let Some(lowest) = lowest.filter(|_| tree.children.len() <= CHILDREN_MAX) else { return Ok(Vec::new()) };
+    let windows = [&[desk.root()], &tree.children[lowest..]].concat();
+    let ask = |window: &Window| {
+        let place = desk.sent(desk.wire().get_geometry(*window))?;
+        let attributes = desk.sent(desk.wire().get_window_attributes(*window))?;
+        let shape = desk.sent_if_known(desk.wire().shape_query_extents(*window))?;
+        Ok((place, attributes, shape))
+    };
+    let asked = windows.iter().map(ask).collect::<Result<Vec<_>, Error>>()?;
+    let mut layers = Vec::new();
+    for (window, (place, attributes, shape)) in windows.into_iter().zip(asked) {
+        let (place, attributes) = (desk.answer(place)?, desk.answer(attributes)?);
+        let shaped = shape.map(|shape| desk.answer(shape)).transpose()?.flatten();
+        let (Some(place), Some(attributes)) = (place, attributes) else { continue };
+        let solid = attributes.map_state == MapState::VIEWABLE && attributes.class == WindowClass::INPUT_OUTPUT;
+        let covers = solid && !shaped.is_some_and(|shape| shape.bounding_shaped);
+        layers.push(Layer { window, area: Area::of(&place), covers });
+    }
+    Ok(layers)
+}
+
+/// Whether nothing of an area is left when others are taken away.
+fn is_hidden(area: Area, covers: impl Iterator<Item = Area>) -> bool {
+    let mut pieces = vec![area];
+    pieces.retain(|piece| !piece.is_empty());
+    for cover in covers {
+        pieces = pieces.into_iter().flat_map(|piece| piece.without(cover)).collect();
+        if pieces.is_empty() || pieces.len() > PIECES_MAX {
+            break;
+        }
+    }
+    pieces.is_empty()
+}
+
+impl Area {
+    /// With the border, as the server counts it.
+    fn of(place: &GetGeometryReply) -> Area {
+        let (left, top) = (i32::from(place.x), i32::from(place.y));
+        let border = 2 * i32::from(place.border_width);
+        Area {
+            left,
+            top,
+            right: left + i32::from(place.width) + border,
+            bottom: top + i32::from(place.height) + border,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.left >= self.right || self.top >= self.bottom
+    }
+
+    fn within(self, other: Area) -> Area {
+        Area {
+            left: self.left.max(other.left),
+            top: self.top.max(other.top),
+            right: self.right.min(other.right),
+            bottom: self.bottom.min(other.bottom),
+        }
+    }
+
+    /// What is left of it: at most four rectangles, which do not overlap.
+    fn without(self, cover: Area) -> impl Iterator<Item = Area> {
+        let cut = self.within(cover);
+        let parts = if cut.is_empty() {
+            [self, cut, cut, cut]
+        } else {
+            [
+                Area { bottom: cut.top, ..self },
+                Area { top: cut.bottom, ..self },
+                Area { right: cut.left, top: cut.top, bottom: cut.bottom, ..self },
+                Area { left: cut.right, top: cut.top, bottom: cut.bottom, ..self },
+            ]
+        };
+        parts.into_iter().filter(|part| !part.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(left: i32, top: i32, right: i32, bottom: i32) -> Area {
+        Area { left, top, right, bottom }
+    }
+
+    fn hidden(area: Area, covers: &[Area]) -> bool {
+        is_hidden(area, covers.iter().copied())
+    }
+
+    #[test]
+    fn a_window_is_hidden_under_all_of_its_covers_together() {
+        let window = area(10, 10, 30, 30);
+        assert!(hidden(window, &[area(0, 0, 40, 40)]));
+        assert!(hidden(window, &[area(0, 0, 20, 40), area(20, 0, 40, 40)]));
+        assert!(!hidden(window, &[area(0, 0, 20, 40), area(21, 0, 40, 40)]));
+        assert!(!hidden(window, &[area(10, 10, 30, 29)]));
+        assert!(!hidden(window, &[area(30, 10, 50, 30)]));
+        assert!(!hidden(window, &[]));
+    }
+
+    #[test]
+    fn what_is_not_on_the_screen_is_hidden() {
+        let screen = area(0, 0, 100, 100);
+        assert!(hidden(area(-50, 0, 0, 50).within(screen), &[]));
+        assert!(!hidden(area(-50, 0, 1, 50).within(screen), &[]));
+    }
+
+    /// Against counting pixels: many covers in many places, the same ones every time.
+    #[test]
+    fn pixels_agree() {
+        let mut random = 1u64;
+        let mut number = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((random >> 33) % below) as i32
+        };
+        let mut outcomes = BTreeSet::new();
+        for _ in 0..500 {
+            let mut place = |side: u64| {
+                let (left, top) = (number(12), number(12));
+                area(left, top, left + 1 + number(side), top + 1 + number(side))
+            };
+            let window = place(6);
+            let covers: Vec<Area> = (0..8).map(|_| place(9)).collect();
+            let seen = |x, y| !covers.iter().any(|c| c.left <= x && x < c.right && c.top <= y && y < c.bottom);
+            let any = (window.left..window.right).any(|x| (window.top..window.bottom).any(|y| seen(x, y)));
+            assert_eq!(hidden(window, &covers), !any, "{window:?} {covers:?}");
+            outcomes.insert(any);
+        }
+        assert_eq!(outcomes.len(), 2);
+    }
+}

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known of the display, what must be asked, and what has been told. It asks nothing itself.
+
+use super::ask::{Atoms, Facts, Listing, Manager};
+use super::{Change, Dropped, WINDOWS_MAX, WindowState};
+use std::collections::{BTreeMap, BTreeSet};
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::{
+    Atom, FocusInEvent, MapNotifyEvent, NotifyDetail, NotifyMode, PropertyNotifyEvent, ReparentNotifyEvent,
+    UnmapNotifyEvent, Visibility, Window,
+};
+
+/// All that is known.
+pub(super) struct View {
+    root: Window,
+    atoms: Atoms,
+    /// The manager or its list may be another one.
+    listing_due: bool,
+    /// Another window may have the keyboard.
+    keyboard_due: bool,
+    /// Another window may have the pointer, and the keyboard where that is at the pointer.
+    focus_due: bool,
+    manager: Option<Manager>,
+    /// A manager keeps the list of windows.
+    managed: bool,
+    windows: BTreeMap<Window, Watched>,
+    keyboard: Focus,
+    pointer: Focus,
+    /// Windows that are gone, with what was told of them.
+    gone: BTreeMap<Window, WindowState>,
+    /// Windows beyond the bound in the last list.
+    excess: u32,
+    dropped: Dropped,
+}
+
+/// One window.
+#[derive(Default)]
+struct Watched {
+    /// Its events have been asked for.
+    heard: bool,
+    /// The child of the root window that it is in; itself where it has no frame.
+    frame: Option<Window>,
+    /// Its facts have been asked for, and nothing has happened to them since.
+    fresh: bool,
+    facts: Option<Facts>,
+    obscured: bool,
+    /// It is followed because it had the keyboard, not because it is listed.
+    adopted: bool,
+    told: Option<WindowState>,
+}
+
+/// Who has a focus, and who was told to have it.
+#[derive(Default)]
+struct Focus {
+    now: Option<Window>,
+    told: Option<Option<Window>>,
+}
+
+impl View {
+    /// Nothing is known, everything must be asked.
+    pub fn new(root: Window, atoms: Atoms) -> View {
+        View {
+            root,
+            atoms,
+            listing_due: true,
+            keyboard_due: true,
+            focus_due: true,
+            manager: None,
+            managed: false,
+            windows: BTreeMap::new(),
+            keyboard: Focus::default(),
+            pointer: Focus::default(),
+            gone: BTreeMap::new(),
+            excess: 0,
+            dropped: Dropped::default(),
+        }
+    }
+
+    pub fn manager_pid(&self) -> Option<u32> {
+        self.manager.and_then(|manager| manager.pid)
+    }
+
+    pub fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// Marks what an event makes uncertain.
+    pub fn handle(&mut self, event: &Event) {
+        match event {
+            Event::FocusIn(event) => self.focused(event),
+            Event::FocusOut(event) if event.detail != NotifyDetail::INFERIOR => self.keyboard_due = true,
+            Event::EnterNotify(event) | Event::LeaveNotify(event) if event.detail != NotifyDetail::INFERIOR => {
+                self.focus_due = true;
+            }
+            Event::VisibilityNotify(event) => {
+                if let Some(watched) = self.windows.get_mut(&event.window) {
+                    watched.obscured = event.state == Visibility::FULLY_OBSCURED;
+                }
+            }
+            Event::PropertyNotify(event) => self.property(event),
+            Event::MapNotify(event) => self.mapped(event),
+            Event::UnmapNotify(event) => self.unmapped(event),
+            Event::ReparentNotify(event) => self.reparented(event),
+            Event::DestroyNotify(event) => self.destroyed(event.window),
+            _ => {}
+        }
+    }
+
+    /// Most often this event alone says who has the keyboard now, without a question.
+    fn focused(&mut self, event: &FocusInEvent) {
+        let real = [NotifyMode::NORMAL, NotifyMode::WHILE_GRABBED].contains(&event.mode);
+        let vague = [NotifyDetail::POINTER, NotifyDetail::POINTER_ROOT, NotifyDetail::NONE].contains(&event.detail);
+        match self.at(event.event).filter(|_| real && !vague) {
+            Some(window) => (self.keyboard.now, self.keyboard_due) = (Some(window), false),
+            None => self.keyboard_due = true,
+        }
+    }
+
+    fn property(&mut self, event: &PropertyNotifyEvent) {
+        let is = |atoms: &[Atom]| atoms.contains(&event.atom);
+        if event.window == self.root {
+            self.keyboard_due |= is(&[self.atoms.active]);
+            self.listing_due |= is(&[self.atoms.clients, self.atoms.supporting]);
+        } else if is(&[self.atoms.state, self.atoms.pid, self.atoms.set]) {
+            self.windows.entry(event.window).and_modify(|watched| watched.fresh = false);
+        }
+    }
+
+    fn mapped(&mut self, event: &MapNotifyEvent) {
+        self.touched(event.window);
+        if !self.managed && event.event == self.root && !event.override_redirect {
+            self.insert(event.window);
+        }
+    }
+
+    fn unmapped(&mut self, event: &UnmapNotifyEvent) {
+        self.touched(event.window);
+        if !self.managed && event.event == self.root {
+            self.remove(event.window);
+        }
+    }
+
+    fn reparented(&mut self, event: &ReparentNotifyEvent) {
+        if let Some(watched) = self.windows.get_mut(&event.window) {
+            watched.frame = None;
+            watched.fresh = false;
+        }
+        if !self.managed && event.parent != self.root {
+            self.remove(event.window);
+        }
+    }
+
+    fn destroyed(&mut self, window: Window) {
+        self.touched(window);
+        self.remove(window);
+        self.listing_due |= self.manager.is_some_and(|manager| manager.window == window);
+    }
+
+    /// A window, or the frame of one, is shown or not as before.
+    fn touched(&mut self, window: Window) {
+        for (own, watched) in &mut self.windows {
+            if *own == window || watched.frame == Some(window) {
+                watched.fresh = false;
+                self.focus_due = true;
+            }
+        }
+    }
+
+    /// Begins to follow a window, where there is room.
+    fn insert(&mut self, window: Window) {
+        if window == self.root || self.windows.contains_key(&window) {
+            return;
+        }
+        if self.windows.len() >= WINDOWS_MAX {
+            self.dropped.windows += 1;
+            return;
+        }
+        let told = self.gone.remove(&window);
+        self.windows.insert(window, Watched { told, ..Watched::default() });
+        self.focus_due = true;
+    }
+
+    fn remove(&mut self, window: Window) {
+        let Some(watched) = self.windows.remove(&window) else { return };
+        self.focus_due = true;
+        self.gone.extend(watched.told.map(|told| (window, told)));
+    }
+
+    /// Follows a window that has the keyboard and is not listed. It gets room in any case.
+    pub fn adopt(&mut self, window: Window) {
+        if self.windows.len() >= WINDOWS_MAX {
+            let spared = [self.keyboard.now, self.pointer.now];
+            let given_up = self.windows.keys().rev().copied().find(|other| !spared.contains(&Some(*other)));
+            given_up.into_iter().for_each(|other| self.remove(other));
+            self.dropped.windows += 1;
+        }
+        self.insert(window);
+        self.windows.entry(window).and_modify(|watched| watched.adopted = true);
+    }
+
+    /// True when nothing must be asked.
+    pub fn settled(&self) -> bool {
+        let known = |watched: &Watched| watched.heard && watched.fresh && watched.frame.is_some();
+        let due = self.listing_due || self.keyboard_due || self.focus_due;
+        !due && self.windows.values().all(known)
+    }
+
+    /// True when the keyboard is known to be elsewhere than was told last, whatever else must still be asked.
+    pub fn has_switched(&self) -> bool {
+        let known = |window: &Window| self.windows.get(window).is_some_and(|watched| watched.told.is_some());
+        let is_told = self.keyboard.told == Some(self.keyboard.now);
+        !self.keyboard_due && !is_told && self.keyboard.told.is_some() && self.keyboard.now.as_ref().is_some_and(known)
+    }
+
+    pub fn take_listing_due(&mut self) -> bool {
+        std::mem::take(&mut self.listing_due)
+    }
+
+    pub fn take_focus_due(&mut self) -> bool {
+        std::mem::take(&mut self.keyboard_due) | std::mem::take(&mut self.focus_due)
+    }
+
+    /// Replaces the list of windows; those that were taken in without a list stay.
+    pub fn relist(&mut self, manager: Option<Manager>, listing: Listing) {
+        (self.manager, self.managed) = (manager, listing.managed);
+        let listed: BTreeSet<Window> = listing.windows.iter().copied().collect();
+        let stays = |window: &Window, watched: &Watched| watched.adopted || listed.contains(window);
+        let left: Vec<Window> = self
+            .windows
+            .iter()
+            .filter(|(window, watched)| !stays(window, watched))
+            .map(|(window, _)| *window)
+            .collect();
+        left.into_iter().for_each(|window| self.remove(window));
+        for window in listing.windows {
+            self.insert(window);
+            self.windows.entry(window).and_modify(|watched| watched.adopted = false);
+        }
+        self.dropped.windows += u64::from(listing.excess.saturating_sub(self.excess));
+        self.excess = listing.excess;
+        self.focus_due = true;
+    }
+
+    /// Windows whose events must be asked for, which is left to the caller.
+    pub fn take_unheard(&mut self) -> Vec<Window> {
+        let unheard = self.windows.iter_mut().filter(|(_, watched)| !watched.heard);
+        unheard.map(|(window, watched)| (watched.heard = true, *window).1).collect()
+    }
+
+    /// Windows whose facts must be asked for, which is left to the caller.
+    pub fn take_stale(&mut self) -> Vec<Window> {
+        let stale = self.windows.iter_mut().filter(|(_, watched)| !watched.fresh);
+        stale.map(|(window, watched)| (watched.fresh = true, *window).1).collect()
+    }
+
+    /// Windows of which the frame is not known.
+    pub fn unframed(&self) -> Vec<Window> {
+        self.windows.iter().filter(|(_, watched)| watched.frame.is_none()).map(|(window, _)| *window).collect()
+    }
+
+    pub fn frame(&mut self, window: Window, frame: Window) {
+        self.windows.entry(window).and_modify(|watched| watched.frame = Some(frame));
+        self.focus_due = true;
+    }
+
+    /// The frames of those windows that are still there.
+    pub fn frames_of(&self, windows: &[Window]) -> Vec<Window> {
+        windows.iter().filter_map(|window| self.windows.get(window)?.frame).collect()
+    }
+
+    /// Takes facts in; a window without any is gone.
+    pub fn learn(&mut self, window: Window, facts: Option<Facts>) {
+        let Some(watched) = self.windows.get_mut(&window) else { return };
+        let Some(facts) = facts.filter(|facts| facts.viewable || !watched.adopted) else {
+            return self.remove(window);
+        };
+        let before = watched.facts.as_ref().map_or(0, |facts| facts.excess);
+        self.dropped.helpers += u64::from(facts.excess.saturating_sub(before));
+        watched.facts = Some(facts);
+    }
+
+    /// Windows are obscured where their frame is among the hidden ones.
+    pub fn cover(&mut self, windows: &[Window], hidden: &BTreeSet<Window>) {
+        for window in windows {
+            if let Some(watched) = self.windows.get_mut(window) {
+                watched.obscured = watched.frame.is_some_and(|frame| hidden.contains(&frame));
+            }
+        }
+    }
+
+    /// The followed window that a window is or frames.
+    pub fn at(&self, window: Window) -> Option<Window> {
+        if self.windows.contains_key(&window) {
+            return Some(window);
+        }
+        self.windows.iter().find(|(_, watched)| watched.frame == Some(window)).map(|(own, _)| *own)
+    }
+
+    pub fn attend(&mut self, keyboard: Option<Window>, pointer: Option<Window>) {
+        (self.keyboard.now, self.pointer.now) = (keyboard, pointer);
+    }
+
+    /// What is different from the last report, which this one replaces.
+    pub fn report(&mut self) -> Vec<Change> {
+        let mut changes: Vec<Change> = self
+            .windows
+            .iter_mut()
+            .filter_map(|(window, watched)| watched.change(*window))
+            .map(Change::Window)
+            .collect();
+        changes.extend(self.keyboard.change(&self.windows).map(Change::Keyboard));
+        changes.extend(self.pointer.change(&self.windows).map(Change::Pointer));
+        changes.extend(std::mem::take(&mut self.gone).into_keys().map(Change::Gone));
+        changes
+    }
+}
+
+impl Watched {
+    /// Its state, where that is known and not yet told.
+    fn change(&mut self, window: Window) -> Option<WindowState> {
+        let facts = self.facts.as_ref()?;
+        let state = WindowState {
+            window,
+            owner: facts.owner,
+            helpers: facts.helpers.clone(),
+            visible: facts.viewable && !facts.iconic && !self.obscured,
+            iconic: facts.iconic,
+        };
+        if self.told.as_ref() == Some(&state) {
+            return None;
+        }
+        self.told = Some(state.clone());
+        Some(state)
+    }
+}
+
+impl Focus {
+    /// Who has it, where that was not told; waits while the window itself has not been told of.
+    fn change(&mut self, windows: &BTreeMap<Window, Watched>) -> Option<Option<Window>> {
+        let watched = self.now.and_then(|window| windows.get(&window));
+        let now = self.now.filter(|_| watched.is_some());
+        let waits = watched.is_some_and(|watched| watched.told.is_none());
+        if waits || self.told == Some(now) {
+            return None;
+        }
+        self.told = Some(now);
+        Some(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use x11rb::protocol::xproto::DestroyNotifyEvent;
+
+    const ROOT: Window = 1;
+
+    fn facts(viewable: bool) -> Facts {
+        Facts { owner: None, helpers: Vec::new(), excess: 0, viewable, iconic: false }
+    }
+
+    /// A display without a manager whose windows are known and told.
+    fn view(windows: impl IntoIterator<Item = Window>) -> View {
+        let atoms = Atoms { active: 10, clients: 11, supporting: 12, compositor: 13, pid: 14, state: 15, set: 16 };
+        let mut view = View::new(ROOT, atoms);
+        assert!(view.take_listing_due());
+        view.relist(None, Listing { windows: windows.into_iter().collect(), ..Listing::default() });
+        answer(&mut view);
+        view.report();
+        view
+    }
+
+    fn answer(view: &mut View) {
+        view.take_unheard();
+        view.unframed().into_iter().for_each(|window| view.frame(window, window));
+        view.take_stale().into_iter().for_each(|window| view.learn(window, Some(facts(true))));
+        view.take_focus_due();
+    }
+
+    fn focus_in(window: Window, mode: NotifyMode, detail: NotifyDetail) -> Event {
+        Event::FocusIn(FocusInEvent { response_type: 9, detail, sequence: 0, event: window, mode })
+    }
+
+    fn mapped(window: Window) -> Event {
+        let override_redirect = false;
+        Event::MapNotify(MapNotifyEvent { response_type: 19, sequence: 0, event: ROOT, window, override_redirect })
+    }
+
+    fn destroyed(window: Window) -> Event {
+        Event::DestroyNotify(DestroyNotifyEvent { response_type: 17, sequence: 0, event: ROOT, window })
+    }
+
+    #[test]
+    fn a_focus_event_alone_tells_of_the_keyboard_when_it_is_a_clear_one() {
+        let mut view = view([5, 6]);
+        view.handle(&focus_in(6, NotifyMode::NORMAL, NotifyDetail::NONLINEAR));
+        assert!(view.settled() && view.has_switched());
+        assert_eq!(view.report(), [Change::Keyboard(Some(6))]);
+        for (mode, detail) in [(NotifyMode::GRAB, NotifyDetail::NONLINEAR), (NotifyMode::NORMAL, NotifyDetail::POINTER)]
+        {
+            view.handle(&focus_in(5, mode, detail));
+            assert!(view.take_focus_due() && !view.has_switched());
+        }
+        view.handle(&focus_in(7, NotifyMode::NORMAL, NotifyDetail::NONLINEAR));
+        assert!(view.take_focus_due());
+        assert_eq!(view.report(), []);
+    }
+
+    #[test]
+    fn a_window_that_is_back_at_once_is_told_only_where_it_differs() {
+        let mut view = view([5]);
+        let again = |view: &mut View| [destroyed(5), mapped(5)].iter().for_each(|event| view.handle(event));
+        again(&mut view);
+        assert_eq!(view.report(), []);
+        answer(&mut view);
+        assert_eq!(view.report(), []);
+        again(&mut view);
+        view.take_stale();
+        view.learn(5, Some(facts(false)));
+        assert!(matches!(&view.report()[..], [Change::Window(state)] if !state.visible));
+        again(&mut view);
+        view.handle(&destroyed(5));
+        assert_eq!(view.report(), [Change::Gone(5)]);
+    }
+
+    #[test]
+    fn a_focus_waits_for_its_window() {
+        let mut view = view([5]);
+        view.adopt(7);
+        view.attend(Some(7), None);
+        assert_eq!(view.report(), []);
+        answer(&mut view);
+        let changes = view.report();
+        assert!(matches!(&changes[..], [Change::Window(state), Change::Keyboard(Some(7))] if state.window == 7));
+    }
+
+    #[test]
+    fn room_is_made_for_the_keyboard_and_only_for_it() {
+        let mut view = view(2..WINDOWS_MAX as Window + 2);
+        let last = WINDOWS_MAX as Window + 1;
+        view.attend(Some(last), None);
+        view.handle(&mapped(1000));
+        assert_eq!((view.windows.len(), view.dropped().windows, view.at(1000)), (WINDOWS_MAX, 1, None));
+        view.adopt(1000);
+        assert_eq!((view.windows.len(), view.at(1000), view.at(last)), (WINDOWS_MAX, Some(1000), Some(last)));
+        assert_eq!((view.dropped().windows, view.at(last - 1)), (2, None));
+    }
+}

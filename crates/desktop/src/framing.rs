@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Mends the one kind of packet with which another client could break a connection.
+//!
+//! Every packet of a server has the number of a request at its third byte, by which answers are found;
+//! `KeymapNotify` alone has keys there. When another client sends such an event to a window, the server passes
+//! those bytes on as they are, x11rb takes them for a number, and from then on finds no answer. The
+//! server's own `KeymapNotify` it reads well: so the mark of a sent event is taken away from this kind.
+
+/// The first byte of the event.
+const KEYMAP_NOTIFY: u8 = 11;
+/// Set in the first byte of an event that a client sent.
+const SENT: u8 = 0x80;
+/// Packets that may be longer than others.
+const REPLY: u8 = 1;
+const GENERIC_EVENT: u8 = 35;
+/// Bytes of a packet, at least; a longer one says how many units of four bytes more there are.
+const LENGTH: usize = 32;
+/// Bytes in which a packet tells its length.
+const HEADER: usize = 8;
+
+/// Where in the server's packets the reading is.
+#[derive(Default)]
+pub(crate) struct Framing {
+    /// The server's answer to the greeting, which is the first packet, is through.
+    greeted: bool,
+    header: [u8; HEADER],
+    /// Bytes of this packet that have been read.
+    read: usize,
+    /// Bytes of this packet, known when the header is read.
+    length: usize,
+}
+
+impl Framing {
+    /// Mends bytes that come next from the server.
+    pub fn mend(&mut self, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        while let Some(first) = rest.first_mut() {
+            if self.read == 0 && self.greeted && *first == SENT | KEYMAP_NOTIFY {
+                *first = KEYMAP_NOTIFY;
+            }
+            let taken = self.take(rest);
+            rest = &mut rest[taken..];
+        }
+    }
+
+    /// Goes on within one packet, by at least one byte.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let end = if self.read < HEADER { HEADER } else { self.length };
+        let taken = bytes.len().min(end - self.read);
+        if self.read < HEADER {
+            self.header[self.read..self.read + taken].copy_from_slice(&bytes[..taken]);
+        }
+        self.read += taken;
+        if self.read == HEADER {
+            self.length = self.packet_length();
+        }
+        if self.read >= HEADER && self.read == self.length {
+            (self.read, self.greeted) = (0, true);
+        }
+        taken
+    }
+
+    fn packet_length(&self) -> usize {
+        let [kind, _, _, _, a, b, c, d] = self.header;
+        if !self.greeted {
+            return HEADER + 4 * usize::from(u16::from_ne_bytes([c, d]));
+        }
+        let longer = kind == REPLY || kind & !SENT == GENERIC_EVENT;
+        LENGTH + if longer { 4 * u32::from_ne_bytes([a, b, c, d]) as usize } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(kind: u8, units: u32, length: usize) -> Vec<u8> {
+        let mut packet = vec![SENT | KEYMAP_NOTIFY; length];
+        packet[0] = kind;
+        packet[4..8].copy_from_slice(&units.to_ne_bytes());
+        packet
+    }
+
+    /// A greeting, a reply of 44 bytes, a long event, and two sent events of which one is to be mended.
+    fn stream() -> Vec<u8> {
+        let mut greeting = vec![SENT | KEYMAP_NOTIFY; HEADER + 4 * 5];
+        greeting[6..8].copy_from_slice(&5u16.to_ne_bytes());
+        let reply = packet(REPLY, 3, LENGTH + 12);
+        let event = packet(GENERIC_EVENT, 1, LENGTH + 4);
+        [greeting, reply, packet(SENT | KEYMAP_NOTIFY, 9, LENGTH), event, packet(SENT | 33, 9, LENGTH)].concat()
+    }
+
+    #[test]
+    fn only_the_first_byte_of_the_one_kind_is_mended() {
+        let (before, mut after) = (stream(), stream());
+        Framing::default().mend(&mut after);
+        let changed: Vec<usize> = (0..before.len()).filter(|at| before[*at] != after[*at]).collect();
+        assert_eq!((changed, after[72]), (vec![72], KEYMAP_NOTIFY));
+    }
+
+    #[test]
+    fn pieces_of_any_size_give_the_same() {
+        let mut whole = stream();
+        Framing::default().mend(&mut whole);
+        for size in 1..whole.len() {
+            let (mut framing, mut pieces) = (Framing::default(), stream());
+            pieces.chunks_mut(size).for_each(|piece| framing.mend(piece));
+            assert_eq!(pieces, whole, "{size}");
+        }
+    }
+}
