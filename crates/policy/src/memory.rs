@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory, while it is short: who has too much of it, and what is done about that.
+//!
+//! Memory is *short* when less than 1/16 of it is available, or tasks wait for it more than 10 % of the time; it is
+//! *plentiful* when more than 1/8 is available and tasks wait less than 1 %. Short begins at once, and ends when
+//! memory has been plentiful for 10 s. While it is short, a set that has more than 1/32 of all memory, is not of
+//! the core and does not have the keyboard focus, is a *hog*, until short ends or it gets the focus.
+//!
+//! A hog's groups are limited to nine tenths of what they have, each second anew, down to 1/32 of all memory for the
+//! hog; besides, they give back what is missing to 1/16. A group whose tasks all wait for memory more than 80 % of the
+//! time is not pressed further, and gets a tenth of its limit back each 30 s: it is slowed down, and not stopped.
+
+use crate::event::{GroupMemory, MemoryAction, MemoryGroup};
+use crate::identity::{Identity, SetId};
+use std::collections::BTreeMap;
+use tipme_record::Nanos;
+
+/// A limit that is none: it takes the one that was set away.
+pub const UNLIMITED: u64 = u64::MAX;
+/// Groups of one sample that are looked at.
+pub const GROUPS_MAX: usize = 1024;
+/// Hogs at a time.
+pub const HOGS_MAX: usize = 64;
+/// Groups that are limited at a time.
+pub const PRESSED_MAX: usize = 256;
+
+/// Memory is short where less than this part of it is available.
+const SHORT_DIVISOR: u64 = 16;
+/// Or where tasks wait for it for a larger share of the time.
+const SHORT_PERCENT: f32 = 10.0;
+/// Memory is plentiful where more than this part of it is available,
+const PLENTY_DIVISOR: u64 = 8;
+/// and tasks wait for it for a smaller share of the time.
+const PLENTY_PERCENT: f32 = 1.0;
+/// So long memory is plentiful before the hogs are released.
+const PLENTY_FOR: Nanos = Nanos::from_secs(10);
+/// More than this part of memory makes a hog; it is left that much, its groups as they have parts in it.
+const HOG_DIVISOR: u64 = 32;
+/// A group of a hog that has less than this part of such a share is left alone: there is little to get from it.
+const SMALL_DIVISOR: u64 = 16;
+/// From one step to the next: a second, but for what a caller's timer may be early.
+const STEP: Nanos = Nanos::from_millis(900);
+/// A group whose tasks all wait for memory for a larger share of the time is strained.
+const STRAINED_PERCENT: f32 = 80.0;
+/// So long a group is strained before it gets some back.
+const STRAINED_FOR: Nanos = Nanos::from_secs(30);
+
+/// Whose memory it is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Subject {
+    Set(SetId),
+    /// A cgroup of which no set is known.
+    Group(String),
+}
+
+/// A sample with its groups sorted by whose they are.
+pub(crate) struct Look<'a> {
+    pub(crate) now: Nanos,
+    pub(crate) total: u64,
+    pub(crate) available: u64,
+    pub(crate) some_percent: f32,
+    pub(crate) subjects: BTreeMap<Subject, Vec<&'a GroupMemory>>,
+}
+
+impl Look<'_> {
+    fn is_short(&self) -> bool {
+        self.available < self.total / SHORT_DIVISOR || self.some_percent > SHORT_PERCENT
+    }
+
+    fn is_plentiful(&self) -> bool {
+        self.available > self.total / PLENTY_DIVISOR && self.some_percent < PLENTY_PERCENT
+    }
+
+    fn share(&self) -> u64 {
+        self.total / HOG_DIVISOR
+    }
+}
+
+/// Bytes of all of these together.
+pub(crate) fn sum(groups: &[&GroupMemory]) -> u64 {
+    groups.iter().fold(0, |sum, group| sum.saturating_add(group.bytes))
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Throttle {
+    short: bool,
+    plentiful_since: Option<Nanos>,
+    /// With the bytes that each had when it was found.
+    hogs: BTreeMap<Subject, u64>,
+    /// Groups of hogs. One that changes hands is pressed for one of them only.
+    pressed: BTreeMap<MemoryGroup, Pressed>,
+    pub(crate) dropped: u64,
+}
+
+/// What is done to a group.
+#[derive(Clone, Debug)]
+struct Pressed {
+    /// The hog that it belongs to.
+    of: Subject,
+    limit: Option<u64>,
+    stepped: Option<Nanos>,
+    strained_since: Option<Nanos>,
+}
+
+impl Throttle {
+    /// The sets that are hogs, with the bytes that each had when it was found.
+    pub(crate) fn hogs(&self) -> BTreeMap<SetId, u64> {
+        let set = |(subject, bytes): (&Subject, &u64)| match subject {
+            Subject::Set(id) => Some((*id, *bytes)),
+            Subject::Group(_) => None,
+        };
+        self.hogs.iter().filter_map(set).collect()
+    }
+
+    /// Takes a look, at a machine with some memory; sets that are `exempt` never become hogs.
+    pub(crate) fn look(&mut self, look: &Look, exempt: impl Fn(SetId) -> bool) -> Vec<MemoryAction> {
+        self.judge(look);
+        if !self.short {
+            return self.stop();
+        }
+        self.find_hogs(look, exempt);
+        let mut actions = self.hand_over(look);
+        let mut missing = (look.total / SHORT_DIVISOR).saturating_sub(look.available);
+        for (subject, groups) in by_size(look) {
+            if self.hogs.contains_key(subject) {
+                actions.extend(self.press(look, subject, groups, &mut missing));
+            }
+        }
+        actions
+    }
+
+    /// Releases the hogs that `free` names.
+    pub(crate) fn release(&mut self, free: impl Fn(SetId) -> bool) -> Vec<MemoryAction> {
+        self.hogs.retain(|subject, _| !matches!(subject, Subject::Set(id) if free(*id)));
+        self.relieve()
+    }
+
+    /// Releases all hogs, and judges anew at the next look.
+    pub(crate) fn stop(&mut self) -> Vec<MemoryAction> {
+        (self.short, self.plentiful_since) = (false, None);
+        self.hogs.clear();
+        self.relieve()
+    }
+
+    fn judge(&mut self, look: &Look) {
+        self.short |= look.is_short();
+        if !look.is_plentiful() {
+            self.plentiful_since = None;
+        } else if self.short {
+            let since = *self.plentiful_since.get_or_insert(look.now);
+            self.short = look.now.since(since) < PLENTY_FOR;
+        }
+    }
+
+    fn find_hogs(&mut self, look: &Look, exempt: impl Fn(SetId) -> bool) {
+        for (subject, groups) in by_size(look) {
+            let spared = matches!(subject, Subject::Set(id) if exempt(*id));
+            let bytes = sum(groups);
+            if spared || bytes <= look.share() || look.is_plentiful() || self.hogs.contains_key(subject) {
+                continue;
+            }
+            if self.hogs.len() < HOGS_MAX {
+                self.hogs.insert(subject.clone(), bytes);
+            } else {
+                self.dropped += 1;
+            }
+        }
+    }
+
+    /// Notes whose the groups are now, and takes the limits of those away that are no hog's any more.
+    fn hand_over(&mut self, look: &Look) -> Vec<MemoryAction> {
+        for (subject, groups) in &look.subjects {
+            for group in groups {
+                self.pressed.entry(group.group.clone()).and_modify(|pressed| pressed.of = subject.clone());
+            }
+        }
+        self.relieve()
+    }
+
+    /// Goes a step further with each group of a hog; `missing` is what is still to be given back.
+    fn press(
+        &mut self,
+        look: &Look,
+        subject: &Subject,
+        groups: &[&GroupMemory],
+        missing: &mut u64,
+    ) -> Vec<MemoryAction> {
+        let (all, small) = (sum(groups).max(1), look.share() / SMALL_DIVISOR);
+        let mut actions = Vec::new();
+        for group in groups.iter().filter(|group| group.bytes > small) {
+            if self.pressed.len() >= PRESSED_MAX && !self.pressed.contains_key(&group.group) {
+                self.dropped += 1;
+                continue;
+            }
+            let floor = (u128::from(look.share()) * u128::from(group.bytes) / u128::from(all)) as u64;
+            let floor = floor.max(small);
+            let pressed = self.pressed.entry(group.group.clone()).or_insert_with(|| Pressed::new(subject));
+            actions.extend(pressed.step(look, group, floor, missing));
+        }
+        actions
+    }
+
+    /// Takes the limits away from processes that `free` names, whatever their hog was.
+    pub(crate) fn release_processes(&mut self, free: impl Fn(Identity) -> bool) -> Vec<MemoryAction> {
+        relieve(&mut self.pressed, |group, _| !matches!(group, MemoryGroup::Process(who) if free(*who)))
+    }
+
+    /// Takes the limits of all away that belong to no hog.
+    fn relieve(&mut self) -> Vec<MemoryAction> {
+        relieve(&mut self.pressed, |_, pressed| self.hogs.contains_key(&pressed.of))
+    }
+}
+
+/// Takes the limits of all away that do not stay.
+fn relieve(
+    pressed: &mut BTreeMap<MemoryGroup, Pressed>,
+    stays: impl Fn(&MemoryGroup, &Pressed) -> bool,
+) -> Vec<MemoryAction> {
+    let mut actions = Vec::new();
+    pressed.retain(|group, pressed| {
+        let stays = stays(group, pressed);
+        if !stays && pressed.limit.is_some() {
+            actions.push(MemoryAction::Relieve { group: group.clone(), bytes: UNLIMITED });
+        }
+        stays
+    });
+    actions
+}
+
+/// Subjects with their groups, who has the most first.
+fn by_size<'a, 'b>(look: &'b Look<'a>) -> Vec<(&'b Subject, &'b [&'a GroupMemory])> {
+    let mut list: Vec<_> = look.subjects.iter().map(|(subject, groups)| (subject, groups.as_slice())).collect();
+    list.sort_by_key(|(_, groups)| std::cmp::Reverse(sum(groups)));
+    list
+}
+
+impl Pressed {
+    fn new(of: &Subject) -> Pressed {
+        Pressed { of: of.clone(), limit: None, stepped: None, strained_since: None }
+    }
+
+    fn step(&mut self, look: &Look, group: &GroupMemory, floor: u64, missing: &mut u64) -> Vec<MemoryAction> {
+        if group.full_percent > STRAINED_PERCENT {
+            return self.spare(look, &group.group).into_iter().collect();
+        }
+        self.strained_since = None;
+        let rests = self.stepped.is_some_and(|stepped| look.now.since(stepped) < STEP);
+        if rests || look.is_plentiful() {
+            return Vec::new();
+        }
+        let first = self.stepped.replace(look.now).is_none();
+        let cold = match &group.group {
+            MemoryGroup::Process(who) if first => Some(MemoryAction::Cold(*who)),
+            _ => None,
+        };
+        let gives = group.bytes.saturating_sub(floor).min(*missing);
+        *missing -= gives;
+        let reclaim = (gives > 0).then(|| MemoryAction::Reclaim { group: group.group.clone(), bytes: gives });
+        let high = self.lower(look, group, floor);
+        cold.into_iter().chain(high).chain(reclaim).collect()
+    }
+
+    /// Lowers the limit; it never rises here.
+    fn lower(&mut self, look: &Look, group: &GroupMemory, floor: u64) -> Option<MemoryAction> {
+        let has = group.bytes.min(look.total);
+        let bytes = (has - has / 10).max(floor);
+        if self.limit.is_some_and(|limit| limit <= bytes) {
+            return None;
+        }
+        self.limit = Some(bytes);
+        Some(MemoryAction::High { group: group.group.clone(), bytes })
+    }
+
+    /// Leaves a strained group alone, and gives it some back when it has been so for long.
+    fn spare(&mut self, look: &Look, group: &MemoryGroup) -> Option<MemoryAction> {
+        let since = *self.strained_since.get_or_insert(look.now);
+        let limit = self.limit.filter(|limit| *limit < look.total && look.now.since(since) >= STRAINED_FOR)?;
+        self.strained_since = Some(look.now);
+        let bytes = limit.saturating_add((limit / 10).max(1)).min(look.total);
+        self.limit = Some(bytes);
+        Some(MemoryAction::Relieve { group: group.clone(), bytes })
+    }
+}

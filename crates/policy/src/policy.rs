@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From events to actions.
+
+use crate::attention::{Attention, WILL_NEED};
+use crate::event::{Action, Event, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
+use crate::identity::SetId;
+use crate::knobs::Strength;
+use crate::memory::{GROUPS_MAX, Look, Subject, Throttle, sum};
+use crate::protection::Protection;
+use crate::role::{Reason, Role};
+use crate::sets::Sets;
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_record::Nanos;
+
+/// The manager's decisions. The same events always lead to the same actions.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    strength: Strength,
+    /// The latest time that was told.
+    now: Nanos,
+    attention: Attention,
+    sets: Sets,
+    throttle: Throttle,
+    protection: Protection,
+    dropped: u64,
+}
+
+impl Policy {
+    /// A policy that knows of nobody yet.
+    pub fn new(strength: Strength) -> Policy {
+        Policy {
+            strength,
+            now: Nanos(0),
+            attention: Attention::default(),
+            sets: Sets::default(),
+            throttle: Throttle::default(),
+            protection: Protection::default(),
+            dropped: 0,
+        }
+    }
+
+    /// Takes in an event, and says what is to be done now, in this order; nothing where nothing changes. A time before
+    /// the latest one counts as the latest one.
+    pub fn handle(&mut self, now: Nanos, event: Event) -> Vec<Action> {
+        self.now = self.now.max(now);
+        // A look at memory is judged by the roles of this moment, also where a deadline was not kept.
+        let late = if matches!(event, Event::Memory(_)) { self.settle(Vec::new()) } else { Vec::new() };
+        let memory = self.take_in(event);
+        late.into_iter().chain(self.settle(memory)).collect()
+    }
+
+    /// When it wants [`Event::Time`]; always later than the latest time that it was told.
+    pub fn next(&self) -> Option<Nanos> {
+        if self.strength == Strength::Off {
+            return None;
+        }
+        let away = self.attention.deadline().filter(|due| *due > self.now);
+        [away, self.sets.deadline(self.now)].into_iter().flatten().min()
+    }
+
+    /// The role of the process that has this id, and why; `None` for one that is in no set, and while the policy is
+    /// off.
+    pub fn role(&self, pid: u32) -> Option<(Role, &Reason)> {
+        self.sets.role(pid)
+    }
+
+    /// Sets, members, processes of the core, groups of memory and hogs that were left out for the bounds.
+    pub fn dropped(&self) -> u64 {
+        self.dropped + self.sets.dropped + self.throttle.dropped
+    }
+
+    fn take_in(&mut self, event: Event) -> Vec<MemoryAction> {
+        match event {
+            Event::Core(core) => self.take(|sets, now| sets.set_core(&core, now)),
+            Event::Set { id, members, visible } => self.take(|sets, now| sets.put(id, members, visible, now)),
+            Event::Gone(id) => self.remove(id),
+            Event::Keyboard(id) => self.focus(id),
+            Event::Pointer(id) => {
+                self.attention.pointer = id;
+                Vec::new()
+            }
+            Event::Presence(present) => self.presence(present),
+            Event::Memory(sample) => self.look(&sample),
+            Event::Strength(strength) => {
+                self.strength = strength;
+                Vec::new()
+            }
+            Event::Time => Vec::new(),
+        }
+    }
+
+    fn take(&mut self, change: impl FnOnce(&mut Sets, Nanos)) -> Vec<MemoryAction> {
+        change(&mut self.sets, self.now);
+        Vec::new()
+    }
+
+    fn remove(&mut self, id: SetId) -> Vec<MemoryAction> {
+        self.attention.forget(id);
+        self.sets.remove_client(id);
+        self.throttle.release(|hog| hog == id)
+    }
+
+    fn focus(&mut self, id: Option<SetId>) -> Vec<MemoryAction> {
+        let was = std::mem::replace(&mut self.attention.keyboard, id);
+        if was == id {
+            return Vec::new();
+        }
+        if let Some(was) = was {
+            self.sets.lose_focus(was, self.now);
+        }
+        let out = |id: &SetId| self.sets.get_firm(*id).map(|entry| self.now.since(entry.out_since()));
+        let cold = id.filter(|id| out(id).is_some_and(|time| time >= WILL_NEED));
+        cold.map(MemoryAction::WillNeed).into_iter().collect()
+    }
+
+    fn presence(&mut self, present: bool) -> Vec<MemoryAction> {
+        if !present {
+            self.attention.absent.get_or_insert(self.now);
+            return Vec::new();
+        }
+        let left = self.attention.absent.take().filter(|since| self.now.since(*since) >= WILL_NEED);
+        let focused = self.attention.keyboard.filter(|id| left.is_some() && self.sets.get_firm(*id).is_some());
+        focused.map(MemoryAction::WillNeed).into_iter().collect()
+    }
+
+    fn look(&mut self, sample: &MemorySample) -> Vec<MemoryAction> {
+        if self.strength == Strength::Off || sample.total == 0 {
+            return Vec::new();
+        }
+        self.dropped += sample.groups.len().saturating_sub(GROUPS_MAX) as u64;
+        let mut subjects: BTreeMap<Subject, Vec<&GroupMemory>> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for group in sample.groups.iter().take(GROUPS_MAX) {
+            if names_someone(group) && seen.insert(&group.group) {
+                subjects.entry(self.subject(group)).or_default().push(group);
+            }
+        }
+        let sums = subjects.iter().filter_map(|(subject, groups)| match subject {
+            Subject::Set(id) => Some((*id, sum(groups))),
+            Subject::Group(_) => None,
+        });
+        self.protection.learn(sample.total, sums.collect(), |id| self.sets.get(id).is_some());
+        let MemorySample { total, available, some_percent, .. } = *sample;
+        let look = Look { now: self.now, total, available, some_percent, subjects };
+        let (attention, sets) = (&self.attention, &self.sets);
+        self.throttle.look(&look, |id| is_exempt(attention, sets, id))
+    }
+
+    /// Whose memory it is: of the set that a process belongs to, of the client that the caller names, or its own.
+    fn subject(&self, group: &GroupMemory) -> Subject {
+        let named = group.set.filter(|id| self.sets.get_firm(*id).is_some());
+        match &group.group {
+            MemoryGroup::Process(who) => Subject::Set(self.sets.owner(*who).or(named).unwrap_or(SetId(*who))),
+            MemoryGroup::Cgroup(path) => named.map_or_else(|| Subject::Group(path.clone()), Subject::Set),
+        }
+    }
+
+    fn settle(&mut self, mut memory: Vec<MemoryAction>) -> Vec<Action> {
+        if self.strength == Strength::Off {
+            memory = self.throttle.stop();
+            self.sets.set_hogs(&BTreeMap::new(), self.now);
+            memory.extend(self.protection.settle(&[]));
+            let told = memory.into_iter().map(Action::Memory);
+            return self.sets.forget_all().into_iter().chain(told).collect();
+        }
+        let (attention, sets) = (&self.attention, &self.sets);
+        memory.extend(self.throttle.release(|id| is_exempt(attention, sets, id) || sets.is_superseded(id)));
+        self.sets.set_hogs(&self.throttle.hogs(), self.now);
+        let mut actions = self.sets.settle(&self.attention, self.now);
+        let (attention, sets) = (&self.attention, &self.sets);
+        let free = |who| sets.owner(who).is_some_and(|id| is_exempt(attention, sets, id));
+        memory.extend(self.throttle.release_processes(free));
+        memory.extend(self.protection.settle(&self.protected()));
+        actions.extend(memory.into_iter().map(Action::Memory));
+        actions
+    }
+
+    /// The sets whose memory is kept: with the keyboard focus, of the core, and with a focus just lost.
+    fn protected(&self) -> Vec<SetId> {
+        let focused = self.attention.keyboard.filter(|id| self.sets.get_firm(*id).is_some());
+        let with = |role: Role| {
+            let has = move |standing: &crate::attention::Standing| standing.role == role;
+            self.sets.iter().filter(move |(_, entry)| entry.standing.as_ref().is_some_and(has)).map(|(id, _)| id)
+        };
+        focused.into_iter().chain(with(Role::Core)).chain(with(Role::Focused)).collect()
+    }
+}
+
+/// No process has the id 0.
+fn names_someone(group: &GroupMemory) -> bool {
+    !matches!(&group.group, MemoryGroup::Process(who) if who.pid == 0)
+}
+
+/// A set that is never a hog: of the core, or with the keyboard focus, also one that has just been lost.
+fn is_exempt(attention: &Attention, sets: &Sets, id: SetId) -> bool {
+    let told = |entry: &crate::sets::Entry| entry.standing.as_ref().map(|standing| standing.role);
+    attention.keyboard == Some(id)
+        || sets.get(id).is_some_and(|entry| entry.core || matches!(told(entry), Some(Role::Core | Role::Focused)))
+}

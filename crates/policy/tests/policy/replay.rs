@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Any events in any order. What must hold after each single action is checked by [`Desk`].
+
+use crate::support::{Desk, MIB, process, set};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use tipme_policy::{
+    Action, Event, GroupMemory, Identity, Member, Membership, MemoryGroup, MemorySample, Policy, Role, SetId, Strength,
+};
+use tipme_record::Nanos;
+
+const TOTAL: u64 = 3_200 * MIB;
+/// Few, so that sets meet and processes are shared.
+const PIDS: u32 = 12;
+/// Deadlines that can follow one another without news: ten steps of fading for each set, and some.
+const DEADLINES_MAX: usize = 12 * PIDS as usize + 4;
+
+fn pid() -> impl Strategy<Value = u32> {
+    0..=PIDS
+}
+
+fn member() -> impl Strategy<Value = Member> {
+    let because = vec![Membership::Client, Membership::Foreground, Membership::Property, Membership::Child];
+    (pid(), proptest::sample::select(because)).prop_map(|(pid, because)| Member { who: process(pid), because })
+}
+
+fn group() -> impl Strategy<Value = GroupMemory> {
+    let name = prop_oneof![
+        pid().prop_map(|pid| MemoryGroup::Process(process(pid))),
+        (0u8..4).prop_map(|number| MemoryGroup::Cgroup(number.to_string())),
+    ];
+    let percent = prop_oneof![0f32..100.0, Just(90.0), Just(f32::NAN)];
+    let bytes = prop_oneof![0..TOTAL, Just(u64::MAX)];
+    (name, bytes, percent, option::of(pid().prop_map(set))).prop_map(|(group, bytes, full_percent, set)| GroupMemory {
+        group,
+        bytes,
+        full_percent,
+        set,
+    })
+}
+
+fn sample() -> impl Strategy<Value = MemorySample> {
+    let percent = prop_oneof![0f32..20.0, Just(0.0)];
+    (prop_oneof![9 => Just(TOTAL), 1 => Just(0)], 0..TOTAL / 4, percent, vec(group(), 0..6))
+        .prop_map(|(total, available, some_percent, groups)| MemorySample { total, available, some_percent, groups })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let id = || pid().prop_map(set);
+    prop_oneof![
+        1 => vec(pid().prop_map(process), 0..3).prop_map(Event::Core),
+        6 => (id(), vec(member(), 0..6), any::<bool>())
+            .prop_map(|(id, members, visible)| Event::Set { id, members, visible }),
+        2 => id().prop_map(Event::Gone),
+        5 => option::of(id()).prop_map(Event::Keyboard),
+        2 => option::of(id()).prop_map(Event::Pointer),
+        1 => any::<bool>().prop_map(Event::Presence),
+        4 => sample().prop_map(Event::Memory),
+        1 => proptest::sample::select(&Strength::ALL[..]).prop_map(Event::Strength),
+        3 => Just(Event::Time),
+    ]
+}
+
+/// Events, each so many milliseconds after the one before.
+fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
+    let wait = prop_oneof![Just(0), 0u64..400, 0u64..20_000, 0u64..700_000];
+    vec((wait, event()), 0..60)
+}
+
+fn play(desk: &mut Desk, events: Vec<(u64, Event)>) -> u64 {
+    let mut ms = 0;
+    for (wait, event) in events {
+        ms += wait;
+        desk.at(ms, event.clone());
+        assert_eq!(desk.at(ms, event.clone()), [], "{event:?} was told twice");
+        check(desk);
+    }
+    ms
+}
+
+/// What must hold between events.
+fn check(desk: &Desk) {
+    for assignment in desk.assigned.values() {
+        assert!((0.0..1.0).contains(&assignment.faded));
+        assert!(assignment.faded == 0.0 || assignment.role == Role::Recent);
+        for member in &assignment.members {
+            let expected = Some((assignment.role, &assignment.reason));
+            assert_eq!(desk.policy.role(member.who.pid), expected, "{:?} was told otherwise", member.who);
+        }
+    }
+    assert!(desk.protected.values().sum::<u64>() <= TOTAL / 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_the_actions_are_sound(events in events()) {
+        play(&mut Desk::new(Strength::Normal), events);
+    }
+
+    #[test]
+    fn off_leaves_nothing_behind(events in events()) {
+        let mut desk = Desk::new(Strength::Normal);
+        let ms = play(&mut desk, events);
+        desk.at(ms, Event::Strength(Strength::Off));
+        prop_assert!(desk.assigned.is_empty() && desk.protected.is_empty() && desk.limited.is_empty());
+    }
+
+    #[test]
+    fn when_all_are_gone_nothing_is_left(events in events()) {
+        let mut desk = Desk::new(Strength::Normal);
+        let ms = play(&mut desk, events);
+        desk.at(ms, Event::Core(vec![]));
+        for pid in 0..=PIDS {
+            desk.at(ms, Event::Gone(set(pid)));
+        }
+        for second in [0, 10] {
+            let plenty = MemorySample { total: TOTAL, available: TOTAL, some_percent: 0.0, groups: vec![] };
+            desk.at(ms + second * 1_000, Event::Memory(plenty));
+        }
+        prop_assert!(desk.assigned.is_empty() && desk.protected.is_empty() && desk.limited.is_empty());
+    }
+
+    #[test]
+    fn deadlines_come_to_an_end(events in events(), strange in any::<u64>()) {
+        let mut policy = Policy::new(Strength::Normal);
+        let mut now = Nanos(strange);
+        for (wait, event) in events {
+            now = now.after(Nanos::from_millis(wait));
+            policy.handle(now, event);
+        }
+        let mut count = 0;
+        while let Some(due) = policy.next() {
+            prop_assert!(due > now, "{due} is not after {now}");
+            now = due;
+            policy.handle(now, Event::Time);
+            count += 1;
+            prop_assert!(count <= DEADLINES_MAX, "time alone goes on for ever");
+        }
+    }
+
+    #[test]
+    fn waiting_with_deadlines_is_as_good_as_looking_all_the_time(events in events()) {
+        let (mut waits, mut looks) = (Desk::new(Strength::Normal), Desk::new(Strength::Normal));
+        let mut ms = 0;
+        for (wait, event) in events {
+            let until = ms + wait.min(30_000);
+            while let Some(due) = waits.next_ms().filter(|due| *due <= until) {
+                waits.at(due, Event::Time);
+            }
+            while ms < until {
+                ms = (ms + 500).min(until);
+                looks.at(ms, Event::Time);
+            }
+            waits.at(ms, event.clone());
+            looks.at(ms, event);
+            let roles = |desk: &Desk| (0..=PIDS).map(|pid| desk.role(pid)).collect::<Vec<_>>();
+            prop_assert_eq!(roles(&waits), roles(&looks));
+        }
+    }
+
+    #[test]
+    fn favour_is_never_late(events in events(), pid in 1..=PIDS) {
+        let mut desk = Desk::new(Strength::Normal);
+        let ms = play(&mut desk, events);
+        let members = vec![Member { who: process(pid), because: Membership::Client }];
+        desk.at(ms, Event::Strength(Strength::Normal));
+        desk.at(ms, Event::Presence(true));
+        desk.at(ms, Event::Set { id: set(pid), members, visible: false });
+        desk.at(ms, Event::Keyboard(Some(set(pid))));
+        prop_assert!(matches!(desk.role(pid), Some(Role::Core | Role::Focused)));
+    }
+}
+
+#[test]
+fn what_many_share_goes_to_the_focus() {
+    let mut policy = Policy::new(Strength::Normal);
+    let who = |number: u32| Identity { pid: number, start: 1 };
+    let shared: Vec<Member> = (1..=512).map(|pid| Member { who: who(pid), because: Membership::Property }).collect();
+    for client in 1..=32 {
+        policy.handle(Nanos(0), Event::Set { id: SetId(who(client)), members: shared.clone(), visible: true });
+    }
+    let actions = policy.handle(Nanos(1), Event::Keyboard(Some(SetId(who(300)))));
+    assert_eq!(actions, [], "nobody knows it");
+    let actions = policy.handle(Nanos(2), Event::Keyboard(Some(SetId(who(32)))));
+    let moved = actions.iter().filter(|action| matches!(action, Action::Assign(one) if one.members.len() > 32));
+    assert_eq!(moved.count(), 1, "the focused one has all that are nobody's own");
+}

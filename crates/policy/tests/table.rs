@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table, and what it promises.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use tipme_policy::{
+    Backend, HOG_RUN_MIN_MS, IoPriority, Knobs, REST_SHARE_MIN_PERCENT, Role, Scheduling, Strength, knobs, table,
+};
+
+/// What the kernel makes of the nice values -20 to 19 (`sched_prio_to_weight`).
+const NICE_WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
+    1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+];
+/// The weight of SCHED_IDLE.
+const IDLE_WEIGHT: u32 = 3;
+/// The weight of a cgroup that nobody has changed.
+const CGROUP_WEIGHT: u32 = 100;
+
+const ON: [Strength; 3] = [Strength::Gentle, Strength::Normal, Strength::Strong];
+
+fn of(backend: Backend, strength: Strength, role: Role) -> Knobs {
+    knobs(backend, strength, role, 0.0)
+}
+
+fn nice_weight(nice: Option<i8>) -> u32 {
+    NICE_WEIGHTS[(i32::from(nice.unwrap_or(0)) + 20) as usize]
+}
+
+fn thread_weight(knobs: Knobs) -> u32 {
+    if knobs.scheduling == Some(Scheduling::Idle) { IDLE_WEIGHT } else { nice_weight(knobs.nice) }
+}
+
+/// The weights that decide between two sets, one list for each way in which they may meet: sets in sessions of
+/// their own, and, with autogroups, also sets in the same session.
+fn weights(backend: Backend, strength: Strength) -> Vec<[u32; 6]> {
+    let each = |weight: &dyn Fn(Knobs) -> u32| Role::ALL.map(|role| weight(of(backend, strength, role)));
+    let threads = each(&thread_weight);
+    match backend {
+        Backend::Cgroup => vec![each(&|knobs| knobs.cpu_weight.unwrap_or(CGROUP_WEIGHT))],
+        Backend::Autogroup => vec![each(&|knobs| nice_weight(knobs.autogroup)), threads],
+        Backend::Nice => vec![threads],
+    }
+}
+
+fn all_weights() -> Vec<(Backend, Strength, [u32; 6])> {
+    let mut all = Vec::new();
+    for backend in Backend::ALL {
+        for strength in ON {
+            all.extend(weights(backend, strength).into_iter().map(|weights| (backend, strength, weights)));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_table_is_as_it_was_agreed() {
+    let expected = "\
+cgroup    core    gentle cpu.weight 500, io.weight 500, slice 300 us
+cgroup    core    normal cpu.weight 500, io.weight 500, slice 100 us
+cgroup    core    strong cpu.weight 500, io.weight 500, slice 100 us
+cgroup    focused gentle cpu.weight 300, io.weight 500, slice 300 us
+cgroup    focused normal cpu.weight 3000, io.weight 500, slice 100 us
+cgroup    focused strong cpu.weight 8900, io.weight 500, slice 100 us
+cgroup    visible gentle cpu.weight 200
+cgroup    visible normal cpu.weight 300
+cgroup    visible strong cpu.weight 300
+cgroup    recent  gentle cpu.weight 150
+cgroup    recent  normal cpu.weight 200
+cgroup    recent  strong cpu.weight 200
+cgroup    rest    gentle cpu.weight 100
+cgroup    rest    normal cpu.weight 100
+cgroup    rest    strong cpu.weight 100
+cgroup    hog     gentle cpu.weight 20, io.weight 10
+cgroup    hog     normal cpu.weight 20, io.weight 10
+cgroup    hog     strong cpu.weight 20, io.weight 10
+autogroup core    gentle autogroup -5, nice -4, slice 300 us, io best effort 2
+autogroup core    normal autogroup -10, nice -8, slice 100 us, io best effort 0
+autogroup core    strong autogroup -15, nice -10, slice 100 us, io best effort 0
+autogroup focused gentle autogroup -5, nice -4, slice 300 us, io best effort 2
+autogroup focused normal autogroup -10, nice -8, slice 100 us, io best effort 0
+autogroup focused strong autogroup -15, nice -10, slice 100 us, io best effort 0
+autogroup visible gentle autogroup -2, nice -2
+autogroup visible normal autogroup -4, nice -4
+autogroup visible strong autogroup -4, nice -4
+autogroup recent  gentle autogroup -2, nice -2
+autogroup recent  normal autogroup -4, nice -4
+autogroup recent  strong autogroup -4, nice -4
+autogroup rest    gentle -
+autogroup rest    normal -
+autogroup rest    strong -
+autogroup hog     gentle autogroup 19, scheduling idle, io best effort 7
+autogroup hog     normal autogroup 19, scheduling idle, io best effort 7
+autogroup hog     strong autogroup 19, scheduling idle, io best effort 7
+nice      core    gentle nice -4, slice 300 us, io best effort 2
+nice      core    normal nice -8, slice 100 us, io best effort 0
+nice      core    strong nice -10, slice 100 us, io best effort 0
+nice      focused gentle nice -4, slice 300 us, io best effort 2
+nice      focused normal nice -8, slice 100 us, io best effort 0
+nice      focused strong nice -10, slice 100 us, io best effort 0
+nice      visible gentle nice -2
+nice      visible normal nice -4
+nice      visible strong nice -4
+nice      recent  gentle nice -2
+nice      recent  normal nice -4
+nice      recent  strong nice -4
+nice      rest    gentle -
+nice      rest    normal -
+nice      rest    strong -
+nice      hog     gentle scheduling idle, io best effort 7
+nice      hog     normal scheduling idle, io best effort 7
+nice      hog     strong scheduling idle, io best effort 7
+";
+    assert_eq!(table(), expected);
+}
+
+#[test]
+fn off_gives_no_knobs() {
+    for (backend, role) in Backend::ALL.into_iter().flat_map(|backend| Role::ALL.map(|role| (backend, role))) {
+        assert_eq!(knobs(backend, Strength::Off, role, 0.5), Knobs::default());
+    }
+}
+
+#[test]
+fn the_rest_keeps_its_share_beside_all_that_is_favoured() {
+    for (backend, strength, [core, focused, visible, recent, rest, _]) in all_weights() {
+        let all = core + focused + visible + recent + rest;
+        assert!(rest * 100 >= all * REST_SHARE_MIN_PERCENT, "{backend} {strength}: {rest} of {all}");
+    }
+}
+
+#[test]
+fn a_hog_runs_in_every_ten_seconds() {
+    for (backend, strength, [_, focused, .., hog]) in all_weights() {
+        let ms = 10_000 * hog / (hog + focused);
+        assert!(ms >= HOG_RUN_MIN_MS, "{backend} {strength}: {ms} ms");
+    }
+}
+
+#[test]
+fn nobody_can_lock_others_out() {
+    for (backend, strength) in Backend::ALL.into_iter().flat_map(|backend| ON.map(|strength| (backend, strength))) {
+        for knobs in Role::ALL.map(|role| of(backend, strength, role)) {
+            assert_ne!(knobs.io, Some(IoPriority::Idle), "its requests would wait for ever");
+            assert!(knobs.cpu_weight.is_none_or(|weight| (1..=10_000).contains(&weight)));
+            assert!(knobs.io_weight.is_none_or(|weight| (1..=10_000).contains(&weight)));
+            assert!([knobs.nice, knobs.autogroup].iter().flatten().all(|nice| (-20..=19).contains(nice)));
+        }
+    }
+}
+
+#[test]
+fn roles_are_worth_what_their_order_says() {
+    for (backend, strength, weights) in all_weights() {
+        let [_, focused, visible, recent, rest, hog] = weights;
+        let ordered = focused > visible && visible >= recent && recent > rest && rest > hog;
+        assert!(ordered, "{backend} {strength}: {weights:?}");
+        assert!(weights[0] > visible, "{backend} {strength}: the core is slower than what is only visible");
+    }
+}
+
+#[test]
+fn a_stronger_knob_is_stronger() {
+    for backend in Backend::ALL {
+        for pair in ON.windows(2) {
+            let [weaker, stronger] = [pair[0], pair[1]].map(|strength| weights(backend, strength)[0][1]);
+            assert!(weaker < stronger, "{backend}: {} {weaker}, {} {stronger}", pair[0], pair[1]);
+        }
+    }
+}
+
+#[test]
+fn recent_favour_fades_to_the_rest() {
+    let at = |backend, faded| knobs(backend, Strength::Normal, Role::Recent, faded);
+    let weights = [0.0, 0.1, 0.5, 0.9, 1.0].map(|faded| at(Backend::Cgroup, faded).cpu_weight.unwrap());
+    assert_eq!(weights, [200, 190, 150, 110, 100]);
+    let nices = [0.0, 0.1, 0.5, 0.8, 0.9, 1.0].map(|faded| at(Backend::Nice, faded).nice);
+    assert_eq!(nices, [Some(-4), Some(-4), Some(-2), Some(-1), None, None]);
+    for backend in Backend::ALL {
+        let rest = knobs(backend, Strength::Normal, Role::Rest, 0.0);
+        assert_eq!([1.0, 7.0, f32::NAN, f32::INFINITY].map(|faded| at(backend, faded)), [rest; 4]);
+        assert_eq!(at(backend, -3.0), at(backend, 0.0));
+    }
+}
+
+#[test]
+fn only_recent_fades() {
+    for role in Role::ALL.into_iter().filter(|role| *role != Role::Recent) {
+        let full = knobs(Backend::Cgroup, Strength::Normal, role, 0.0);
+        assert_eq!(knobs(Backend::Cgroup, Strength::Normal, role, 1.0), full);
+    }
+}
+
+#[test]
+fn words_and_json_name_the_same() {
+    for strength in Strength::ALL {
+        assert_eq!(strength.to_string().parse(), Ok(strength));
+        assert_eq!(serde_json::to_string(&strength).unwrap(), format!("\"{strength}\""));
+    }
+    for role in Role::ALL {
+        assert_eq!(serde_json::to_string(&role).unwrap(), format!("\"{role}\""));
+    }
+    for backend in Backend::ALL {
+        assert_eq!(serde_json::to_string(&backend).unwrap(), format!("\"{backend}\""));
+    }
+    let error = "Strong".parse::<Strength>().unwrap_err();
+    assert_eq!(error.to_string(), "unknown strength \"Strong\"; use off, gentle, normal or strong");
+}
