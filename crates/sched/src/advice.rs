@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Advice about the memory of another process, where no control group can limit it.
+//!
+//! Advice changes no setting, so it is not journaled: pages that were sent away come back when they
+//! are used. The caller bounds the bytes of a call; the next one for the same process goes on where it stopped.
+
+use crate::linux::fault;
+use crate::processes;
+use crate::world::{Advice, Fault};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use tipme_policy::Identity;
+
+/// Bytes of a list of mappings that are read at most.
+const MAPS_BYTES_MAX: u64 = 8 << 20;
+/// Ranges that are handed to the kernel at once; its own limit is 1024.
+const RANGES_MAX: usize = 512;
+/// Processes whose place is remembered; beyond it all begin anew.
+const CURSORS_MAX: usize = 256;
+
+/// Where the advice of each process goes on.
+pub(crate) type Cursors = BTreeMap<Identity, u64>;
+
+/// A range of addresses in another process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Range {
+    start: u64,
+    bytes: u64,
+}
+
+/// Gives the advice for the next `most` bytes of the process's memory; returns the bytes that took it.
+pub(crate) fn give(proc: &Path, who: Identity, advice: Advice, most: u64, cursors: &mut Cursors) -> Result<u64, Fault> {
+    let process = open(proc, who)?;
+    let maps = read_maps(proc, who.pid)?;
+    let from = cursors.remove(&who).filter(|_| advice != Advice::WillNeed).unwrap_or(0);
+    let (ranges, next) = choose(&maps, advice, from, most);
+    if cursors.len() >= CURSORS_MAX {
+        cursors.clear();
+    }
+    cursors.extend(next.filter(|_| advice != Advice::WillNeed).map(|next| (who, next)));
+    advise(&process, &ranges, advice)
+}
+
+/// A descriptor of exactly this process: the start is read after the descriptor holds it.
+fn open(proc: &Path, who: Identity) -> Result<OwnedFd, Fault> {
+    let pid = i32::try_from(who.pid).ok().and_then(Pid::from_raw).ok_or(Fault::Vanished)?;
+    let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| fault(error.into()))?;
+    if processes::lives(proc, who) { Ok(process) } else { Err(Fault::Vanished) }
+}
+
+fn read_maps(proc: &Path, pid: u32) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    let file = File::open(proc.join(format!("{pid}/maps"))).map_err(fault)?;
+    file.take(MAPS_BYTES_MAX).read_to_end(&mut bytes).map_err(fault)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The mappings from address `from` on that the advice fits, up to the bound, and where to go on.
+fn choose(maps: &str, advice: Advice, from: u64, most: u64) -> (Vec<Range>, Option<u64>) {
+    let (mut ranges, mut bytes) = (Vec::new(), 0);
+    for mut range in maps.lines().filter_map(|line| parse(line, advice)) {
+        let end = range.start + range.bytes;
+        if end <= from {
+            continue;
+        }
+        range.start = range.start.max(from);
+        range.bytes = (end - range.start).min(most - bytes);
+        bytes += range.bytes;
+        ranges.push(range);
+        if bytes == most {
+            return (ranges, Some(range.start + range.bytes));
+        }
+    }
+    (ranges, None)
+}
+
+/// A mapping, if advice of this kind fits it: none of the kernel's own, none of devices. Pages are only
+/// sent away where they are the process's own.
+fn parse(line: &str, advice: Advice) -> Option<Range> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let (rights, path) = (fields.next()?, fields.nth(3).unwrap_or_default());
+    let fits = if advice == Advice::WillNeed { rights.starts_with('r') } else { rights == "rw-p" };
+    let device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
+    let kernel = path.starts_with("[v");
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    (fits && !device && !kernel && start < end).then_some(Range { start, bytes: end - start })
+}
+
+fn advise(process: &OwnedFd, ranges: &[Range], advice: Advice) -> Result<u64, Fault> {
+    let (mut done, mut next) = (0, 0);
+    while next < ranges.len() {
+        let batch = &ranges[next..ranges.len().min(next + RANGES_MAX)];
+        match call(process, batch, advice) {
+            Ok(bytes) => {
+                done += bytes;
+                next += passed(batch, bytes);
+            }
+            // The first mapping of the batch does not take it, or is gone.
+            Err(libc::EINVAL | libc::ENOMEM | libc::EFAULT | libc::EBADF) => next += 1,
+            Err(code) => return Err(fault(io::Error::from_raw_os_error(code))),
+        }
+    }
+    Ok(done)
+}
+
+/// How many ranges are finished when so many bytes were taken; the one at which the kernel stopped counts.
+fn passed(batch: &[Range], mut bytes: u64) -> usize {
+    for (index, range) in batch.iter().enumerate() {
+        if bytes < range.bytes {
+            return index + 1;
+        }
+        bytes -= range.bytes;
+    }
+    batch.len()
+}
+
+fn call(process: &OwnedFd, batch: &[Range], advice: Advice) -> Result<u64, i32> {
+    let vector = |range: &Range| libc::iovec { iov_base: range.start as *mut _, iov_len: range.bytes as usize };
+    let vectors: Vec<libc::iovec> = batch.iter().map(vector).collect();
+    let advice = match advice {
+        Advice::Cold => libc::MADV_COLD,
+        Advice::PageOut => libc::MADV_PAGEOUT,
+        Advice::WillNeed => libc::MADV_WILLNEED,
+    };
+    let (fd, list, count) = (process.as_raw_fd(), vectors.as_ptr(), vectors.len());
+    // SAFETY: the list lives across the call. The addresses in it belong to the other process; the
+    // kernel does not touch memory of this one, and this advice loses no data of the other.
+    let bytes = unsafe { libc::syscall(libc::SYS_process_madvise, fd, list, count, advice, 0) };
+    u64::try_from(bytes).map_err(|_| io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: u64 = 1 << 20;
+    const MAPS: &str = "\
+1000-3000 r--p 00000000 08:01 11 /usr/bin/a program
+3000-5000 rw-p 00000000 00:00 0 [heap]
+5000-6000 rw-s 00000000 00:05 12 /dev/dri/card0
+6000-7000 ---p 00000000 00:00 0
+7000-8000 r--p 00000000 00:00 0 [vvar]
+damaged
+8000-9000 rw-p 00000000 00:00 0
+";
+
+    #[test]
+    fn only_own_pages_are_sent_away_and_no_device_is_touched() {
+        let starts = |advice| choose(MAPS, advice, 0, MOST).0.iter().map(|range| range.start).collect::<Vec<_>>();
+        assert_eq!(starts(Advice::PageOut), [0x3000, 0x8000]);
+        assert_eq!(starts(Advice::WillNeed), [0x1000, 0x3000, 0x8000]);
+    }
+
+    #[test]
+    fn a_call_is_bounded_and_the_next_one_goes_on() {
+        let maps = format!("1000-{:x} rw-p 0 0:0 0\n", 0x1000 + MOST + 0x2000);
+        let (first, next) = choose(&maps, Advice::Cold, 0, MOST);
+        assert_eq!(first, [Range { start: 0x1000, bytes: MOST }]);
+        let (second, end) = choose(&maps, Advice::Cold, next.unwrap(), MOST);
+        assert_eq!((second, end), (vec![Range { start: 0x1000 + MOST, bytes: 0x2000 }], None));
+    }
+
+    #[test]
+    fn a_stop_in_the_middle_skips_one_mapping() {
+        let range = |bytes| Range { start: 0, bytes };
+        let batch = [range(10), range(20), range(30)];
+        assert_eq!([passed(&batch, 0), passed(&batch, 10), passed(&batch, 15), passed(&batch, 60)], [1, 2, 2, 3]);
+    }
+}

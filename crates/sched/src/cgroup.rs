@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files of control groups, version 2.
+//!
+//! In a folder of plain files the same code reads and writes what the kernel would: numbers take the
+//! place of the old ones, process numbers are added to a list.
+
+use crate::linux::fault;
+use crate::processes::text;
+use crate::world::Fault;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Members of a group that are looked at in one round.
+const MEMBERS_MAX: usize = 8_192;
+
+/// The number in a file: `max` is -1, and of several lines the one of the default counts.
+pub(crate) fn get(path: &str) -> Result<i64, Fault> {
+    parse(&text(Path::new(path)).ok_or(Fault::Vanished)?).ok_or(Fault::Refused(libc::EINVAL))
+}
+
+/// Writes a number; -1 is `max`.
+pub(crate) fn set(path: &str, number: i64) -> Result<(), Fault> {
+    let words = if number < 0 { "max".to_owned() } else { number.to_string() };
+    write(path, &words, false)
+}
+
+/// 1 where the children of `group` have the controller, 0 where they could.
+pub(crate) fn has_controller(group: &str, name: &str) -> Result<i64, Fault> {
+    let list = |file: &str| text(&Path::new(group).join(file)).ok_or(Fault::Vanished);
+    let has = |list: String| list.split_ascii_whitespace().any(|word| word == name);
+    match (has(list("cgroup.subtree_control")?), has(list("cgroup.controllers")?)) {
+        (true, _) => Ok(1),
+        (false, true) => Ok(0),
+        (false, false) => Err(Fault::Vanished),
+    }
+}
+
+pub(crate) fn set_controller(group: &str, name: &str, on: bool) -> Result<(), Fault> {
+    let sign = if on { '+' } else { '-' };
+    write(&format!("{group}/cgroup.subtree_control"), &format!("{sign}{name}"), false)
+}
+
+/// The folder of the group that a process is in.
+pub(crate) fn group_of(proc: &Path, pid: u32, root: &str) -> Option<String> {
+    let groups = text(&proc.join(format!("{pid}/cgroup")))?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(format!("{root}{}", path.trim_end_matches('/')))
+}
+
+/// Moves a process into a group. Where that group is gone, into the nearest one above that is still there.
+pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), Fault> {
+    let inside = |path: &&Path| path.starts_with(root);
+    let found = Path::new(group).ancestors().take_while(inside).find(|path| path.is_dir());
+    let found = found.ok_or(Fault::Refused(libc::ENOENT))?;
+    write(&found.join("cgroup.procs").to_string_lossy(), &format!("{pid}\n"), true)
+}
+
+/// The processes in a group, [`MEMBERS_MAX`] at most.
+pub(crate) fn members(group: &str) -> Vec<u32> {
+    let list = text(&Path::new(group).join("cgroup.procs")).unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).take(MEMBERS_MAX).collect()
+}
+
+pub(crate) fn make(path: &str) -> Result<(), Fault> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        outcome => outcome.map_err(fault),
+    }
+}
+
+/// Removes an empty group; one that is gone is removed.
+pub(crate) fn remove(path: &str) -> Result<(), Fault> {
+    match fs::remove_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome.map_err(fault),
+    }
+}
+
+/// Has the kernel take memory back. That it could not take all of it is no failure.
+pub(crate) fn reclaim(group: &str, bytes: u64) -> Result<(), Fault> {
+    match write(&format!("{group}/memory.reclaim"), &bytes.to_string(), false) {
+        Err(Fault::Later) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// The folder where the hierarchy of `dir` is mounted: the highest one above it that is a group.
+pub(crate) fn root_of(dir: &Path) -> Option<PathBuf> {
+    let is_group = |path: &&Path| path.join("cgroup.procs").exists();
+    dir.ancestors().take_while(is_group).last().map(Path::to_owned)
+}
+
+fn write(path: &str, words: &str, append: bool) -> Result<(), Fault> {
+    let mut file = OpenOptions::new().write(true).append(append).truncate(!append).open(path).map_err(fault)?;
+    file.write_all(words.as_bytes()).map_err(fault)
+}
+
+fn parse(text: &str) -> Option<i64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("default ")).or_else(|| text.lines().next())?;
+    match line.trim() {
+        "max" => Some(-1),
+        number => number.parse().ok().filter(|number| *number >= 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_in_all_their_forms() {
+        for (text, number) in
+            [("100\n", Some(100)), ("max\n", Some(-1)), ("default 50\n8:0 70\n", Some(50)), ("", None)]
+        {
+            assert_eq!(parse(text), number, "{text}");
+        }
+        for bad in ["-5", "x", "99999999999999999999", "\0"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_the_highest_group_above() {
+        let folder = tempfile::tempdir().unwrap();
+        let low = folder.path().join("mount/a/b");
+        fs::create_dir_all(&low).unwrap();
+        for group in ["mount", "mount/a", "mount/a/b"] {
+            fs::write(folder.path().join(group).join("cgroup.procs"), "").unwrap();
+        }
+        assert_eq!(root_of(&low), Some(folder.path().join("mount")));
+        assert_eq!(root_of(folder.path()), None);
+    }
+}

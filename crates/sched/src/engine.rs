@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From assignments to values: what each process is to have, compared with what it has.
+//!
+//! The engine remembers the assignment of each set. A process in several sets has the most favoured
+//! role among them. After each call the processes that the call has touched are settled: their
+//! threads, their sessions, their groups, each by the knobs that the policy's table gives for the back end.
+
+use crate::explain::Notes;
+use crate::groups::Subtree;
+use crate::journal::Log;
+use crate::ledger::{Done, Ledger};
+use crate::why::{Applied, Knob, Restored, Why};
+use crate::world::{Autogroup, Place, ThreadKnob, World};
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_policy::{Action, Assignment, Backend, Identity, Knobs, MemoryAction, Role, SetId, Strength};
+
+/// Sets that are remembered at most; twice of what the policy keeps.
+pub(crate) const SETS_MAX: usize = 512;
+/// Members of a set that are looked at; what the policy keeps.
+pub(crate) const MEMBERS_MAX: usize = 512;
+
+/// What a process is to be, by the most favoured of its sets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Standing {
+    pub(crate) set: SetId,
+    pub(crate) role: Role,
+    pub(crate) faded: f32,
+}
+
+pub(crate) struct Engine<W, L> {
+    pub(crate) ledger: Ledger<W, L>,
+    pub(crate) backend: Backend,
+    pub(crate) strength: Strength,
+    pub(crate) subtree: Option<Subtree>,
+    /// A scheduler that ignores weights is at work: nice values are set besides.
+    pub(crate) nice_too: bool,
+    pub(crate) sets: BTreeMap<SetId, Assignment>,
+    pub(crate) roles: BTreeMap<Identity, Standing>,
+    /// Processes that nobody has listed, with the listed one that they follow.
+    pub(crate) followers: BTreeMap<Identity, Identity>,
+    pub(crate) autogroups: BTreeMap<Identity, Autogroup>,
+    /// Processes that wait for the kernel.
+    pub(crate) later: BTreeSet<Identity>,
+    pub(crate) notes: Notes,
+}
+
+impl<W: World, L: Log> Engine<W, L> {
+    pub(crate) fn new(ledger: Ledger<W, L>, backend: Backend, strength: Strength) -> Engine<W, L> {
+        Engine {
+            ledger,
+            backend,
+            strength,
+            subtree: None,
+            nice_too: false,
+            sets: BTreeMap::new(),
+            roles: BTreeMap::new(),
+            followers: BTreeMap::new(),
+            autogroups: BTreeMap::new(),
+            later: BTreeSet::new(),
+            notes: Notes::default(),
+        }
+    }
+
+    /// Does what the actions say; with no actions, what had to wait.
+    pub(crate) fn apply(&mut self, actions: &[Action]) -> Applied {
+        self.ledger.begin();
+        let mut applied = Applied::default();
+        let (mut affected, mut memory) = (BTreeSet::new(), Vec::new());
+        let mut touched = std::mem::take(&mut self.later);
+        for action in actions {
+            match action {
+                Action::Assign(assignment) => {
+                    affected.insert(assignment.set);
+                    self.assign(assignment, &mut touched, &mut applied);
+                }
+                Action::Forget(set) => {
+                    affected.insert(*set);
+                    touched.extend(self.sets.remove(set).iter().flat_map(listed));
+                }
+                Action::Memory(action) => memory.push(action),
+            }
+        }
+        self.settle(&affected, &touched, &mut applied);
+        memory.into_iter().for_each(|action: &MemoryAction| self.settle_memory(action, &mut applied));
+        applied
+    }
+
+    /// Sets everything again with the numbers of another strength.
+    pub(crate) fn set_strength(&mut self, strength: Strength) -> Applied {
+        self.ledger.begin();
+        self.strength = strength;
+        let (affected, mut touched): (BTreeSet<SetId>, _) = (self.sets.keys().copied().collect(), BTreeSet::new());
+        touched.extend(self.sets.values().flat_map(listed));
+        let mut applied = Applied::default();
+        self.settle(&affected, &touched, &mut applied);
+        applied
+    }
+
+    /// Takes everything back and forgets all assignments.
+    pub(crate) fn restore(&mut self) -> Restored {
+        self.sets.clear();
+        self.roles.clear();
+        self.followers.clear();
+        self.autogroups.clear();
+        self.later.clear();
+        if let Some(subtree) = &mut self.subtree {
+            subtree.forget();
+        }
+        self.ledger.restore()
+    }
+
+    /// The knobs of a role, from the policy's table.
+    pub(crate) fn knobs(&self, place: Standing) -> Knobs {
+        let of = |backend| tipme_policy::knobs(backend, self.strength, place.role, place.faded);
+        match self.backend {
+            Backend::Cgroup if self.nice_too => Knobs { nice: of(Backend::Nice).nice, ..of(Backend::Cgroup) },
+            backend => of(backend),
+        }
+    }
+
+    /// Writes down what came of a commit, in the words of people.
+    pub(crate) fn report(&mut self, done: Done, applied: &mut Applied) {
+        applied.changed += done.changed;
+        applied.vanished += done.vanished.len();
+        for (place, why) in done.failed {
+            let who = place.process().or_else(|| self.someone_in(&place));
+            if let Some(who) = who {
+                self.skip(who, knob_of(&place), why, applied);
+            }
+        }
+    }
+
+    pub(crate) fn skip(&mut self, who: Identity, knob: Knob, why: Why, applied: &mut Applied) {
+        if why == Why::Later {
+            self.later.insert(who);
+        }
+        self.notes.add(who, knob, why.clone());
+        applied.skip(who, knob, why);
+    }
+
+    fn assign(&mut self, assignment: &Assignment, touched: &mut BTreeSet<Identity>, applied: &mut Applied) {
+        let full = self.sets.len() >= SETS_MAX && !self.sets.contains_key(&assignment.set);
+        if full {
+            return applied.skip(assignment.set.0, Knob::Nice, Why::TooMany("sets"));
+        }
+        let mut assignment = assignment.clone();
+        if assignment.members.len() > MEMBERS_MAX {
+            assignment.members.truncate(MEMBERS_MAX);
+            applied.skip(assignment.set.0, Knob::Nice, Why::TooMany("members in the set"));
+        }
+        touched.extend(listed(&assignment));
+        touched.extend(self.sets.insert(assignment.set, assignment).iter().flat_map(listed));
+    }
+
+    fn settle(&mut self, affected: &BTreeSet<SetId>, touched: &BTreeSet<Identity>, applied: &mut Applied) {
+        self.roles = best_roles(&self.sets);
+        self.notes.begin(touched);
+        self.settle_groups(affected, touched, applied);
+        self.settle_sessions(touched, applied);
+        self.settle_threads(touched, applied);
+        self.notes.keep(&self.roles);
+    }
+
+    /// A process to name when a session or a group could not be changed.
+    fn someone_in(&self, place: &Place) -> Option<Identity> {
+        match place {
+            Place::Autogroup { number, .. } => {
+                self.autogroups.iter().find(|(_, group)| group.number == *number).map(|(who, _)| *who)
+            }
+            _ => self.roles.keys().next().copied(),
+        }
+    }
+}
+
+/// The role of each process: the most favoured of the sets that list it.
+fn best_roles(sets: &BTreeMap<SetId, Assignment>) -> BTreeMap<Identity, Standing> {
+    let mut roles: BTreeMap<Identity, Standing> = BTreeMap::new();
+    for assignment in sets.values() {
+        let place = Standing { set: assignment.set, role: assignment.role, faded: assignment.faded };
+        for who in listed(assignment) {
+            let best = roles.entry(who).or_insert(place);
+            if rank(place) < rank(*best) {
+                *best = place;
+            }
+        }
+    }
+    roles
+}
+
+fn listed(assignment: &Assignment) -> impl Iterator<Item = Identity> + use<'_> {
+    assignment.members.iter().map(|member| member.who)
+}
+
+/// The smaller, the more favoured.
+pub(crate) fn rank(place: Standing) -> (u8, u32) {
+    let role = match place.role {
+        Role::Core => 0,
+        Role::Focused => 1,
+        Role::Visible => 2,
+        Role::Recent => 3,
+        Role::Rest => 4,
+        Role::Hog => 5,
+    };
+    (role, (place.faded.clamp(0.0, 1.0) * 1e6) as u32)
+}
+
+pub(crate) fn knob_of(place: &Place) -> Knob {
+    match place {
+        Place::Thread { knob, .. } | Place::Trace { knob, .. } => match knob {
+            ThreadKnob::Nice => Knob::Nice,
+            ThreadKnob::Slice => Knob::Slice,
+            ThreadKnob::Scheduling => Knob::Scheduling,
+            ThreadKnob::Io => Knob::Io,
+        },
+        Place::Autogroup { .. } => Knob::Autogroup,
+        Place::File { path } => file_knob(path),
+        Place::Controller { .. } | Place::Member { .. } | Place::Group { .. } => Knob::Group,
+    }
+}
+
+fn file_knob(path: &str) -> Knob {
+    match path.rsplit('/').next() {
+        Some("cpu.weight") => Knob::CpuWeight,
+        Some("io.weight") => Knob::IoWeight,
+        Some("memory.low") => Knob::MemoryLow,
+        _ => Knob::MemoryHigh,
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a process has what it has.
+
+use crate::engine::{Engine, knob_of};
+use crate::journal::Log;
+use crate::ledger::Cell;
+use crate::why::{Knob, Why};
+use crate::world::{Place, World};
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_policy::{Identity, Membership, Reason, Role, SetId};
+
+/// A process as the manager sees it.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    pub who: Identity,
+    /// The set that gives it its role.
+    pub set: SetId,
+    pub role: Role,
+    pub reason: Reason,
+    /// How it came into the set.
+    pub because: Membership,
+    pub knobs: Vec<KnobState>,
+    /// What was left as it was, with the reason.
+    pub left: Vec<(Knob, Why)>,
+}
+
+/// A knob that is changed, with what it was. Values are words for people.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct KnobState {
+    pub knob: Knob,
+    pub baseline: String,
+    pub applied: String,
+    /// What the kernel says now; `None` where it is gone.
+    pub present: Option<String>,
+}
+
+/// Why something of a process was left as it was, from the last time that it was settled.
+#[derive(Default, Debug)]
+pub(crate) struct Notes {
+    left: BTreeMap<Identity, BTreeMap<Knob, Why>>,
+}
+
+impl Notes {
+    pub(crate) fn add(&mut self, who: Identity, knob: Knob, why: Why) {
+        self.left.entry(who).or_default().insert(knob, why);
+    }
+
+    pub(crate) fn begin(&mut self, touched: &BTreeSet<Identity>) {
+        self.left.retain(|who, _| !touched.contains(who));
+    }
+
+    /// Forgets processes that have no role, so that the notes have the bound of the roles.
+    pub(crate) fn keep<T>(&mut self, roles: &BTreeMap<Identity, T>) {
+        self.left.retain(|who, _| roles.contains_key(who));
+    }
+}
+
+impl<W: World, L: Log> Engine<W, L> {
+    pub(crate) fn explain(&self, pid: u32) -> Option<Explanation> {
+        let first = Identity { pid, start: 0 };
+        let (&who, standing) = self.roles.range(first..).next().filter(|(who, _)| who.pid == pid)?;
+        let assignment = self.sets.get(&standing.set)?;
+        let member = assignment.members.iter().find(|member| member.who == who)?;
+        let left = self.notes.left.get(&who).into_iter().flatten();
+        Some(Explanation {
+            who,
+            set: standing.set,
+            role: standing.role,
+            reason: assignment.reason.clone(),
+            because: member.because,
+            knobs: self.knob_states(who, standing.set),
+            left: left.map(|(knob, why)| (*knob, why.clone())).collect(),
+        })
+    }
+
+    fn knob_states(&self, who: Identity, set: SetId) -> Vec<KnobState> {
+        let group = self.subtree.as_ref().map(|subtree| format!("{}/", subtree.group(set)));
+        let autogroup = self.autogroups.get(&who);
+        let concerns = |place: &Place| match place {
+            Place::Thread { process, tid, .. } => *process == who && *tid == who.pid,
+            Place::Member { process, .. } => *process == who,
+            Place::Autogroup { number, .. } => autogroup.is_some_and(|group| group.number == *number),
+            Place::File { path } => group.as_ref().is_some_and(|group| path.starts_with(group)),
+            Place::Trace { .. } | Place::Controller { .. } | Place::Group { .. } => false,
+        };
+        self.ledger.cells().filter(|(place, _)| concerns(place)).map(|(place, cell)| self.state(place, cell)).collect()
+    }
+
+    fn state(&self, place: &Place, cell: &Cell) -> KnobState {
+        let words = |value: &crate::world::Value| words(place, value);
+        let present = self.ledger.world.get(place).ok();
+        KnobState {
+            knob: knob_of(place),
+            baseline: words(&cell.baseline),
+            applied: words(&cell.applied),
+            present: present.as_ref().map(words),
+        }
+    }
+}
+
+/// A value as people write it: names of policies and classes, `max` for no limit.
+pub(crate) fn words(place: &Place, value: &crate::world::Value) -> String {
+    use crate::world::{ThreadKnob, Value};
+    match (place, value) {
+        (Place::Thread { knob: ThreadKnob::Scheduling, .. }, Value::Number(policy)) => policy_name(*policy),
+        (Place::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(0)) => "as usual".to_owned(),
+        (Place::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(nanos)) => format!("{} us", nanos / 1_000),
+        (Place::Thread { knob: ThreadKnob::Io, .. }, Value::Number(packed)) => io_name(*packed),
+        (Place::File { .. }, Value::Number(-1)) => "max".to_owned(),
+        _ => value.to_string(),
+    }
+}
+
+fn policy_name(policy: i64) -> String {
+    match policy {
+        0 => "other".to_owned(),
+        1 => "fifo".to_owned(),
+        2 => "round robin".to_owned(),
+        3 => "batch".to_owned(),
+        5 => "idle".to_owned(),
+        6 => "deadline".to_owned(),
+        other => format!("policy {other:#x}"),
+    }
+}
+
+fn io_name(packed: i64) -> String {
+    match (packed >> 13, packed & 0x1fff) {
+        (0, _) => "none".to_owned(),
+        (1, level) => format!("real time {level}"),
+        (2, level) => format!("best effort {level}"),
+        (3, _) => "idle".to_owned(),
+        (class, level) => format!("class {class} level {level}"),
+    }
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A machine in memory that can be stopped before any step, and a journal in memory.
+
+use crate::journal::Log;
+use crate::why::Why;
+use crate::world::{Advice, Autogroup, Fault, Place, Thread, ThreadKnob, Value, World};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::rc::Rc;
+use tipme_policy::Identity;
+
+/// Where the hierarchy of control groups is.
+pub(crate) const ROOT: &str = "/cg";
+/// The delegated group.
+pub(crate) const DIR: &str = "/cg/user";
+
+/// Counts steps and stops the program after some: from then on nothing works any more.
+#[derive(Clone, Default)]
+pub(crate) struct Fuse {
+    left: Rc<Cell<Option<usize>>>,
+    /// Steps that were taken in all.
+    pub(crate) taken: Rc<Cell<usize>>,
+}
+
+impl Fuse {
+    pub(crate) fn set(&self, steps: Option<usize>) {
+        self.left.set(steps);
+    }
+
+    /// True where the step is still taken.
+    fn burn(&self) -> bool {
+        self.taken.set(self.taken.get() + 1);
+        match self.left.get() {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                self.left.set(Some(left - 1));
+                true
+            }
+        }
+    }
+}
+
+/// A journal that several lives of the program share.
+#[derive(Clone, Default)]
+pub(crate) struct Memory {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    pub(crate) fuse: Fuse,
+    /// Bytes of the last line that a stopped write has left.
+    pub(crate) torn: Rc<Cell<usize>>,
+}
+
+impl Memory {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.bytes.borrow().clone()
+    }
+
+    pub(crate) fn set(&self, bytes: &[u8]) {
+        *self.bytes.borrow_mut() = bytes.to_vec();
+    }
+}
+
+impl Log for Memory {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        Ok(self.bytes())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.fuse.burn() {
+            self.bytes.borrow_mut().extend(bytes);
+            return Ok(());
+        }
+        let torn = self.torn.take().min(bytes.len());
+        self.bytes.borrow_mut().extend(&bytes[..torn]);
+        Err(io::Error::other("stopped"))
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.fuse.burn() {
+            return Err(io::Error::other("stopped"));
+        }
+        self.set(bytes);
+        Ok(())
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Process {
+    pub(crate) parent: u32,
+    pub(crate) session: u32,
+    pub(crate) uid: u32,
+    pub(crate) group: String,
+    /// Nice, policy, I/O by thread number and start.
+    pub(crate) threads: BTreeMap<(u32, u64), [i64; 4]>,
+}
+
+/// All that can be changed.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct State {
+    pub(crate) processes: BTreeMap<Identity, Process>,
+    pub(crate) autogroups: BTreeMap<u32, i64>,
+    /// Files by group.
+    pub(crate) groups: BTreeMap<String, BTreeMap<String, i64>>,
+    pub(crate) controllers: BTreeSet<(String, String)>,
+}
+
+/// A machine that several lives of the program share.
+#[derive(Clone, Default)]
+pub(crate) struct Machine {
+    pub(crate) state: Rc<RefCell<State>>,
+    pub(crate) clock: Rc<Cell<u64>>,
+    pub(crate) fuse: Fuse,
+    /// Only processes of this user.
+    pub(crate) owner: Option<u32>,
+}
+
+impl Machine {
+    /// A machine with a delegated group and no process.
+    pub(crate) fn new() -> Machine {
+        let machine = Machine::default();
+        machine.clock.set(100);
+        let groups = [ROOT, DIR].map(|path| (path.to_owned(), BTreeMap::from([("memory.low".to_owned(), 0)])));
+        machine.state.borrow_mut().groups.extend(groups);
+        machine
+    }
+
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
+    }
+
+    /// A new process: a child inherits all that the kernel hands on.
+    pub(crate) fn fork(&self, pid: u32, parent: Option<Identity>, own_session: bool) -> Identity {
+        let who = Identity { pid, start: self.tick() };
+        let mut state = self.state.borrow_mut();
+        let mut process = match parent.and_then(|parent| state.processes.get(&parent).cloned()) {
+            Some(process) => Process { parent: parent.map_or(0, |parent| parent.pid), ..process },
+            None => {
+                let (threads, group) = (BTreeMap::from([((0, 0), [0; 4])]), DIR.to_owned());
+                Process { parent: 1, session: pid, uid: 1000, group, threads }
+            }
+        };
+        if own_session {
+            process.session = pid;
+        }
+        let values = process.threads.values().next().copied().unwrap_or_default();
+        process.threads = BTreeMap::from([((pid, who.start), values)]);
+        state.autogroups.entry(process.session).or_insert(0);
+        state.processes.insert(who, process);
+        who
+    }
+
+    /// A new thread with the values of the first one.
+    pub(crate) fn spawn(&self, who: Identity, tid: u32) {
+        let start = self.tick();
+        if let Some(process) = self.state.borrow_mut().processes.get_mut(&who) {
+            let values = process.threads[&(who.pid, who.start)];
+            process.threads.insert((tid, start), values);
+        }
+    }
+
+    pub(crate) fn exit(&self, who: Identity) {
+        let mut state = self.state.borrow_mut();
+        state.processes.remove(&who);
+        state.processes.values_mut().filter(|process| process.parent == who.pid).for_each(|child| child.parent = 1);
+        let State { processes, autogroups, .. } = &mut *state;
+        autogroups.retain(|session, _| processes.values().any(|process| process.session == *session));
+    }
+
+    pub(crate) fn renice(&self, who: Identity, nice: i64) {
+        if let Some(process) = self.state.borrow_mut().processes.get_mut(&who) {
+            process.threads.values_mut().for_each(|values| values[0] = nice);
+        }
+    }
+}
+
+fn missing<T>(value: Option<T>) -> Result<T, Fault> {
+    value.ok_or(Fault::Vanished)
+}
+
+impl State {
+    fn get(&self, place: &Place) -> Result<Value, Fault> {
+        match place {
+            Place::Thread { process, tid, start, knob } => {
+                let threads = &missing(self.processes.get(process))?.threads;
+                Ok(missing(threads.get(&(*tid, *start)))?[*knob as usize].into())
+            }
+            Place::Trace { value, .. } => Ok((*value).into()),
+            Place::Autogroup { session, .. } => {
+                missing(self.processes.values().find(|process| process.session == *session))?;
+                missing(self.autogroups.get(session)).map(|nice| (*nice).into())
+            }
+            Place::File { path } => {
+                let (group, name) = missing(path.rsplit_once('/'))?;
+                missing(self.groups.get(group).and_then(|files| files.get(name))).map(|number| (*number).into())
+            }
+            Place::Controller { group, name } => {
+                Ok(i64::from(self.controllers.contains(&(group.clone(), name.clone()))).into())
+            }
+            Place::Member { process, .. } => Ok(Value::Text(missing(self.processes.get(process))?.group.clone())),
+            Place::Group { path, .. } => Ok(i64::from(self.groups.contains_key(path)).into()),
+        }
+    }
+
+    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
+        match (place, value) {
+            (Place::Thread { process, tid, start, knob }, Value::Number(number)) => {
+                let threads = &mut missing(self.processes.get_mut(process))?.threads;
+                missing(threads.get_mut(&(*tid, *start)))?[*knob as usize] = *number;
+            }
+            (Place::Autogroup { session, .. }, Value::Number(nice)) => {
+                self.get(place)?;
+                self.autogroups.insert(*session, *nice);
+            }
+            (Place::File { path }, Value::Number(number)) => {
+                self.get(place)?;
+                let (group, name) = missing(path.rsplit_once('/'))?;
+                missing(self.groups.get_mut(group))?.insert(name.to_owned(), *number);
+            }
+            (Place::Controller { group, name }, Value::Number(on)) => return self.control(group, name, *on == 1),
+            (Place::Member { process, .. }, Value::Text(group)) => return self.enter(*process, group),
+            (Place::Group { path, .. }, Value::Number(1)) => {
+                let files = [("cpu.weight", 100), ("io.weight", 100), ("memory.low", 0), ("memory.high", -1)];
+                let files = files.map(|(name, number)| (name.to_owned(), number));
+                self.groups.entry(path.clone()).or_insert_with(|| BTreeMap::from(files));
+            }
+            (Place::Group { path, .. }, _) => {
+                if self.processes.values().any(|process| process.group == *path) {
+                    return Err(Fault::Refused(libc::EBUSY));
+                }
+                self.groups.remove(path);
+            }
+            _ => return Err(Fault::Refused(libc::EINVAL)),
+        }
+        Ok(())
+    }
+
+    /// As the kernel: a group with processes of its own gives no controllers to its children.
+    fn control(&mut self, group: &str, name: &str, on: bool) -> Result<(), Fault> {
+        let key = (group.to_owned(), name.to_owned());
+        if on && self.processes.values().any(|process| process.group == group) {
+            return Err(Fault::Refused(libc::EBUSY));
+        }
+        if on {
+            self.controllers.insert(key)
+        } else {
+            self.controllers.remove(&key)
+        };
+        Ok(())
+    }
+
+    fn enter(&mut self, process: Identity, group: &str) -> Result<(), Fault> {
+        if !self.groups.contains_key(group) {
+            return Err(Fault::Refused(libc::ENOENT));
+        }
+        if self.controllers.iter().any(|(of, _)| of == group) {
+            return Err(Fault::Refused(libc::EBUSY));
+        }
+        missing(self.processes.get_mut(&process))?.group = group.to_owned();
+        Ok(())
+    }
+}
+
+impl World for Machine {
+    fn get(&self, place: &Place) -> Result<Value, Fault> {
+        self.state.borrow().get(place)
+    }
+
+    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
+        if !self.fuse.burn() {
+            return Err(Fault::Refused(libc::EINTR));
+        }
+        self.state.borrow_mut().set(place, value)
+    }
+
+    fn admit(&self, place: &Place) -> Result<(), Why> {
+        let state = self.state.borrow();
+        let uid = place.process().and_then(|who| state.processes.get(&who)).map(|process| process.uid);
+        match (uid, self.owner) {
+            (Some(uid), Some(owner)) if uid != owner => Err(Why::NotOwner(uid)),
+            _ => Ok(()),
+        }
+    }
+
+    fn reversible(&self, _: &Place, _: &Value) -> bool {
+        true
+    }
+
+    fn has_slices(&self) -> bool {
+        true
+    }
+
+    fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault> {
+        let state = self.state.borrow();
+        let found = missing(state.processes.get(&process))?;
+        let thread = |(&(tid, start), &[nice, slice, scheduling, io]): (&(u32, u64), &[i64; 4])| Thread {
+            tid,
+            start,
+            session: found.session,
+            nice,
+            slice,
+            scheduling,
+            io,
+        };
+        let mut threads: Vec<Thread> = found.threads.iter().map(thread).collect();
+        threads.sort_by_key(|thread| thread.tid != process.pid);
+        Ok(threads)
+    }
+
+    fn session(&self, process: Identity) -> Option<u32> {
+        self.state.borrow().processes.get(&process).map(|process| process.session)
+    }
+
+    fn autogroup(&self, process: Identity) -> Option<Autogroup> {
+        self.session(process).map(|session| Autogroup { number: session.into(), session })
+    }
+
+    fn is_unprivileged(&self, process: Identity) -> bool {
+        self.state.borrow().processes.get(&process).is_some_and(|process| process.uid != 0)
+    }
+
+    fn ancestors(&self, process: Identity) -> Vec<Identity> {
+        let state = self.state.borrow();
+        let mut found = Vec::new();
+        let mut next = state.processes.get(&process).map(|process| process.parent);
+        while let Some((who, process)) = next.and_then(|pid| state.processes.iter().find(|(who, _)| who.pid == pid)) {
+            found.push(*who);
+            next = Some(process.parent);
+        }
+        found
+    }
+
+    fn descendants(&self, process: Identity) -> Vec<Identity> {
+        self.all().into_iter().filter(|who| self.ancestors(*who).contains(&process)).collect()
+    }
+
+    fn all(&self) -> Vec<Identity> {
+        self.state.borrow().processes.keys().copied().collect()
+    }
+
+    fn members(&self, group: &str) -> Vec<Identity> {
+        let state = self.state.borrow();
+        state.processes.iter().filter(|(_, process)| process.group == group).map(|(who, _)| *who).collect()
+    }
+
+    fn reclaim(&mut self, _: &str, _: u64) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn advise(&mut self, _: Identity, _: Advice, _: u64) -> Result<u64, Fault> {
+        Ok(0)
+    }
+
+    fn ticks(&self) -> u64 {
+        self.clock.get()
+    }
+
+    fn boot(&self) -> u64 {
+        9
+    }
+}
+
+/// What is used of [`ThreadKnob`] as a place in an array.
+const _: () = assert!(ThreadKnob::Nice as usize == 0 && ThreadKnob::Io as usize == 3);

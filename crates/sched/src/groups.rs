@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plain control groups (version 2) below one delegated group.
+//!
+//! Each set gets a group of its own and its processes are moved once; afterwards only weights are
+//! written. Processes that are in the delegated group itself go to its group `rest`, since a group
+//! with processes of its own cannot give controllers to its children. A process that is forgotten
+//! goes back to where it came from (to `rest` for the time being, if that was the delegated group),
+//! and an empty group is removed.
+
+use crate::engine::Engine;
+use crate::journal::Log;
+use crate::ledger::{Cell, Details, Step};
+use crate::why::{Applied, Knob, Why};
+use crate::world::{Fault, Place, Value, World};
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_policy::{Backend, Identity, SetId};
+
+/// Controllers that the children of the delegated group are to have.
+const CONTROLLERS: [&str; 3] = ["cpu", "io", "memory"];
+
+/// The delegated group.
+#[derive(Clone, Debug)]
+pub(crate) struct Subtree {
+    /// Its folder.
+    dir: String,
+    /// The folder where its hierarchy is mounted.
+    pub(crate) root: String,
+    prepared: bool,
+    /// The memory of sets that is protected, in bytes.
+    pub(crate) protected: BTreeMap<SetId, u64>,
+}
+
+impl Subtree {
+    pub(crate) fn new(dir: String, root: String) -> Subtree {
+        Subtree { dir, root, prepared: false, protected: BTreeMap::new() }
+    }
+
+    pub(crate) fn dir(&self) -> &str {
+        &self.dir
+    }
+
+    /// The folder of a set's group.
+    pub(crate) fn group(&self, set: SetId) -> String {
+        format!("{}/set-{}-{}", self.dir, set.0.pid, set.0.start)
+    }
+
+    /// The folder of the group of one process that takes too much memory.
+    pub(crate) fn hog(&self, who: Identity) -> String {
+        format!("{}/hog-{}-{}", self.dir, who.pid, who.start)
+    }
+
+    fn rest(&self) -> String {
+        format!("{}/rest", self.dir)
+    }
+
+    /// The folder of a group that is named by its folder, or by its path in the hierarchy.
+    pub(crate) fn folder(&self, path: &str) -> String {
+        let named = path.strip_prefix(&self.root).is_some_and(|rest| rest.starts_with('/'));
+        if named { path.to_owned() } else { format!("{}/{}", self.root, path.trim_start_matches('/')) }
+    }
+
+    /// True for a group that was made here.
+    pub(crate) fn owns(&self, group: &str) -> bool {
+        let name = group.strip_prefix(&self.dir).and_then(|rest| rest.strip_prefix('/'));
+        let ours = |name: &str| name == "rest" || name.starts_with("set-") || name.starts_with("hog-");
+        name.is_some_and(|name| ours(name) && !name.contains('/'))
+    }
+
+    /// The service manager's unit that a group belongs to, unless the delegated group is inside the same unit.
+    fn unit(&self, group: &str) -> Option<String> {
+        let parts: Vec<&str> = group.split('/').collect();
+        let at = parts.iter().rposition(|part| part.ends_with(".service") || part.ends_with(".scope"))?;
+        let unit = parts[..=at].join("/");
+        let inside = self.dir.strip_prefix(&unit).is_some_and(|rest| rest.starts_with('/'));
+        (!inside).then(|| parts[at].to_owned())
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.prepared = false;
+        self.protected.clear();
+    }
+}
+
+impl<W: World, L: Log> Engine<W, L> {
+    pub(crate) fn settle_groups(
+        &mut self,
+        affected: &BTreeSet<SetId>,
+        touched: &BTreeSet<Identity>,
+        applied: &mut Applied,
+    ) {
+        let Some(subtree) = self.subtree.clone().filter(|_| self.backend == Backend::Cgroup) else { return };
+        let active: Vec<SetId> = affected.iter().copied().filter(|set| self.weights(*set) != [None, None]).collect();
+        if !active.is_empty() && !subtree.prepared {
+            self.prepare(&subtree, applied);
+        }
+        for set in &active {
+            self.make_group(&subtree, &subtree.group(*set), set.0, applied);
+        }
+        self.move_members(&subtree, touched, applied);
+        for set in &active {
+            self.weigh(&subtree, *set, applied);
+        }
+        for set in affected.iter().filter(|set| !active.contains(set)) {
+            self.remove_group(&subtree, &subtree.group(*set), set.0, applied);
+        }
+        let roles = &self.roles;
+        let hogs = self.hogs(&subtree).into_iter().filter(|who| touched.contains(who) && !roles.contains_key(who));
+        for who in hogs.collect::<Vec<_>>() {
+            self.remove_group(&subtree, &subtree.hog(who), who, applied);
+        }
+    }
+
+    /// Makes a group unless it is there, with the folder that the process comes from as its home.
+    pub(crate) fn make_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
+        let place = Place::Group { path: path.to_owned(), root: subtree.root.clone() };
+        if self.ledger.cell(&place).is_some() {
+            return;
+        }
+        let origin = self.origin(subtree, who).unwrap_or_else(|| subtree.dir.clone());
+        let home = if origin == subtree.dir { self.lodging(subtree) } else { origin };
+        let details = Details { session: 0, home: Some(home) };
+        self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
+    }
+
+    /// Moves one process, unless a unit of a service manager holds it.
+    pub(crate) fn plan_move(&self, subtree: &Subtree, who: Identity, to: String) -> Result<Option<Step>, Why> {
+        let place = Place::Member { process: who, root: subtree.root.clone() };
+        if let Some(cell) = self.ledger.cell(&place) {
+            let to = Value::Text(to);
+            return if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) };
+        }
+        let Some(origin) = self.origin(subtree, who) else { return Ok(None) };
+        let Ok(from) = self.ledger.world.get(&place) else { return Ok(None) };
+        match subtree.unit(&origin) {
+            Some(unit) => Err(Why::Unit(unit)),
+            None => Ok(Some(Step { from, ..step(place, Value::Text(to), Value::Text(origin)) })),
+        }
+    }
+
+    /// Moves a process on, unless somebody else has moved it, or it is gone.
+    fn plan_next_move(&self, place: Place, cell: &Cell, to: Value) -> Result<Option<Step>, Why> {
+        match self.ledger.world.get(&place) {
+            Ok(from) if cell.put(&from) => Ok(Some(Step { from, ..step(place, to, cell.baseline.clone()) })),
+            Ok(present) => Err(Why::ChangedByOther(present.to_string())),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Where a process belongs: its group, or the home of the group of ours in which it was born.
+    fn origin(&self, subtree: &Subtree, who: Identity) -> Option<String> {
+        let place = Place::Member { process: who, root: subtree.root.clone() };
+        let Ok(Value::Text(present)) = self.ledger.world.get(&place) else { return None };
+        let group = Place::Group { path: present.clone(), root: subtree.root.clone() };
+        match self.ledger.cell(&group) {
+            Some(cell) => self.ledger.origin(who, &subtree.root).or_else(|| cell.home.clone()),
+            None => Some(present),
+        }
+    }
+
+    /// `rest` where it exists, else the delegated group.
+    fn lodging(&self, subtree: &Subtree) -> String {
+        let place = Place::Group { path: subtree.rest(), root: subtree.root.clone() };
+        if self.ledger.cell(&place).is_some() { subtree.rest() } else { subtree.dir.clone() }
+    }
+
+    /// Empties the delegated group into `rest` and turns on the controllers that there are.
+    fn prepare(&mut self, subtree: &Subtree, applied: &mut Applied) {
+        let inside = self.ledger.world.members(&subtree.dir);
+        let first = self.roles.keys().next().copied();
+        if let Some(&who) = inside.first() {
+            let place = Place::Group { path: subtree.rest(), root: subtree.root.clone() };
+            let details = Details { session: 0, home: Some(subtree.dir.clone()) };
+            self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
+            let to = Value::Text(subtree.rest());
+            let member = |process| Place::Member { process, root: subtree.root.clone() };
+            let moves = inside.iter().map(|who| step(member(*who), to.clone(), Value::Text(subtree.dir.clone())));
+            self.commit_for(who, moves.collect(), applied);
+        }
+        for name in CONTROLLERS {
+            let place = Place::Controller { group: subtree.dir.clone(), name: name.to_owned() };
+            let off = self.ledger.world.get(&place) == Ok(Value::Number(0));
+            let steps = off.then(|| step(place, 1.into(), 0.into())).into_iter().collect();
+            first.into_iter().for_each(|who| self.commit_for(who, Vec::clone(&steps), applied));
+        }
+        if let Some(subtree) = &mut self.subtree {
+            subtree.prepared = true;
+        }
+    }
+
+    fn move_members(&mut self, subtree: &Subtree, touched: &BTreeSet<Identity>, applied: &mut Applied) {
+        let mut steps = Vec::new();
+        for &who in touched {
+            let place = Place::Member { process: who, root: subtree.root.clone() };
+            match self.target(subtree, who) {
+                Some(to) => match self.plan_move(subtree, who, to) {
+                    Ok(step) => steps.extend(step),
+                    Err(why) => self.skip(who, Knob::Group, why, applied),
+                },
+                None => match self.plan_home(subtree, place) {
+                    Ok(step) => steps.extend(step),
+                    Err(why) => self.skip(who, Knob::Group, why, applied),
+                },
+            }
+        }
+        let done = self.ledger.commit(steps);
+        self.report(done, applied);
+    }
+
+    /// The group in which a process is to be; `None` for where it came from.
+    fn target(&self, subtree: &Subtree, who: Identity) -> Option<String> {
+        let standing = self.roles.get(&who).filter(|standing| self.weights(standing.set) != [None, None])?;
+        let path = subtree.group(standing.set);
+        let place = Place::Group { path: path.clone(), root: subtree.root.clone() };
+        self.ledger.cell(&place).map(|_| path)
+    }
+
+    fn plan_home(&self, subtree: &Subtree, place: Place) -> Result<Option<Step>, Why> {
+        let Some(cell) = self.ledger.cell(&place) else { return Ok(None) };
+        let direct = cell.baseline == Value::Text(subtree.dir.clone());
+        let to = if direct { Value::Text(self.lodging(subtree)) } else { cell.baseline.clone() };
+        if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) }
+    }
+
+    fn weights(&self, set: SetId) -> [Option<u32>; 2] {
+        let Some(assignment) = self.sets.get(&set) else { return [None, None] };
+        let (role, faded) = (assignment.role, assignment.faded);
+        let knobs = self.knobs(crate::engine::Standing { set, role, faded });
+        [knobs.cpu_weight, knobs.io_weight]
+    }
+
+    fn weigh(&mut self, subtree: &Subtree, set: SetId, applied: &mut Applied) {
+        let group = subtree.group(set);
+        for (name, weight) in ["cpu.weight", "io.weight"].into_iter().zip(self.weights(set)) {
+            self.write(&format!("{group}/{name}"), weight.map(i64::from), set.0, applied);
+        }
+    }
+
+    /// Writes a number into a file of a group; `None` for what was there before.
+    pub(crate) fn write(&mut self, path: &str, want: Option<i64>, who: Identity, applied: &mut Applied) {
+        let place = Place::File { path: path.to_owned() };
+        let cell = self.ledger.cell(&place);
+        if cell.is_some_and(|cell| Some(&cell.applied) == want.map(Value::Number).as_ref())
+            || (cell, want) == (None, None)
+        {
+            return;
+        }
+        let knob = crate::engine::knob_of(&place);
+        let present = match self.ledger.world.get(&place) {
+            Ok(present) => present,
+            Err(Fault::Vanished) => return self.skip(who, knob, Why::Unsupported(NO_CONTROLLER), applied),
+            Err(Fault::Later) => return self.skip(who, knob, Why::Later, applied),
+            Err(Fault::Refused(code)) => return self.skip(who, knob, Why::Refused(code), applied),
+        };
+        let foreign = cell.is_some_and(|cell| !cell.put(&present));
+        if foreign {
+            return self.skip(who, knob, Why::ChangedByOther(present.to_string()), applied);
+        }
+        let baseline = cell.map_or_else(|| present.clone(), |cell| cell.baseline.clone());
+        let to = want.map_or_else(|| baseline.clone(), Value::Number);
+        if to != present {
+            self.commit_for(who, vec![Step { from: present, ..step(place, to, baseline) }], applied);
+        }
+    }
+
+    /// Sends everybody in a group home and removes it.
+    pub(crate) fn remove_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
+        let place = Place::Group { path: path.to_owned(), root: subtree.root.clone() };
+        let Some(home) = self.ledger.cell(&place).map(|cell| cell.home.clone().unwrap_or_default()) else { return };
+        self.ledger.evacuate(path, &subtree.root, &home);
+        let inside = format!("{path}/");
+        let files = self.ledger.cells().map(|(place, _)| place);
+        let files: Vec<Place> =
+            files.filter(|place| matches!(place, Place::File { path } if path.starts_with(&inside))).cloned().collect();
+        self.commit_for(who, vec![Step { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }], applied);
+        if self.ledger.cell(&place).is_none() {
+            self.ledger.abandon(files);
+        }
+    }
+
+    /// Processes that have a group of their own because of their memory.
+    fn hogs(&self, subtree: &Subtree) -> Vec<Identity> {
+        let prefix = format!("{}/hog-", subtree.dir);
+        let hog = |place: &Place| match place {
+            Place::Group { path, .. } => {
+                let (pid, start) = path.strip_prefix(&prefix)?.split_once('-')?;
+                Some(Identity { pid: pid.parse().ok()?, start: start.parse().ok()? })
+            }
+            _ => None,
+        };
+        self.ledger.cells().filter_map(|(place, _)| hog(place)).collect()
+    }
+
+    /// Commits steps; failures at places that are no process's are told of `who`.
+    pub(crate) fn commit_for(&mut self, who: Identity, steps: Vec<Step>, applied: &mut Applied) {
+        let mut done = self.ledger.commit(steps);
+        for (place, why) in std::mem::take(&mut done.failed) {
+            self.skip(place.process().unwrap_or(who), crate::engine::knob_of(&place), why, applied);
+        }
+        self.report(done, applied);
+    }
+}
+
+const NO_CONTROLLER: &str = "the group has no such controller: the kernel or the group above does not offer it";
+
+/// The first change of a place: it holds the baseline.
+fn step(place: Place, to: Value, baseline: Value) -> Step {
+    Step { place, to, from: baseline.clone(), baseline, details: Details::default() }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What children and threads inherit, so that taking back reaches them too.
+//!
+//! The kernel hands nice value, policy and I/O priority on to every child and thread. Such a value is
+//! nobody's wish. It is told from one that the user has set by all of: it is a value that was put
+//! into a process here; the bearer was born after that; and the bearer descends from that process, or
+//! it or one above it shares its session, or it could not have got a negative nice value by itself. A child that leaves
+//! its session and loses its parent, and whose value the user could have set, is taken for the user's own.
+//!
+//! The process that a value came from may be gone, or have another value since. So each value that is put
+//! into a session leaves a *trace* in the ledger and the journal, until everything is taken back.
+
+use crate::ledger::Cell;
+use crate::world::{Place, Thread, ThreadKnob, Value, World};
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_policy::Identity;
+
+/// The values that could have been inherited.
+#[derive(Default, Debug)]
+pub(crate) struct Marks {
+    by_process: BTreeMap<(Identity, ThreadKnob), Vec<Cell>>,
+    by_session: BTreeMap<(u32, ThreadKnob), Vec<Cell>>,
+    processes: BTreeSet<Identity>,
+    /// All values that there are.
+    values: BTreeSet<(ThreadKnob, i64)>,
+    first: Option<u64>,
+}
+
+/// Where a thread with a strange value stands; asked for only then.
+struct Bearer {
+    lineage: Vec<Identity>,
+    /// Its session and those of the processes above it.
+    sessions: BTreeSet<u32>,
+    unprivileged: bool,
+}
+
+impl Marks {
+    pub(crate) fn new<'a>(cells: impl Iterator<Item = (&'a Place, &'a Cell)>) -> Marks {
+        let mut marks = Marks::default();
+        for (place, cell) in cells {
+            let knob = match place {
+                Place::Thread { process, knob, .. } => {
+                    marks.by_process.entry((*process, *knob)).or_default().push(cell.clone());
+                    marks.processes.insert(*process);
+                    *knob
+                }
+                Place::Trace { session, knob, .. } => {
+                    marks.by_session.entry((*session, *knob)).or_default().push(cell.clone());
+                    *knob
+                }
+                _ => continue,
+            };
+            let values = [Some(&cell.applied), cell.before.as_ref()].into_iter().flatten();
+            marks.values.extend(values.filter_map(|value| Some((knob, value.number()?))));
+            marks.first = Some(marks.first.map_or(cell.since, |first| first.min(cell.since)));
+        }
+        marks
+    }
+
+    /// Clock ticks of the oldest mark; `None` where there is none.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.first
+    }
+
+    pub(crate) fn knows(&self, who: Identity) -> bool {
+        self.processes.contains(&who)
+    }
+
+    pub(crate) fn knows_session(&self, session: u32) -> bool {
+        self.by_session.range((session, ThreadKnob::Nice)..=(session, ThreadKnob::Io)).next().is_some()
+    }
+
+    /// The thread knobs of a process that are inherited, with their baselines.
+    pub(crate) fn inherited(&self, world: &impl World, who: Identity) -> Vec<(Place, Value)> {
+        let threads = world.threads(who).unwrap_or_default();
+        let found = self.inherited_by(world, who, &threads).into_iter();
+        found.map(|((index, knob), baseline)| (threads[index].place(who, knob), baseline)).collect()
+    }
+
+    /// The same for threads that were listed already, by their index and knob.
+    pub(crate) fn inherited_by(
+        &self,
+        world: &impl World,
+        who: Identity,
+        threads: &[Thread],
+    ) -> BTreeMap<(usize, ThreadKnob), Value> {
+        let mut bearer = None;
+        let mut found = BTreeMap::new();
+        for (index, thread) in threads.iter().enumerate() {
+            for knob in ThreadKnob::ALL {
+                let known = self.values.contains(&(knob, thread.value(knob)));
+                if !known || self.first.is_none_or(|first| thread.start < first) {
+                    continue;
+                }
+                let bearer = bearer.get_or_insert_with(|| Bearer::new(world, who));
+                found.extend(self.baseline(bearer, thread, knob).map(|baseline| ((index, knob), baseline)));
+            }
+        }
+        found
+    }
+
+    fn baseline(&self, bearer: &Bearer, thread: &Thread, knob: ThreadKnob) -> Option<Value> {
+        let value = Value::Number(thread.value(knob));
+        let fits = |cell: &&Cell| cell.since <= thread.start && cell.put(&value);
+        let family = bearer.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
+        let session = bearer.sessions.iter().filter_map(|&session| self.by_session.get(&(session, knob))).flatten();
+        let alone = knob == ThreadKnob::Nice && thread.nice < 0 && bearer.unprivileged;
+        let any = self.by_session.iter().filter(|((_, of), _)| alone && *of == knob).flat_map(|(_, cells)| cells);
+        family.chain(session).chain(any).find(fits).map(|cell| cell.baseline.clone())
+    }
+}
+
+impl Bearer {
+    fn new(world: &impl World, who: Identity) -> Bearer {
+        let mut lineage = vec![who];
+        lineage.extend(world.ancestors(who));
+        let sessions = lineage.iter().filter_map(|&who| world.session(who)).collect();
+        Bearer { lineage, sessions, unprivileged: world.is_unprivileged(who) }
+    }
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is changed now, and the only way to change something: announced in the journal, then done.
+//!
+//! A *cell* remembers what a place held before (the baseline) and what was put there. A place goes
+//! back only where it still holds what was put there, so a value that somebody else has set
+//! in between stays. The journal tells a place's last two values: after a kill between journal and
+//! change the place still holds the one before.
+
+use crate::inherit::Marks;
+use crate::journal::{Entry, Journal, Log};
+use crate::why::{Restored, Why};
+use crate::world::{Fault, Place, ThreadKnob, Value, World};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use tipme_policy::Identity;
+
+/// Places that may be changed at the same time.
+pub(crate) const PLACES_MAX: usize = 16_384;
+/// Values of sessions that are remembered for what inherited them.
+const TRACES_MAX: usize = 1_024;
+/// Searches for what was inherited meanwhile, when everything is taken back.
+const SEARCHES_MAX: usize = 4;
+
+/// What was done to a place.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) baseline: Value,
+    pub(crate) applied: Value,
+    /// What was put there before that.
+    pub(crate) before: Option<Value>,
+    /// Clock ticks when the place was first changed.
+    pub(crate) since: u64,
+    /// The session of the process.
+    pub(crate) session: u32,
+    /// Of a group: the folder where its processes came from.
+    pub(crate) home: Option<String>,
+}
+
+impl Cell {
+    /// True where the place holds what was put there, by the last change or by the one before it.
+    pub(crate) fn put(&self, value: &Value) -> bool {
+        self.applied == *value || self.before.as_ref() == Some(value)
+    }
+}
+
+/// What the journal keeps with a change besides the values; see [`Cell`].
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Details {
+    pub(crate) session: u32,
+    pub(crate) home: Option<String>,
+}
+
+/// A change that is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) place: Place,
+    pub(crate) to: Value,
+    pub(crate) baseline: Value,
+    /// What the place holds now.
+    pub(crate) from: Value,
+    pub(crate) details: Details,
+}
+
+impl Step {
+    fn is_back(&self) -> bool {
+        self.to == self.baseline
+    }
+}
+
+/// What came of some steps.
+#[derive(Default, Debug)]
+pub(crate) struct Done {
+    pub(crate) changed: usize,
+    pub(crate) vanished: BTreeSet<Identity>,
+    pub(crate) failed: Vec<(Place, Why)>,
+}
+
+pub(crate) struct Ledger<W, L> {
+    pub(crate) world: W,
+    journal: Journal<L>,
+    cells: BTreeMap<Place, Cell>,
+    /// What was taken back since [`Ledger::begin`]: a child born just before still has the value.
+    recent: Vec<(Place, Cell)>,
+}
+
+impl<W: World, L: Log> Ledger<W, L> {
+    /// Opens the journal and takes back what a dead predecessor has left changed.
+    pub(crate) fn open(world: W, log: L) -> io::Result<(Ledger<W, L>, Restored)> {
+        let (journal, told) = Journal::open(log, world.boot())?;
+        let mut ledger = Ledger { world, journal, cells: told.cells, recent: Vec::new() };
+        let restored = ledger.restore();
+        Ok((ledger, Restored { unreadable: told.unreadable, ..restored }))
+    }
+
+    /// Begins a new call: what the last one has taken back is no longer looked at.
+    pub(crate) fn begin(&mut self) {
+        self.recent.clear();
+    }
+
+    pub(crate) fn cell(&self, place: &Place) -> Option<&Cell> {
+        self.cells.get(place)
+    }
+
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Place, &Cell)> {
+        self.cells.iter()
+    }
+
+    /// The thread knobs of a process that are changed.
+    pub(crate) fn threads_of(&self, process: Identity) -> impl Iterator<Item = (&Place, &Cell)> {
+        let edge = |end: u64, knob| Place::Thread { process, tid: end as u32, start: end, knob };
+        self.cells.range(edge(0, ThreadKnob::Nice)..=edge(u64::MAX, ThreadKnob::Io))
+    }
+
+    /// Values that a child or thread born since may have inherited.
+    pub(crate) fn marks(&self) -> Marks {
+        Marks::new(self.cells.iter().chain(self.recent.iter().map(|(place, cell)| (place, cell))))
+    }
+
+    /// Announces the steps in the journal, then takes them one after the other.
+    pub(crate) fn commit(&mut self, steps: Vec<Step>) -> Done {
+        let mut done = Done::default();
+        let mut gate = Gate::default();
+        let announced = self.announce(steps, &mut done);
+        let mut cleared = Vec::new();
+        for (step, cell) in announced {
+            let allowed = if step.is_back() { Ok(()) } else { gate.admit(&self.world, &step.place) };
+            self.perform(step.place, cell, allowed, &mut cleared, &mut done);
+        }
+        self.clear(cleared);
+        done
+    }
+
+    /// Forgets places: they are gone, or others have them in hand.
+    pub(crate) fn abandon(&mut self, places: impl IntoIterator<Item = Place>) {
+        let places: Vec<Place> = places.into_iter().filter(|place| self.cells.remove(place).is_some()).collect();
+        self.clear(places);
+    }
+
+    /// Takes everything back. What the kernel refuses stays in the journal.
+    pub(crate) fn restore(&mut self) -> Restored {
+        let mut restored = Restored::default();
+        let marks = self.marks();
+        let mut order: Vec<(u8, Place)> = self.cells.keys().map(|place| (place.phase(), place.clone())).collect();
+        order.sort_by_key(|(phase, _)| *phase);
+        let own: BTreeSet<Place> = self.cells.keys().cloned().collect();
+        for (_, place) in order {
+            self.take_back(place, &mut restored);
+        }
+        for _ in 0..SEARCHES_MAX {
+            if self.take_back_inherited(&marks, &own, &mut restored) == 0 {
+                break;
+            }
+        }
+        // Where this fails, the next start finds every place at its baseline already.
+        self.journal.compact(&self.cells).ok();
+        restored
+    }
+
+    fn announce(&mut self, steps: Vec<Step>, done: &mut Done) -> Vec<(Step, Cell)> {
+        let (mut back, mut forth) = (Vec::new(), Vec::new());
+        let mut gate = Gate::default();
+        let mut room = PLACES_MAX.saturating_sub(self.cells.len());
+        for step in steps {
+            match self.check(&step, &mut gate, &mut room) {
+                Err(why) => done.failed.push((step.place, why)),
+                Ok(()) if step.is_back() => back.push((self.next_cell(&step), step)),
+                Ok(()) => forth.push((self.next_cell(&step), step)),
+            }
+        }
+        let traces = self.new_traces(&forth);
+        let changes = forth.iter().map(|(cell, step)| (&step.place, cell)).chain(&traces);
+        let entries: Vec<Entry> =
+            changes.map(|(place, cell)| Entry::Change { place: place.clone(), cell: cell.clone() }).collect();
+        match self.journal.append(&entries) {
+            Ok(()) => self.cells.extend(traces),
+            Err(error) => {
+                let why = Why::Journal(error.to_string());
+                done.failed.extend(forth.drain(..).map(|(_, step)| (step.place, why.clone())));
+            }
+        }
+        back.into_iter().chain(forth).map(|(cell, step)| (step, cell)).collect()
+    }
+
+    /// The traces that the steps leave and that are not there yet.
+    fn new_traces(&mut self, steps: &[(Cell, Step)]) -> BTreeMap<Place, Cell> {
+        let trace = |(cell, step): &(Cell, Step)| match (&step.place, &step.to) {
+            (Place::Thread { knob, .. }, Value::Number(value)) => {
+                let place = Place::Trace { session: cell.session, knob: *knob, value: *value };
+                let cell = Cell { since: self.world.ticks(), before: None, ..cell.clone() };
+                (!self.cells.contains_key(&place)).then_some((place, cell))
+            }
+            _ => None,
+        };
+        let traces: BTreeMap<Place, Cell> = steps.iter().filter_map(trace).collect();
+        if !traces.is_empty() && self.traces() + traces.len() > TRACES_MAX {
+            self.forget_dead_sessions();
+        }
+        let room = TRACES_MAX.saturating_sub(self.traces());
+        traces.into_iter().take(room).collect()
+    }
+
+    fn traces(&self) -> usize {
+        self.cells.keys().filter(|place| matches!(place, Place::Trace { .. })).count()
+    }
+
+    /// Makes room: what left a session that is gone is no longer told from what a user has set.
+    fn forget_dead_sessions(&mut self) {
+        let world = &self.world;
+        let live: BTreeSet<u32> = world.all().into_iter().filter_map(|who| world.session(who)).collect();
+        let dead = |place: &&Place| matches!(place, Place::Trace { session, .. } if !live.contains(session));
+        let dead: Vec<Place> = self.cells.keys().filter(dead).cloned().collect();
+        self.abandon(dead);
+    }
+
+    fn check(&self, step: &Step, gate: &mut Gate, room: &mut usize) -> Result<(), Why> {
+        if step.is_back() {
+            return Ok(());
+        }
+        gate.admit(&self.world, &step.place)?;
+        if self.cells.contains_key(&step.place) {
+            return Ok(());
+        }
+        if !self.world.reversible(&step.place, &step.baseline) {
+            return Err(Why::Irreversible);
+        }
+        *room = room.checked_sub(1).ok_or(Why::TooMany("places are changed at the same time"))?;
+        Ok(())
+    }
+
+    fn next_cell(&self, step: &Step) -> Cell {
+        let old = self.cells.get(&step.place);
+        Cell {
+            baseline: step.baseline.clone(),
+            applied: step.to.clone(),
+            before: (step.from != step.baseline).then(|| step.from.clone()),
+            since: old.map_or_else(|| self.world.ticks(), |cell| cell.since),
+            session: step.details.session,
+            home: step.details.home.clone(),
+        }
+    }
+
+    fn perform(
+        &mut self,
+        place: Place,
+        cell: Cell,
+        allowed: Result<(), Why>,
+        cleared: &mut Vec<Place>,
+        done: &mut Done,
+    ) {
+        let back = cell.applied == cell.baseline;
+        let outcome = allowed.and_then(|()| match self.world.set(&place, &cell.applied) {
+            Ok(()) => Ok(true),
+            Err(Fault::Vanished) => Ok(false),
+            Err(Fault::Later) => Err(Why::Later),
+            Err(Fault::Refused(code)) => Err(Why::Refused(code)),
+        });
+        match outcome {
+            Ok(true) if !back => {
+                done.changed += 1;
+                self.cells.insert(place, cell);
+                return;
+            }
+            Ok(true) => {
+                done.changed += 1;
+                let old = self.cells.remove(&place);
+                self.recent.extend(old.map(|cell| (place.clone(), cell)));
+            }
+            Ok(false) => {
+                done.vanished.extend(place.process());
+                self.cells.remove(&place);
+            }
+            Err(why) => done.failed.push((place.clone(), why)),
+        }
+        // An older cell stays after a failure: the journal tells both of its values.
+        if !self.cells.contains_key(&place) {
+            cleared.push(place);
+        }
+    }
+
+    /// A journal that cannot say that a place is done costs one look at it at the next start.
+    fn clear(&mut self, places: Vec<Place>) {
+        let entries: Vec<Entry> = places.into_iter().map(|place| Entry::Clear { place }).collect();
+        self.journal.append(&entries).ok();
+        if self.journal.is_long() {
+            self.journal.compact(&self.cells).ok();
+        }
+    }
+
+    fn take_back(&mut self, place: Place, restored: &mut Restored) {
+        let Some(cell) = self.cells.get(&place).cloned() else { return };
+        if matches!(place, Place::Trace { .. }) {
+            self.cells.remove(&place);
+            return;
+        }
+        if let (Place::Group { path, root }, Some(home)) = (&place, &cell.home) {
+            self.evacuate(path, root, home);
+        }
+        let outcome = match self.world.get(&place) {
+            Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
+            Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
+            Ok(_) => self.set_back(&place, &cell.baseline).map(|()| &mut restored.restored),
+            Err(fault) => Err(fault),
+        };
+        let count = match outcome {
+            Ok(count) => count,
+            Err(Fault::Vanished) => &mut restored.vanished,
+            Err(_) => {
+                restored.failed += 1;
+                return;
+            }
+        };
+        *count += 1;
+        self.cells.remove(&place);
+    }
+
+    /// Sets a value back; where the kernel wants time for it, it gets it.
+    fn set_back(&mut self, place: &Place, baseline: &Value) -> Result<(), Fault> {
+        for _ in 0..crate::LATER_TRIES_MAX {
+            match self.world.set(place, baseline) {
+                Err(Fault::Later) => std::thread::sleep(std::time::Duration::from_millis(crate::LATER_MS)),
+                outcome => return outcome,
+            }
+        }
+        self.world.set(place, baseline)
+    }
+
+    /// Moves the processes of a group out that nobody has listed: they were born in it.
+    pub(crate) fn evacuate(&mut self, group: &str, root: &str, home: &str) {
+        for _ in 0..SEARCHES_MAX {
+            let members = self.world.members(group);
+            if members.is_empty() {
+                return;
+            }
+            for process in members {
+                let place = Place::Member { process, root: root.to_owned() };
+                let home = Value::Text(self.origin(process, root).unwrap_or_else(|| home.to_owned()));
+                // A process that cannot go keeps the group, which is then told as not removed.
+                self.world.set(&place, &home).ok();
+            }
+        }
+    }
+
+    /// The group that a process, or the nearest one above it that was moved, came from.
+    pub(crate) fn origin(&self, process: Identity, root: &str) -> Option<String> {
+        let baseline = |process| match &self.cells.get(&Place::Member { process, root: root.to_owned() })?.baseline {
+            Value::Text(group) => Some(group.clone()),
+            Value::Number(_) => None,
+        };
+        baseline(process).or_else(|| self.world.ancestors(process).into_iter().find_map(baseline))
+    }
+
+    /// Sets back what children and threads have inherited and nobody has listed; returns how many.
+    fn take_back_inherited(&mut self, marks: &Marks, own: &BTreeSet<Place>, restored: &mut Restored) -> usize {
+        let Some(first) = marks.first() else { return 0 };
+        let mut found = 0;
+        for who in self.world.all() {
+            // An old process has young threads only where it, or its session, was changed.
+            if who.start < first && !self.world.session(who).is_some_and(|session| marks.knows_session(session)) {
+                continue;
+            }
+            for (place, baseline) in marks.inherited(&self.world, who) {
+                // Nobody has admitted this one yet.
+                let ours = !own.contains(&place) && self.world.admit(&place).is_ok();
+                if ours && self.world.set(&place, &baseline).is_ok() {
+                    restored.restored += 1;
+                    found += 1;
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Asks once for the places of a process that follow each other.
+#[derive(Default)]
+struct Gate {
+    last: Option<(Identity, Result<(), Why>)>,
+}
+
+impl Gate {
+    fn admit(&mut self, world: &impl World, place: &Place) -> Result<(), Why> {
+        let Some(process) = place.process() else { return world.admit(place) };
+        if self.last.as_ref().is_none_or(|(last, _)| *last != process) {
+            self.last = Some((process, world.admit(place)));
+        }
+        self.last.as_ref().map_or(Ok(()), |(_, answer)| answer.clone())
+    }
+}

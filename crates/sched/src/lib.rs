@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The manager's mechanism: what is changed of processes and groups, with a journal.
+//!
+//! The policy says which role each set of processes has; this crate makes it so, and can take it all
+//! back. Four rules stand above everything else.
+//!
+//! 1. *Announced, then done.* Each change is in the journal before it is made: what, the baseline,
+//!    the new value; a process is its number and its start. It is taken back on request, on drop, and
+//!    at the next start after a crash. The journal is not synced to disk: it outlives a killed process,
+//!    and a machine that stops has forgotten the changes as well.
+//! 2. *What others set stays.* A process whose nice value, policy or I/O priority is not the default is
+//!    left alone, and so is whatever somebody changes after us. Both are told with the reason.
+//! 3. *Only what may be taken back, only whom we may touch.* Owner and tree are checked directly before the
+//!    change. Without the right to undo a change it is not made. No real-time policy is ever set.
+//! 4. *A process that is gone is normal.* It is counted, never an error.
+//!
+//! # What each back end cannot do
+//!
+//! `Nice` sets nice value, SCHED_IDLE and I/O priority of each thread. Children inherit them; those
+//! that nobody lists are found by their descent and their session, so a daemon that leaves both
+//! before it is noticed keeps what it has inherited (a negative nice value is recognised even then, where the user
+//! could not have set it). With autogroup on, these values count within a session only. There is no
+//! limit for memory, only advice.
+//!
+//! `Autogroup` weighs whole sessions. Processes of one session cannot be told apart: the most favoured
+//! of them decides, and the others are reported as sharing it. The leader of a session answers for
+//! it: who runs a program as another user inside of the session takes that program along. A process in a group of a
+//! cpu controller has no autogroup, and the kernel bounds the rate of changes for all but root.
+//!
+//! `Cgroup` makes groups below one delegated group of version 2. Weights count among these groups;
+//! what runs outside of the delegated group competes with all of them together. Processes that a
+//! service manager holds in a unit of its own are not moved, since the unit would lose them; setting
+//! the properties of units is not supported yet. `memory.low` is written up to the delegated group;
+//! groups above it are not touched, and without theirs the protection is void.
+//!
+//! A process that is advised about its memory ([`tipme_policy::MemoryAction`]) needs no taking back.
+//! A process may change its own values at any time; then they are its own, by rule 2.
+
+mod advice;
+mod cgroup;
+mod engine;
+mod explain;
+#[cfg(test)]
+mod fake;
+mod groups;
+mod inherit;
+mod journal;
+mod ledger;
+mod linux;
+mod log;
+mod memory;
+mod offers;
+pub mod processes;
+#[cfg(test)]
+mod property;
+mod sessions;
+mod slice;
+mod threads;
+mod why;
+mod world;
+
+pub use explain::{Explanation, KnobState};
+pub use offers::{Offer, extension, offers};
+pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
+
+use engine::Engine;
+use groups::Subtree;
+use ledger::Ledger;
+use linux::Linux;
+use log::FileLog;
+use std::io;
+use std::path::{Path, PathBuf};
+use tipme_policy::{Action, Backend, Identity, Strength};
+
+/// Milliseconds after which something that had to wait for the kernel can be tried again.
+pub const LATER_MS: u64 = 110;
+/// Tries, that far apart, to take something back that the kernel wants to wait for.
+pub(crate) const LATER_TRIES_MAX: usize = 20;
+
+/// Why the mechanism could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot open the journal {path}: {source}; name a folder that exists and that this user can write to", path = .path.display())]
+    Journal { path: PathBuf, source: io::Error },
+    #[error("the journal {path} is in use; end the manager that runs already", path = .path.display())]
+    Busy { path: PathBuf },
+    #[error("the journal {path} is not safe to follow: {why}; remove it", path = .path.display())]
+    Unsafe { path: PathBuf, why: &'static str },
+    #[error("cannot use the control group {path}: {why}", path = .path.display())]
+    Group { path: PathBuf, why: &'static str },
+}
+
+/// What to change, of whom, and where things lie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    pub backend: Backend,
+    pub strength: Strength,
+    /// Where /proc is.
+    pub proc: PathBuf,
+    /// The folder of a delegated control group of version 2; needed by the back end of that name.
+    pub cgroup: Option<PathBuf>,
+    /// The journal's file. Beside it lie a lock and, for moments, its successor.
+    pub journal: PathBuf,
+    /// Only processes of this user, and that run as this user.
+    pub owner: Option<u32>,
+    /// Only this process and those below it.
+    pub under: Option<Identity>,
+}
+
+/// The mechanism at work. Dropping it takes everything back.
+pub struct Mechanism {
+    engine: Engine<Linux, FileLog>,
+}
+
+impl Mechanism {
+    /// Opens the journal, takes back what a dead predecessor has left changed, and is ready.
+    ///
+    /// # Errors
+    /// Where the journal cannot be opened, is not safe, or belongs to a mechanism that runs; and where
+    /// the back end needs a control group that is not there.
+    pub fn open(config: Config) -> Result<(Mechanism, Restored), Error> {
+        let subtree = find_subtree(&config)?;
+        let log = FileLog::open(&config.journal)?;
+        let world = Linux::new(&config.proc, config.owner, config.under);
+        let wrap = |source| Error::Journal { path: config.journal.clone(), source };
+        let (ledger, restored) = Ledger::open(world, log).map_err(wrap)?;
+        let mut engine = Engine::new(ledger, config.backend, config.strength);
+        engine.subtree = subtree;
+        engine.nice_too = extension().is_some();
+        Ok((Mechanism { engine }, restored))
+    }
+
+    /// Does what the actions say. With no actions, tries again what had to wait ([`Applied::later`]).
+    pub fn apply(&mut self, actions: &[Action]) -> Applied {
+        self.engine.apply(actions)
+    }
+
+    /// Goes over to the numbers of another strength; [`Strength::Off`] takes everything back and keeps the assignments.
+    pub fn set_strength(&mut self, strength: Strength) -> Applied {
+        self.engine.set_strength(strength)
+    }
+
+    /// What process `pid` has, and why; `None` where it has no role.
+    pub fn explain(&self, pid: u32) -> Option<Explanation> {
+        self.engine.explain(pid)
+    }
+
+    /// Takes everything back and forgets all assignments.
+    pub fn restore(&mut self) -> Restored {
+        self.engine.restore()
+    }
+}
+
+impl Drop for Mechanism {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+fn find_subtree(config: &Config) -> Result<Option<Subtree>, Error> {
+    if config.backend != Backend::Cgroup {
+        return Ok(None);
+    }
+    let path = config.cgroup.clone().unwrap_or_default();
+    let root = root_above(&path).map_err(|why| Error::Group { path: path.clone(), why })?;
+    let text = |path: &Path| path.to_str().map(str::to_owned);
+    match (text(&path), text(&root)) {
+        (Some(dir), Some(root)) => Ok(Some(Subtree::new(dir, root))),
+        _ => Err(Error::Group { path, why: "its name is no text" }),
+    }
+}
+
+fn root_above(dir: &Path) -> Result<PathBuf, &'static str> {
+    let root = cgroup::root_of(dir).ok_or("it is no control group; name a delegated one of version 2")?;
+    if root == dir { Err("it is the root of its hierarchy; name a group below it") } else { Ok(root) }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The real machine: /proc below a root, the scheduler's system calls, and control group files.
+//!
+//! System calls that name a thread by its number cannot also name its start. So the start is read
+//! directly before the call; what remains is the time between the two, in which the thread would
+//! have to end and the kernel to go through all its numbers. Advice about memory has no such gap: it
+//! goes through a process file descriptor that is checked after it was opened.
+
+use crate::advice;
+use crate::cgroup;
+use crate::journal::hash;
+use crate::processes::{self, Stat};
+use crate::slice::{self, Slices};
+use crate::why::Why;
+use crate::world::{Advice, Autogroup, Fault, Place, Thread, ThreadKnob, Value, World};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tipme_policy::Identity;
+
+/// The kernel's thread daemon, the parent of all its threads.
+const KTHREADD: u32 = 2;
+/// `who` of the I/O priority calls is a thread number.
+const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+
+/// The machine.
+pub(crate) struct Linux {
+    proc: PathBuf,
+    /// Only processes of this user.
+    owner: Option<u32>,
+    /// Only this process and those below it.
+    under: Option<Identity>,
+    /// This process may set any nice value.
+    may_nice: bool,
+    slices: Slices,
+    cursors: advice::Cursors,
+}
+
+impl Linux {
+    pub(crate) fn new(proc: &Path, owner: Option<u32>, under: Option<Identity>) -> Linux {
+        let proc = proc.to_owned();
+        Linux { proc, owner, under, may_nice: may_nice(), slices: Slices::find(), cursors: advice::Cursors::default() }
+    }
+
+    /// What `/proc/PID/stat` says, if it is still the process that is meant and not dead.
+    fn stat(&self, who: Identity) -> Result<Stat, Fault> {
+        let stat = processes::stat(&self.proc, who.pid).filter(|stat| stat.identity == who);
+        stat.filter(|stat| !matches!(stat.state, 'Z' | 'X')).ok_or(Fault::Vanished)
+    }
+
+    fn thread(&self, process: Identity, tid: u32, start: u64) -> Result<Stat, Fault> {
+        let stat = processes::thread(&self.proc, process.pid, tid).filter(|stat| stat.identity.start == start);
+        stat.filter(|stat| !matches!(stat.state, 'Z' | 'X')).ok_or(Fault::Vanished)
+    }
+
+    fn autogroup_file(&self, pid: u32) -> PathBuf {
+        self.proc.join(format!("{pid}/autogroup"))
+    }
+
+    fn get_thread(&self, tid: u32, knob: ThreadKnob, stat: &Stat) -> Result<i64, Fault> {
+        let number = |result: i64| if result < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(result) };
+        match knob {
+            ThreadKnob::Nice => Ok(i64::from(stat.nice)),
+            ThreadKnob::Slice => self.slices.get(tid).map_err(fault),
+            // SAFETY: the call takes a number and has no memory of ours in hand.
+            ThreadKnob::Scheduling => number(i64::from(unsafe { libc::sched_getscheduler(tid as libc::pid_t) })),
+            // SAFETY: as above.
+            ThreadKnob::Io => number(unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid) }),
+        }
+    }
+
+    /// A process of the session, the leader if it lives, whose autogroup has that number.
+    fn speaker(&self, number: u64, session: u32) -> Result<(u32, i64), Fault> {
+        let nice = |pid: u32| {
+            let (found, nice) = parse_autogroup(&processes::text(&self.autogroup_file(pid))?)?;
+            (found == number).then_some((pid, nice))
+        };
+        let of_session = |pid: &u32| processes::stat(&self.proc, *pid).is_some_and(|stat| stat.session == session);
+        let others = || processes::all(&self.proc).into_iter().filter(of_session).find_map(nice);
+        nice(session).or_else(others).ok_or(Fault::Vanished)
+    }
+
+    fn set_autogroup(&self, number: u64, session: u32, nice: i64) -> Result<(), Fault> {
+        let (pid, _) = self.speaker(number, session)?;
+        let mut file = OpenOptions::new().write(true).open(self.autogroup_file(pid)).map_err(fault)?;
+        file.write_all(nice.to_string().as_bytes()).map_err(fault)
+    }
+
+    fn admit_process(&self, who: Identity) -> Result<(), Why> {
+        // The users cost a second file. A process that is gone is told by the change itself.
+        let read = if self.owner.is_some() { processes::read } else { processes::stat };
+        let Some(stat) = read(&self.proc, who.pid).filter(|stat| stat.identity == who) else { return Ok(()) };
+        if who.pid == 1 || who.pid == KTHREADD || stat.parent == KTHREADD {
+            return Err(Why::System);
+        }
+        if let Some(owner) = self.owner {
+            let stranger = [stat.uid, stat.effective_uid].into_iter().find(|&uid| uid != owner);
+            stranger.map_or(Ok(()), |uid| Err(Why::NotOwner(uid)))?;
+        }
+        match self.under {
+            Some(top) if !processes::is_below(&self.proc, who, top) => Err(Why::NotBelow(top)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Who is in a session descends from its leader, so the leader answers for it. Where the leader
+    /// is gone, each process that is in it has to be admitted.
+    fn admit_session(&self, number: u64, session: u32) -> Result<(), Why> {
+        if self.owner.is_none() && self.under.is_none() && session > 1 {
+            return Ok(());
+        }
+        let lives = |pid: u32| processes::stat(&self.proc, pid).filter(|stat| stat.session == session);
+        let leader = lives(session).filter(|_| self.speaker(number, session).is_ok_and(|(pid, _)| pid == session));
+        if let Some(leader) = leader {
+            return self.admit_process(leader.identity);
+        }
+        let inside = processes::all(&self.proc).into_iter().filter_map(lives);
+        inside.map(|stat| self.admit_process(stat.identity)).find(Result::is_err).unwrap_or(Ok(()))
+    }
+}
+
+impl World for Linux {
+    fn get(&self, place: &Place) -> Result<Value, Fault> {
+        match place {
+            Place::Thread { process, tid, start, knob } => {
+                let stat = self.thread(*process, *tid, *start)?;
+                self.get_thread(*tid, *knob, &stat).map(Value::Number)
+            }
+            Place::Autogroup { number, session } => {
+                self.speaker(*number, *session).map(|(_, nice)| Value::Number(nice))
+            }
+            Place::Trace { value, .. } => Ok(Value::Number(*value)),
+            Place::File { path } => cgroup::get(path).map(Value::Number),
+            Place::Controller { group, name } => cgroup::has_controller(group, name).map(Value::Number),
+            Place::Member { process, root } => {
+                self.stat(*process)?;
+                cgroup::group_of(&self.proc, process.pid, root).map(Value::Text).ok_or(Fault::Vanished)
+            }
+            Place::Group { path, .. } => Ok(Value::Number(i64::from(Path::new(path).is_dir()))),
+        }
+    }
+
+    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
+        match (place, value) {
+            (Place::Thread { process, tid, start, knob }, Value::Number(number)) => {
+                self.thread(*process, *tid, *start)?;
+                set_thread(*tid, *knob, *number)
+            }
+            (Place::Autogroup { number, session }, Value::Number(nice)) => self.set_autogroup(*number, *session, *nice),
+            (Place::File { path }, Value::Number(number)) => cgroup::set(path, *number),
+            (Place::Controller { group, name }, Value::Number(on)) => cgroup::set_controller(group, name, *on != 0),
+            (Place::Member { process, root }, Value::Text(group)) => {
+                self.stat(*process)?;
+                cgroup::enter(process.pid, root, group)
+            }
+            (Place::Group { path, .. }, Value::Number(1)) => cgroup::make(path),
+            (Place::Group { path, .. }, Value::Number(_)) => cgroup::remove(path),
+            // A journal that says such a thing was not written here.
+            _ => Err(Fault::Refused(libc::EINVAL)),
+        }
+    }
+
+    fn admit(&self, place: &Place) -> Result<(), Why> {
+        match place {
+            Place::Thread { process, .. } | Place::Member { process, .. } => self.admit_process(*process),
+            Place::Autogroup { number, session } => self.admit_session(*number, *session),
+            Place::Trace { .. } | Place::File { .. } | Place::Controller { .. } | Place::Group { .. } => Ok(()),
+        }
+    }
+
+    fn reversible(&self, place: &Place, baseline: &Value) -> bool {
+        match (place, baseline) {
+            (Place::Thread { tid, knob, .. }, Value::Number(baseline)) if !self.may_nice => match knob {
+                ThreadKnob::Nice => nice_allowed(*tid, *baseline),
+                ThreadKnob::Slice => true,
+                ThreadKnob::Scheduling => nice_allowed(*tid, 0),
+                ThreadKnob::Io => true,
+            },
+            _ => true,
+        }
+    }
+
+    fn has_slices(&self) -> bool {
+        self.slices.are_there()
+    }
+
+    fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault> {
+        let session = self.stat(process)?.session;
+        let threads = processes::threads(&self.proc, process.pid).into_iter();
+        let threads = threads.filter_map(|tid| processes::thread(&self.proc, process.pid, tid));
+        // A thread that ends between two of these calls is left out.
+        let threads = threads.filter_map(|stat| {
+            let tid = stat.identity.pid;
+            let value = |knob| self.get_thread(tid, knob, &stat).ok();
+            let [nice, slice, scheduling, io] = ThreadKnob::ALL.map(value);
+            let start = stat.identity.start;
+            Some(Thread { tid, start, session, nice: nice?, slice: slice?, scheduling: scheduling?, io: io? })
+        });
+        let threads: Vec<Thread> = threads.collect();
+        if threads.is_empty() { Err(Fault::Vanished) } else { Ok(threads) }
+    }
+
+    fn session(&self, process: Identity) -> Option<u32> {
+        self.stat(process).ok().map(|stat| stat.session)
+    }
+
+    fn autogroup(&self, process: Identity) -> Option<Autogroup> {
+        let (number, _) = parse_autogroup(&processes::text(&self.autogroup_file(process.pid))?)?;
+        Some(Autogroup { number, session: self.session(process)? })
+    }
+
+    fn is_unprivileged(&self, process: Identity) -> bool {
+        let stat = processes::read(&self.proc, process.pid).filter(|stat| stat.identity == process);
+        stat.is_some_and(|stat| stat.uid != 0 && stat.effective_uid != 0) && !nice_allowed(process.pid, -1)
+    }
+
+    fn ancestors(&self, process: Identity) -> Vec<Identity> {
+        processes::ancestors(&self.proc, process)
+    }
+
+    fn descendants(&self, process: Identity) -> Vec<Identity> {
+        processes::descendants(&self.proc, process.pid)
+    }
+
+    fn all(&self) -> Vec<Identity> {
+        let all = processes::all(&self.proc).into_iter();
+        all.filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+    }
+
+    fn members(&self, group: &str) -> Vec<Identity> {
+        cgroup::members(group).into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+    }
+
+    fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault> {
+        cgroup::reclaim(group, bytes)
+    }
+
+    fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, Fault> {
+        advice::give(&self.proc, process, advice, most, &mut self.cursors)
+    }
+
+    fn ticks(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let per_second = rustix::param::clock_ticks_per_second();
+        now.tv_sec.unsigned_abs() * per_second + now.tv_nsec.unsigned_abs() * per_second / 1_000_000_000
+    }
+
+    fn boot(&self) -> u64 {
+        let text = processes::text(&self.proc.join("sys/kernel/random/boot_id"));
+        hash(text.unwrap_or_default().trim().as_bytes())
+    }
+}
+
+/// The fault that an error of the kernel stands for.
+pub(crate) fn fault(error: io::Error) -> Fault {
+    match error.raw_os_error() {
+        Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => Fault::Vanished,
+        Some(libc::EAGAIN) => Fault::Later,
+        code => Fault::Refused(code.unwrap_or(libc::EIO)),
+    }
+}
+
+fn set_thread(tid: u32, knob: ThreadKnob, value: i64) -> Result<(), Fault> {
+    let value = libc::c_int::try_from(value).map_err(|_| Fault::Refused(libc::EINVAL))?;
+    let result = match knob {
+        // SAFETY: the call takes numbers only.
+        ThreadKnob::Nice => i64::from(unsafe { libc::setpriority(libc::PRIO_PROCESS, tid, value) }),
+        ThreadKnob::Slice => return slice::set(tid, value).map_err(fault),
+        ThreadKnob::Scheduling => return set_policy(tid, value),
+        // SAFETY: the call takes numbers only.
+        ThreadKnob::Io => unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, tid, value) },
+    };
+    if result < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(()) }
+}
+
+/// Sets the policy; the thread keeps its nice value. Only policies without a real-time priority.
+fn set_policy(tid: u32, policy: libc::c_int) -> Result<(), Fault> {
+    if !matches!(policy, libc::SCHED_OTHER | libc::SCHED_IDLE) {
+        return Err(Fault::Refused(libc::EINVAL));
+    }
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let parameter: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: `parameter` lives across the call, which only reads it.
+    let result = unsafe { libc::sched_setscheduler(tid as libc::pid_t, policy, &parameter) };
+    if result < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(()) }
+}
+
+/// Reads `/autogroup-65 nice -5`.
+fn parse_autogroup(text: &str) -> Option<(u64, i64)> {
+    let (number, nice) = text.trim().strip_prefix("/autogroup-")?.split_once(" nice ")?;
+    Some((number.parse().ok()?, nice.parse().ok()?))
+}
+
+pub(crate) fn may_nice() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities};
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE))
+}
+
+/// True where the limits of a thread let it, and its user, set this nice value.
+fn nice_allowed(tid: u32, nice: i64) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` lives across the call; nothing is set.
+    let result = unsafe { libc::prlimit(tid as libc::pid_t, libc::RLIMIT_NICE, std::ptr::null(), &mut limit) };
+    result == 0 && limit.rlim_cur >= u64::try_from(20 - nice).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn autogroups_are_read_with_any_nice_value() {
+        assert_eq!(parse_autogroup("/autogroup-65 nice 0\n"), Some((65, 0)));
+        assert_eq!(parse_autogroup("/autogroup-7 nice -20"), Some((7, -20)));
+        for bad in ["", "/autogroup-", "/autogroup-x nice 1", "/autogroup-1 nice", "autogroup-1 nice 1"] {
+            assert_eq!(parse_autogroup(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_policy_with_a_priority_is_ever_set() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        for policy in [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_BATCH] {
+            assert_eq!(set_thread(own, ThreadKnob::Scheduling, policy.into()), Err(Fault::Refused(libc::EINVAL)));
+        }
+    }
+}

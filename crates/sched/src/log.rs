@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The journal's file, which one process at a time may have.
+//!
+//! Whoever can write to the journal can have processes changed, so only a plain file counts that
+//! belongs to this user and that nobody else can write to. The lock is on a file beside it,
+//! since the journal itself is replaced from time to time.
+
+use crate::Error;
+use crate::journal::{Log, READ_BYTES_MAX};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A journal on disk.
+pub(crate) struct FileLog {
+    path: PathBuf,
+    file: File,
+    /// Held for as long as this lives.
+    lock: File,
+}
+
+impl FileLog {
+    /// Opens or makes the file.
+    ///
+    /// # Errors
+    /// Where another process has it, where it is not safe to follow, and where it cannot be opened.
+    pub(crate) fn open(path: &Path) -> Result<FileLog, Error> {
+        let wrap = |source| Error::Journal { path: path.to_owned(), source };
+        let lock = private(&beside(path, ".lock")).map_err(wrap)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::Busy { path: path.to_owned() })?;
+        let file = private(path).map_err(wrap)?;
+        check(path, &file)?;
+        Ok(FileLog { path: path.to_owned(), file, lock })
+    }
+}
+
+impl Drop for FileLog {
+    /// Unlocks: a child that was forked and has not yet begun its own program holds the lock's file too.
+    fn drop(&mut self) {
+        flock(&self.lock, FlockOperation::Unlock).ok();
+    }
+}
+
+impl Log for FileLog {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(&self.path)?.take(READ_BYTES_MAX as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let new = beside(&self.path, ".new");
+        // One that a killed process has left.
+        fs::remove_file(&new).ok();
+        let mut file = private(&new)?;
+        file.write_all(bytes)?;
+        fs::rename(&new, &self.path)?;
+        self.file = file;
+        Ok(())
+    }
+}
+
+/// Opens a file for adding at its end; makes one that only its owner can read and write. No link is followed.
+fn private(path: &Path) -> io::Result<File> {
+    let (mut options, flags) = (OpenOptions::new(), libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK);
+    options.append(true).create(true).mode(0o600).custom_flags(flags).open(path)
+}
+
+fn check(path: &Path, file: &File) -> Result<(), Error> {
+    let meta = file.metadata().map_err(|source| Error::Journal { path: path.to_owned(), source })?;
+    let unsafe_because = |why: &'static str| Err(Error::Unsafe { path: path.to_owned(), why });
+    match () {
+        () if !meta.is_file() => unsafe_because("it is not a plain file"),
+        () if meta.uid() != rustix::process::geteuid().as_raw() => unsafe_because("it belongs to another user"),
+        () if meta.mode() & 0o022 != 0 => unsafe_because("others can write to it"),
+        () => Ok(()),
+    }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}

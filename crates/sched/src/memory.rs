@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is done about memory: limits and protection of groups, or advice about processes.
+//!
+//! With control groups, a set's group is protected or limited, and one process that takes too much
+//! gets a group of its own. Without, there is no limit to set: a process that should be limited has its pages
+//! marked as the first to go, what is asked to be reclaimed of it is paged out, and protection is
+//! told as not possible.
+
+use crate::engine::Engine;
+use crate::groups::Subtree;
+use crate::journal::Log;
+use crate::why::{Applied, Knob, Why};
+use crate::world::{Advice, Fault, Place, Value, World};
+use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
+
+/// Bytes that one action reclaims of a group at most: the kernel does it while the caller waits.
+const RECLAIM_BYTES_MAX: u64 = 64 << 20;
+/// Bytes that one action gives advice for at most: the kernel does it while the caller waits.
+const ADVICE_BYTES_MAX: u64 = 256 << 20;
+/// Numbers in memory files are whole pages, of 4 KiB or a multiple.
+const PAGE_BYTES: u64 = 4_096;
+
+impl<W: World, L: Log> Engine<W, L> {
+    pub(crate) fn settle_memory(&mut self, action: &MemoryAction, applied: &mut Applied) {
+        match action {
+            MemoryAction::Protect { set, bytes } => self.protect(*set, *bytes, applied),
+            MemoryAction::High { group: MemoryGroup::Process(who), .. } if self.own_subtree().is_none() => {
+                self.mark(*who, Advice::Cold, applied);
+            }
+            // Without a group there was no limit.
+            MemoryAction::Relieve { .. } if self.own_subtree().is_none() => {}
+            MemoryAction::High { group, bytes } | MemoryAction::Relieve { group, bytes } => {
+                self.limit(group, *bytes, applied);
+            }
+            MemoryAction::Reclaim { group, bytes } => self.reclaim(group, *bytes, applied),
+            MemoryAction::Cold(who) => self.mark(*who, Advice::Cold, applied),
+            MemoryAction::PageOut(who) => self.mark(*who, Advice::PageOut, applied),
+            MemoryAction::WillNeed(set) => self.want_back(*set, applied),
+        }
+    }
+
+    /// Protects memory of a set's group. The delegated group above must carry the sum to make it count.
+    fn protect(&mut self, set: SetId, bytes: u64, applied: &mut Applied) {
+        let Some(mut subtree) = self.own_subtree() else {
+            return self.skip(set.0, Knob::MemoryLow, Why::Unsupported(NO_GROUPS), applied);
+        };
+        if bytes == 0 {
+            subtree.protected.remove(&set);
+        } else {
+            subtree.protected.insert(set, whole_pages(bytes));
+        }
+        let sum: u64 = subtree.protected.values().fold(0, |sum, bytes| sum.saturating_add(*bytes));
+        let number = |bytes: u64| (bytes > 0).then(|| i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.write(&format!("{}/memory.low", subtree.dir()), number(sum), set.0, applied);
+        let own = number(whole_pages(bytes));
+        self.write(&format!("{}/memory.low", subtree.group(set)), own, set.0, applied);
+        self.subtree = Some(subtree);
+    }
+
+    fn mark(&mut self, who: Identity, advice: Advice, applied: &mut Applied) {
+        self.advise(who, advice, ADVICE_BYTES_MAX, applied);
+    }
+
+    /// The processes of a set share what one call may bring back.
+    fn want_back(&mut self, set: SetId, applied: &mut Applied) {
+        let members = self.sets.get(&set).map(|set| set.members.iter().map(|member| member.who).collect());
+        let members: Vec<Identity> = members.unwrap_or_default();
+        let mut left = ADVICE_BYTES_MAX;
+        for who in members {
+            left = left.saturating_sub(self.advise(who, Advice::WillNeed, left, applied));
+        }
+    }
+
+    fn limit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        let who = self.named(group);
+        match self.group_of(group, applied) {
+            Ok(path) => {
+                // More than the file could say is no limit: what was there before.
+                let number = i64::try_from(whole_pages(bytes)).ok();
+                self.write(&format!("{path}/memory.high"), number, who, applied);
+            }
+            Err(why) => self.skip(who, Knob::MemoryHigh, why, applied),
+        }
+    }
+
+    fn reclaim(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        let who = self.named(group);
+        if let (MemoryGroup::Process(who), true) = (group, self.own_subtree().is_none()) {
+            self.advise(*who, Advice::PageOut, bytes, applied);
+            return;
+        }
+        let bytes = whole_pages(bytes.min(RECLAIM_BYTES_MAX));
+        let outcome =
+            self.group_of(group, applied).and_then(|path| self.ledger.world.reclaim(&path, bytes).map_err(why));
+        match outcome {
+            Ok(()) => applied.changed += 1,
+            Err(why) => self.skip(who, Knob::Reclaim, why, applied),
+        }
+    }
+
+    /// The folder of the group that is meant; a process gets one of its own where it needs one.
+    fn group_of(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Result<String, Why> {
+        let subtree = self.own_subtree().ok_or(Why::Unsupported(NO_GROUPS))?;
+        match group {
+            MemoryGroup::Cgroup(path) => {
+                let path = subtree.folder(path);
+                if subtree.owns(&path) { Ok(path) } else { Err(Why::Unsupported("the group was not made here")) }
+            }
+            MemoryGroup::Process(who) => self.group_of_process(&subtree, *who, applied),
+        }
+    }
+
+    fn group_of_process(&mut self, subtree: &Subtree, who: Identity, applied: &mut Applied) -> Result<String, Why> {
+        let place = Place::Member { process: who, root: subtree.root.clone() };
+        if let Ok(Value::Text(present)) = self.ledger.world.get(&place)
+            && subtree.owns(&present)
+            && !present.ends_with("/rest")
+        {
+            return Ok(present);
+        }
+        let path = subtree.hog(who);
+        // Asked before the group is made: a process that may not be moved needs none.
+        self.ledger.world.admit(&place)?;
+        let step = self.plan_move(subtree, who, path.clone())?;
+        self.make_group(subtree, &path, who, applied);
+        self.commit_for(who, step.into_iter().collect(), applied);
+        Ok(path)
+    }
+
+    /// Gives advice for up to `bytes`; returns for how many it was given.
+    fn advise(&mut self, who: Identity, advice: Advice, bytes: u64, applied: &mut Applied) -> u64 {
+        let place = Place::Member { process: who, root: String::new() };
+        let bytes = whole_pages(bytes.min(ADVICE_BYTES_MAX));
+        let admitted = self.ledger.world.admit(&place).map(|()| self.ledger.world.advise(who, advice, bytes));
+        match admitted {
+            Ok(Ok(given)) => {
+                applied.changed += 1;
+                return given;
+            }
+            Ok(Err(Fault::Vanished)) => applied.vanished += 1,
+            Ok(Err(fault)) => self.skip(who, Knob::Advice, why(fault), applied),
+            Err(why) => self.skip(who, Knob::Advice, why, applied),
+        }
+        0
+    }
+
+    fn own_subtree(&self) -> Option<Subtree> {
+        self.subtree.clone().filter(|_| self.backend == Backend::Cgroup)
+    }
+
+    /// A process to name with a group.
+    fn named(&self, group: &MemoryGroup) -> Identity {
+        match group {
+            MemoryGroup::Process(who) => *who,
+            MemoryGroup::Cgroup(path) => {
+                let is_of = |subtree: &Subtree, set: &SetId| subtree.group(*set) == subtree.folder(path);
+                let set = self.subtree.as_ref().and_then(|subtree| self.sets.keys().find(|set| is_of(subtree, set)));
+                set.map_or(Identity { pid: 0, start: 0 }, |set| set.0)
+            }
+        }
+    }
+}
+
+const NO_GROUPS: &str = "without control groups there is no limit and no protection of memory";
+
+fn whole_pages(bytes: u64) -> u64 {
+    bytes / PAGE_BYTES * PAGE_BYTES
+}
+
+fn why(fault: Fault) -> Why {
+    match fault {
+        Fault::Vanished => Why::Unsupported("the group has no memory controller"),
+        Fault::Later => Why::Later,
+        Fault::Refused(code) => Why::Refused(code),
+    }
+}

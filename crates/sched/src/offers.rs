@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each back end can do on this machine, and what it cannot.
+
+use crate::cgroup;
+use crate::linux::may_nice;
+use crate::processes::text;
+use std::path::Path;
+use tipme_policy::Backend;
+
+/// Where a scheduler that was loaded as a program tells of itself.
+const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+/// Exists where systemd runs the machine.
+const SYSTEMD: &str = "/run/systemd/system";
+
+/// A back end as this machine offers it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Offer {
+    pub backend: Backend,
+    /// Why it cannot be used; `None` where it can.
+    pub unusable: Option<String>,
+    /// What it cannot do, in sentences for people.
+    pub limits: Vec<String>,
+}
+
+/// The back ends, the best first. `cgroup` is the delegated group that could be used.
+pub fn offers(proc: &Path, cgroup: Option<&Path>) -> Vec<Offer> {
+    let ext = extension();
+    let systemd = Path::new(SYSTEMD).is_dir();
+    vec![cgroup_offer(cgroup, ext.as_deref(), systemd), autogroup_offer(proc, cgroup), nice_offer(proc)]
+}
+
+/// The scheduler that was loaded as a program and is at work.
+fn sched_ext(folder: &Path) -> Option<String> {
+    let enabled = text(&folder.join("state"))?.trim() == "enabled";
+    let name = text(&folder.join("root/ops")).map(|name| name.trim().to_owned());
+    enabled.then(|| name.unwrap_or_else(|| "unknown".to_owned()))
+}
+
+/// The scheduler of the class sched_ext that is at work on this machine; such a one may ignore weights.
+pub fn extension() -> Option<String> {
+    sched_ext(Path::new(SCHED_EXT))
+}
+
+fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
+    let mut limits = vec![
+        "weights count among the groups below the delegated group only: what runs outside of it competes with all of them together".to_owned(),
+        "memory.low counts only where the groups above the delegated one carry it too".to_owned(),
+    ];
+    if systemd {
+        limits.push(
+            "units of systemd keep their own groups: their processes are not moved and their properties are not set"
+                .to_owned(),
+        );
+    }
+    limits.extend(
+        ext.map(|name| format!("the scheduler {name} (sched_ext) may ignore cpu.weight: nice values are set besides")),
+    );
+    let unusable = match dir {
+        None => Some("no delegated group was named; delegate one and use tipme manage --cgroup DIR".to_owned()),
+        Some(dir) => cgroup_fault(dir, &mut limits),
+    };
+    Offer { backend: Backend::Cgroup, unusable, limits }
+}
+
+/// Why a group cannot be used; what it lacks is added to the limits.
+fn cgroup_fault(dir: &Path, limits: &mut Vec<String>) -> Option<String> {
+    let name = dir.display();
+    let Some(controllers) = text(&dir.join("cgroup.controllers")) else {
+        return Some(format!("{name} is no control group of version 2; mount one and delegate a group of it"));
+    };
+    if cgroup::root_of(dir).as_deref() == Some(dir) {
+        return Some(format!("{name} is the root of its hierarchy; name a group below it"));
+    }
+    if rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_err() {
+        return Some(format!("{name} cannot be written to; have it delegated to this user"));
+    }
+    let has = |wanted: &str| controllers.split_ascii_whitespace().any(|name| name == wanted);
+    for (controller, what) in [("io", "I/O has no weights"), ("memory", "memory has neither limits nor protection")] {
+        if !has(controller) {
+            limits.push(format!("{name} has no {controller} controller: {what}"));
+        }
+    }
+    (!has("cpu")).then(|| format!("{name} has no cpu controller; add it to cgroup.subtree_control of the group above"))
+}
+
+fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
+    let mut limits = vec![
+        "one weight for a whole session: processes that share a session cannot be told apart".to_owned(),
+        "a session counts as one: processes that its leader's user runs as another user change with it".to_owned(),
+        "I/O and memory are not covered; there is no limit to a hog's memory, only advice".to_owned(),
+    ];
+    let root = may_sys_admin();
+    if !root {
+        limits.push("without CAP_SYS_ADMIN the kernel takes ten changes a second, of all users together".to_owned());
+    }
+    if cgroup.is_some() || in_cpu_group(proc) {
+        limits.push("a process in a control group with a cpu controller has no autogroup".to_owned());
+    }
+    let state = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
+    let unusable = match state.as_deref().map(str::trim) {
+        Some("1") if may_nice() => None,
+        Some("1") => Some("favouring a session needs CAP_SYS_NICE; run it as root".to_owned()),
+        Some(_) => Some("it is off; write 1 to /proc/sys/kernel/sched_autogroup_enabled".to_owned()),
+        None => Some("this kernel has no CONFIG_SCHED_AUTOGROUP".to_owned()),
+    };
+    Offer { backend: Backend::Autogroup, unusable, limits }
+}
+
+fn nice_offer(proc: &Path) -> Offer {
+    let mut limits = vec![
+        "a child that leaves its session and loses its parent before it is noticed keeps an inherited value, unless it could only have inherited it".to_owned(),
+        "I/O priorities count only where the disk's scheduler heeds them (bfq, and mq-deadline for classes)".to_owned(),
+        "there is no limit to a hog's memory, only advice".to_owned(),
+    ];
+    let autogroup = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
+    if autogroup.is_some_and(|state| state.trim() == "1") {
+        limits.push("autogroup is on: nice values and SCHED_IDLE count within a session only".to_owned());
+    }
+    let unusable = (!may_nice()).then(|| "it could not be taken back without CAP_SYS_NICE; run it as root".to_owned());
+    Offer { backend: Backend::Nice, unusable, limits }
+}
+
+/// True where this process is in a group of the cpu controller, so that its autogroup does not count.
+fn in_cpu_group(proc: &Path) -> bool {
+    let groups = text(&proc.join("self/cgroup")).unwrap_or_default();
+    let of_cpu = |line: &&str| line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == "cpu"));
+    groups.lines().find(of_cpu).and_then(|line| line.splitn(3, ':').nth(2)).is_some_and(|path| path != "/")
+}
+
+fn may_sys_admin() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities};
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn sched_ext_is_seen_only_while_it_is_enabled() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(sched_ext(folder.path()), None);
+        fs::create_dir(folder.path().join("root")).unwrap();
+        fs::write(folder.path().join("root/ops"), "lavd\n").unwrap();
+        fs::write(folder.path().join("state"), "disabled\n").unwrap();
+        assert_eq!(sched_ext(folder.path()), None);
+        fs::write(folder.path().join("state"), "enabled\n").unwrap();
+        assert_eq!(sched_ext(folder.path()), Some("lavd".to_owned()));
+        let offer = cgroup_offer(None, Some("lavd"), true);
+        assert!(offer.limits.iter().any(|limit| limit.contains("lavd")), "{offer:?}");
+        assert!(offer.limits.iter().any(|limit| limit.contains("systemd")), "{offer:?}");
+    }
+
+    #[test]
+    fn a_group_without_the_cpu_controller_is_refused_with_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = folder.path().join("mount/tipme");
+        fs::create_dir_all(&group).unwrap();
+        for dir in [&folder.path().join("mount"), &group] {
+            fs::write(dir.join("cgroup.procs"), "").unwrap();
+            fs::write(dir.join("cgroup.controllers"), "hugetlb memory\n").unwrap();
+        }
+        let unusable = |dir: &Path| cgroup_offer(Some(dir), None, false).unusable.unwrap_or_default();
+        assert!(unusable(&group).contains("no cpu controller"));
+        assert!(unusable(&folder.path().join("mount")).contains("root of its hierarchy"));
+        assert!(unusable(folder.path()).contains("no control group"));
+        fs::write(group.join("cgroup.controllers"), "cpu io\n").unwrap();
+        let offer = cgroup_offer(Some(&group), None, false);
+        assert_eq!(offer.unusable, None);
+        assert!(offer.limits.iter().any(|limit| limit.contains("no memory controller")), "{offer:?}");
+    }
+
+    #[test]
+    fn autogroup_is_offered_only_where_it_is_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("sys/kernel");
+        fs::create_dir_all(&kernel).unwrap();
+        assert!(autogroup_offer(folder.path(), None).unusable.unwrap().contains("CONFIG_SCHED_AUTOGROUP"));
+        fs::write(kernel.join("sched_autogroup_enabled"), "0\n").unwrap();
+        assert!(autogroup_offer(folder.path(), None).unusable.unwrap().contains("off"));
+        fs::write(kernel.join("sched_autogroup_enabled"), "1\n").unwrap();
+        assert_eq!(autogroup_offer(folder.path(), None).unusable, None);
+        assert!(nice_offer(folder.path()).limits.iter().any(|limit| limit.contains("within a session")));
+    }
+}

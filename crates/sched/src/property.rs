@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whatever happens, and wherever the program is stopped: afterwards the machine is as if it had never run.
+//!
+//! Everything that users and programs do happens on two machines, one of which the engine never
+//! touches. The other one must look the same after the next start, wherever the engine was stopped:
+//! before or after any line of the journal, in the middle of a line, and between any two changes.
+
+use crate::engine::Engine;
+use crate::fake::{DIR, Fuse, Machine, Memory, Process, ROOT};
+use crate::groups::Subtree;
+use crate::ledger::Ledger;
+use crate::why::Restored;
+use proptest::prelude::*;
+use tipme_policy::{
+    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId, Strength,
+};
+
+/// A group that belongs to somebody else.
+const OTHER: &str = "/cg/other";
+const SETS: usize = 4;
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Act {
+    Assign {
+        set: usize,
+        role: Role,
+        members: u16,
+    },
+    Forget {
+        set: usize,
+    },
+    Turn(Strength),
+    Protect {
+        set: usize,
+    },
+    Limit {
+        process: usize,
+    },
+    Fork {
+        parent: usize,
+        own_session: bool,
+    },
+    Spawn {
+        process: usize,
+    },
+    Exit {
+        process: usize,
+    },
+    /// The user sets values that the table does not know.
+    Renice {
+        process: usize,
+    },
+    Weigh {
+        process: usize,
+    },
+    Move {
+        process: usize,
+    },
+    Write,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let role = prop::sample::select(Role::ALL.to_vec());
+    let strength = prop::sample::select(vec![Strength::Off, Strength::Gentle, Strength::Normal, Strength::Strong]);
+    let (set, process) = (0..SETS, 0..16usize);
+    let act = prop_oneof![
+        6 => (set.clone(), role, any::<u16>()).prop_map(|(set, role, members)| Act::Assign { set, role, members }),
+        2 => set.clone().prop_map(|set| Act::Forget { set }),
+        1 => strength.prop_map(Act::Turn),
+        1 => set.prop_map(|set| Act::Protect { set }),
+        1 => process.clone().prop_map(|process| Act::Limit { process }),
+        4 => (process.clone(), any::<bool>()).prop_map(|(parent, own_session)| Act::Fork { parent, own_session }),
+        2 => process.clone().prop_map(|process| Act::Spawn { process }),
+        2 => process.clone().prop_map(|process| Act::Exit { process }),
+        1 => process.clone().prop_map(|process| Act::Renice { process }),
+        1 => process.clone().prop_map(|process| Act::Weigh { process }),
+        1 => process.prop_map(|process| Act::Move { process }),
+        1 => Just(Act::Write),
+    ];
+    prop::collection::vec(act, 1..14)
+}
+
+/// The two machines, and what happens on both.
+struct Desk {
+    machine: Machine,
+    shadow: Machine,
+    log: Memory,
+    pids: u32,
+}
+
+impl Desk {
+    fn new(fuse: &Fuse) -> Desk {
+        let machine = || {
+            let machine = Machine::new();
+            machine.state.borrow_mut().groups.entry(OTHER.to_owned()).or_default();
+            machine
+        };
+        let mut desk = Desk { machine: machine(), shadow: machine(), log: Memory::default(), pids: 10 };
+        desk.machine.fuse = fuse.clone();
+        desk.log.fuse = fuse.clone();
+        for _ in 0..3 {
+            let parent = desk.fork(None, true);
+            desk.fork(Some(parent), false);
+        }
+        desk
+    }
+
+    fn fork(&mut self, parent: Option<Identity>, own_session: bool) -> Identity {
+        self.pids += 10;
+        self.shadow.fork(self.pids, parent, own_session);
+        self.machine.fork(self.pids, parent, own_session)
+    }
+
+    fn pick(&self, index: usize) -> Option<Identity> {
+        let state = self.machine.state.borrow();
+        state.processes.keys().copied().nth(index % state.processes.len().max(1))
+    }
+
+    fn both(&self, change: impl Fn(&Machine)) {
+        change(&self.shadow);
+        change(&self.machine);
+    }
+
+    /// What is not tested, since it is not promised: a child whose session was never touched loses its parent.
+    fn may_exit(&self, who: Identity) -> bool {
+        let state = self.machine.state.borrow();
+        let first_sessions = [20, 40, 60];
+        let stays =
+            |child: &Process| child.session == state.processes[&who].session && first_sessions.contains(&child.session);
+        state.processes.values().filter(|child| child.parent == who.pid).all(stays)
+    }
+
+    fn has_no_family(&self, who: Identity) -> bool {
+        let state = self.machine.state.borrow();
+        state.processes[&who].parent == 1 && !state.processes.values().any(|child| child.parent == who.pid)
+    }
+
+    fn world_act(&mut self, act: &Act) {
+        let index = match act {
+            Act::Fork { parent: index, .. } | Act::Spawn { process: index } | Act::Exit { process: index } => index,
+            Act::Renice { process: index } | Act::Weigh { process: index } | Act::Move { process: index } => index,
+            _ => &0,
+        };
+        let Some(who) = self.pick(*index) else { return };
+        match act {
+            Act::Fork { own_session, .. } => {
+                self.fork(Some(who), *own_session);
+            }
+            Act::Spawn { .. } => {
+                self.pids += 1;
+                self.both(|machine| machine.spawn(who, self.pids));
+            }
+            Act::Exit { .. } if self.may_exit(who) => self.both(|machine| machine.exit(who)),
+            Act::Renice { .. } => self.both(|machine| machine.renice(who, 13)),
+            Act::Weigh { .. } => self.both(|machine| {
+                let session = machine.state.borrow().processes[&who].session;
+                machine.state.borrow_mut().autogroups.insert(session, 13);
+            }),
+            // Its children would have a share in it, so only who has none.
+            Act::Move { .. } if self.has_no_family(who) => self.both(|machine| {
+                let mut state = machine.state.borrow_mut();
+                state.processes.get_mut(&who).expect("the test made it").group = OTHER.to_owned();
+            }),
+            Act::Write => self.both(|machine| {
+                machine
+                    .state
+                    .borrow_mut()
+                    .groups
+                    .get_mut(DIR)
+                    .expect("the test made it")
+                    .insert("memory.low".to_owned(), 77);
+            }),
+            _ => {}
+        }
+    }
+}
+
+fn set_id(set: usize) -> SetId {
+    SetId(Identity { pid: 20 + 20 * set as u32, start: 1 })
+}
+
+fn action(desk: &Desk, act: &Act) -> Option<Action> {
+    Some(match act {
+        Act::Assign { set, role, members } => {
+            let all = desk.machine.state.borrow();
+            let chosen = all.processes.keys().enumerate().filter(|(index, _)| members >> (index % 16) & 1 == 1);
+            let member = |(_, who): (usize, &Identity)| Member { who: *who, because: Membership::Child };
+            let members = chosen.map(member).collect();
+            let (set, role) = (set_id(*set), *role);
+            Action::Assign(Assignment { set, role, reason: Reason::NoAttention, faded: 0.0, members })
+        }
+        Act::Forget { set } => Action::Forget(set_id(*set)),
+        Act::Protect { set } => Action::Memory(MemoryAction::Protect { set: set_id(*set), bytes: 1 << 20 }),
+        Act::Limit { process } => {
+            let group = MemoryGroup::Process(desk.pick(*process)?);
+            Action::Memory(MemoryAction::High { group, bytes: 1 << 20 })
+        }
+        _ => return None,
+    })
+}
+
+fn open(desk: &Desk, backend: Backend) -> (Engine<Machine, Memory>, Restored) {
+    let (ledger, restored) = Ledger::open(desk.machine.clone(), desk.log.clone()).expect("the test made it");
+    let mut engine = Engine::new(ledger, backend, Strength::Normal);
+    engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
+    (engine, restored)
+}
+
+/// Plays the acts with an engine that is stopped after `steps`; returns the desk as it is then.
+fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, fuse: &Fuse) -> Desk {
+    fuse.set(None);
+    let mut desk = Desk::new(fuse);
+    desk.log.torn.set(torn);
+    let (mut engine, _) = open(&desk, backend);
+    fuse.taken.set(0);
+    fuse.set(steps);
+    for act in acts {
+        desk.world_act(act);
+        if let Act::Turn(strength) = act {
+            engine.set_strength(*strength);
+        }
+        let action = action(&desk, act);
+        engine.apply(action.as_slice());
+    }
+    desk
+}
+
+fn assert_restored(desk: &Desk, backend: Backend, fuse: &Fuse, what: &str) {
+    fuse.set(None);
+    let (_, restored) = open(desk, backend);
+    assert_eq!(*desk.machine.state.borrow(), *desk.shadow.state.borrow(), "{what}: {restored:?}");
+    assert_eq!(restored.failed, 0, "{what}: {restored:?}");
+    let (_, again) = open(desk, backend);
+    assert_eq!(again, Restored::default(), "{what}: the journal is empty");
+}
+
+fn check(acts: &[Act], backend: Backend) {
+    let fuse = Fuse::default();
+    let desk = play(acts, backend, None, 0, &fuse);
+    let steps = fuse.taken.get();
+    assert_restored(&desk, backend, &fuse, "never stopped");
+    for step in 0..steps {
+        let desk = play(acts, backend, Some(step), step * 37 % 400, &fuse);
+        assert_restored(&desk, backend, &fuse, &format!("stopped after {step} of {steps} steps"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn after_a_stop_at_any_step_nothing_is_left_changed(acts in acts()) {
+        for backend in [Backend::Nice, Backend::Autogroup, Backend::Cgroup] {
+            check(&acts, backend);
+        }
+    }
+}
+
+/// Processes of sessions of their own that the engine has favoured and then was stopped.
+fn favoured(count: u16) -> Desk {
+    let fuse = Fuse::default();
+    let mut desk = Desk::new(&fuse);
+    for _ in 0..count {
+        desk.fork(None, true);
+    }
+    let (mut engine, _) = open(&desk, Backend::Nice);
+    let assign = Act::Assign { set: 0, role: Role::Focused, members: u16::MAX };
+    engine.apply(action(&desk, &assign).as_slice());
+    desk
+}
+
+fn changed(desk: &Desk) -> usize {
+    let (machine, shadow) = (desk.machine.state.borrow(), desk.shadow.state.borrow());
+    machine.processes.iter().filter(|(who, process)| shadow.processes.get(who) != Some(process)).count()
+}
+
+#[test]
+fn a_damaged_journal_costs_what_its_line_tells_at_most() {
+    let whole = favoured(6).log.bytes();
+    assert_eq!(changed(&favoured(6)), 12);
+    for at in (0..whole.len()).step_by(7) {
+        let desk = favoured(6);
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x20;
+        desk.log.set(&bytes);
+        let (_, restored) = open(&desk, Backend::Nice);
+        assert!(changed(&desk) <= 1, "byte {at}: {} are left changed", changed(&desk));
+        assert!(restored.unreadable >= 1 || changed(&desk) == 0, "byte {at}: {restored:?}");
+        desk.log.set(&whole);
+        open(&desk, Backend::Nice);
+        assert_eq!(changed(&desk), 0, "byte {at}: the whole journal puts the rest right");
+    }
+}
+
+#[test]
+fn a_journal_cut_at_any_byte_restores_what_is_left_of_it() {
+    let whole = favoured(6).log.bytes();
+    for end in (0..whole.len()).step_by(11) {
+        let desk = favoured(6);
+        desk.log.set(&whole[..end]);
+        let lines = whole[..end].iter().filter(|&&byte| byte == b'\n').count();
+        let (_, restored) = open(&desk, Backend::Nice);
+        assert!(restored.restored >= lines.min(24), "cut at {end}: {lines} lines, {restored:?}");
+        assert_eq!(restored.failed, 0);
+    }
+}

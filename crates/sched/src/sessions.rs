@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Autogroups: the scheduler's weight of a whole session.
+//!
+//! A session has one weight, so it gets what its most favoured process is to have. Where the others in
+//! it should have less, they cannot be told apart, and each of them is reported.
+
+use crate::engine::{Engine, Standing, rank};
+use crate::journal::Log;
+use crate::ledger::{Details, Step};
+use crate::why::{Applied, Knob, Why};
+use crate::world::{Autogroup, Fault, Place, Value, World};
+use std::collections::BTreeSet;
+use tipme_policy::{Backend, Identity};
+
+impl<W: World, L: Log> Engine<W, L> {
+    /// Brings the sessions of the processes to what the most favoured process of each is to have.
+    pub(crate) fn settle_sessions(&mut self, touched: &BTreeSet<Identity>, applied: &mut Applied) {
+        if self.backend != Backend::Autogroup {
+            return;
+        }
+        let sessions = self.find_sessions(touched);
+        let mut steps = Vec::new();
+        for autogroup in sessions {
+            let members = self.members_of(autogroup);
+            let best = members.iter().min_by_key(|(_, standing)| rank(*standing)).copied();
+            let want = best.and_then(|(_, standing)| self.knobs(standing).autogroup).map(i64::from);
+            let who = best.or_else(|| touched.iter().next().map(|who| (*who, NOBODY)));
+            if let Some((who, standing)) = who {
+                steps.extend(self.plan_session(autogroup, want, who, applied));
+                self.tell_shared(autogroup, &members, standing, want, applied);
+            }
+        }
+        let done = self.ledger.commit(steps);
+        self.report(done, applied);
+        let roles = &self.roles;
+        self.autogroups.retain(|who, _| roles.contains_key(who));
+    }
+
+    /// The autogroups that the processes were in and are in.
+    fn find_sessions(&mut self, touched: &BTreeSet<Identity>) -> BTreeSet<Autogroup> {
+        let mut found = BTreeSet::new();
+        for who in touched {
+            found.extend(self.autogroups.remove(who));
+            if let Some(autogroup) = self.ledger.world.autogroup(*who) {
+                found.insert(autogroup);
+                self.autogroups.insert(*who, autogroup);
+            }
+        }
+        found
+    }
+
+    fn members_of(&self, autogroup: Autogroup) -> Vec<(Identity, Standing)> {
+        let inside = self.autogroups.iter().filter(|(_, group)| **group == autogroup);
+        inside.filter_map(|(who, _)| Some((*who, *self.roles.get(who)?))).collect()
+    }
+
+    fn plan_session(
+        &mut self,
+        autogroup: Autogroup,
+        want: Option<i64>,
+        who: Identity,
+        applied: &mut Applied,
+    ) -> Option<Step> {
+        let Autogroup { number, session } = autogroup;
+        let place = Place::Autogroup { number, session };
+        let present = match self.ledger.world.get(&place) {
+            Ok(present) => present,
+            Err(Fault::Refused(code)) => {
+                self.skip(who, Knob::Autogroup, Why::Refused(code), applied);
+                return None;
+            }
+            Err(_) => {
+                self.ledger.abandon([place]);
+                return None;
+            }
+        };
+        let baseline = match self.ledger.cell(&place) {
+            Some(cell) if cell.put(&present) => cell.baseline.clone(),
+            Some(_) => {
+                self.skip(who, Knob::Autogroup, Why::ChangedByOther(present.to_string()), applied);
+                return None;
+            }
+            None if present == Value::Number(0) => present.clone(),
+            None => {
+                self.skip(who, Knob::Autogroup, Why::SetByOther(present.to_string()), applied);
+                return None;
+            }
+        };
+        let to = want.map_or(baseline.clone(), Value::Number);
+        let details = Details { session, home: None };
+        (to != present).then_some(Step { place, to, baseline, from: present, details })
+    }
+
+    fn tell_shared(
+        &mut self,
+        autogroup: Autogroup,
+        members: &[(Identity, Standing)],
+        best: Standing,
+        want: Option<i64>,
+        applied: &mut Applied,
+    ) {
+        let why = Why::SharedSession { session: autogroup.session, serves: best.role };
+        for (who, standing) in members {
+            if self.knobs(*standing).autogroup.map(i64::from) != want {
+                self.skip(*who, Knob::Autogroup, why.clone(), applied);
+            }
+        }
+    }
+}
+
+/// Stands for a session in which nobody has a role any more.
+const NOBODY: Standing =
+    Standing { set: tipme_policy::SetId(Identity { pid: 0, start: 0 }), role: tipme_policy::Role::Rest, faded: 1.0 };

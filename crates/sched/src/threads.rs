@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nice value, time slice, scheduling policy and I/O priority, thread by thread.
+//!
+//! The kernel keeps them per thread, and hands them on to threads and children born later. So a
+//! process is settled in rounds until one finds nothing to do: first what is listed, then what has
+//! been born meanwhile with the old value. Children that nobody has listed *follow* the process that
+//! they have the value from: they change with it and go back with it.
+//!
+//! A process whose first thread has a value that is neither the default nor from here is left alone
+//! as a whole; another thread with such a value (many programs lower some of their own) is left alone
+//! by itself.
+
+use crate::engine::Engine;
+use crate::inherit::Marks;
+use crate::journal::Log;
+use crate::ledger::{Details, Step};
+use crate::why::{Applied, Knob, Why};
+use crate::world::{Fault, Place, Thread, ThreadKnob, Value, World};
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_policy::{Identity, IoPriority, Knobs, Scheduling};
+
+/// Rounds in which what was born meanwhile is looked for.
+const ROUNDS_MAX: usize = 4;
+/// Followers that are remembered at most; more are found again when everything is taken back.
+const FOLLOWERS_MAX: usize = 4_096;
+
+/// What the threads of a process are to have; `None` is the baseline.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+struct Wants([Option<i64>; 4]);
+
+impl Wants {
+    fn of(knobs: &Knobs) -> Wants {
+        let policy = |scheduling| if scheduling == Scheduling::Idle { i64::from(libc::SCHED_IDLE) } else { 0 };
+        let io = |io| match io {
+            IoPriority::BestEffort(level) => 2 << 13 | i64::from(level.min(7)),
+            IoPriority::Idle => 3 << 13,
+        };
+        let slice = |slice_us| i64::from(slice_us) * 1_000;
+        let [nice, slice] = [knobs.nice.map(i64::from), knobs.slice_us.map(slice)];
+        Wants([nice, slice, knobs.scheduling.map(policy), knobs.io.map(io)])
+    }
+
+    fn get(&self, knob: ThreadKnob) -> Option<i64> {
+        self.0[knob as usize]
+    }
+}
+
+/// Whose value a thread has.
+enum Claim {
+    /// The default, or what was there when it was changed here and is there again.
+    Untouched,
+    /// Put there, or inherited from what was put elsewhere, in place of this baseline.
+    Ours(Value),
+    /// Somebody else's. A cell stays: so the place is theirs even when they put the default there.
+    Foreign,
+}
+
+#[derive(Default)]
+struct Plan {
+    steps: Vec<Step>,
+    /// Places that are gone.
+    abandoned: Vec<Place>,
+    left: Vec<(Identity, Knob, Why)>,
+    vanished: Vec<Identity>,
+}
+
+impl<W: World, L: Log> Engine<W, L> {
+    /// Brings the threads of the processes, and of those that follow them, to what their roles say.
+    pub(crate) fn settle_threads(&mut self, touched: &BTreeSet<Identity>, applied: &mut Applied) {
+        let idle = touched.iter().all(|who| self.wants(*who) == Wants::default());
+        if idle && self.ledger.marks().first().is_none() {
+            return;
+        }
+        for round in 0..ROUNDS_MAX {
+            let mut plan = self.plan(touched);
+            let steps = std::mem::take(&mut plan.steps);
+            self.take_notes(plan, round == 0, applied);
+            if steps.is_empty() {
+                break;
+            }
+            let done = self.ledger.commit(steps);
+            let stuck = done.changed == 0;
+            self.report(done, applied);
+            if stuck {
+                break;
+            }
+        }
+        self.forget_followers();
+    }
+
+    fn wants(&self, who: Identity) -> Wants {
+        let Some(standing) = self.roles.get(&who) else { return Wants::default() };
+        let mut knobs = self.knobs(*standing);
+        knobs.slice_us = knobs.slice_us.filter(|_| self.ledger.world.has_slices());
+        Wants::of(&knobs)
+    }
+
+    fn plan(&mut self, touched: &BTreeSet<Identity>) -> Plan {
+        let (mut plan, marks) = (Plan::default(), self.ledger.marks());
+        // What a process that is left alone does not get, those that follow it do not get either.
+        let mut wanted: BTreeMap<Identity, Wants> = BTreeMap::new();
+        for who in touched {
+            wanted.insert(*who, self.plan_process(*who, self.wants(*who), &marks, &mut plan));
+        }
+        for (who, leader) in &self.followers {
+            if let Some(wants) = wanted.get(leader).filter(|_| !touched.contains(who)) {
+                self.plan_process(*who, *wants, &marks, &mut plan);
+            }
+        }
+        self.plan_followers(&wanted, &marks, &mut plan);
+        plan
+    }
+
+    /// Plans for one process; returns what it gets, which is the baseline where it is left alone.
+    fn plan_process(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut Plan) -> Wants {
+        let threads = match self.ledger.world.threads(who) {
+            Ok(threads) => threads,
+            Err(fault) => {
+                self.plan_missing(who, fault, plan);
+                return wants;
+            }
+        };
+        let inherited = marks.inherited_by(&self.ledger.world, who, &threads);
+        let claims: Vec<[Claim; 4]> = threads
+            .iter()
+            .enumerate()
+            .map(|(index, thread)| {
+                ThreadKnob::ALL.map(|knob| self.claim(who, thread, knob, inherited.get(&(index, knob))))
+            })
+            .collect();
+        if self.find_foreign(who, &threads, &claims, plan) {
+            wants = Wants::default();
+        }
+        let live: BTreeSet<(u32, u64)> = threads.iter().map(|thread| (thread.tid, thread.start)).collect();
+        let gone =
+            |place: &&Place| matches!(place, Place::Thread { tid, start, .. } if !live.contains(&(*tid, *start)));
+        plan.abandoned.extend(self.ledger.threads_of(who).map(|(place, _)| place).filter(gone).cloned());
+        for (thread, claims) in threads.iter().zip(claims) {
+            for (knob, claim) in ThreadKnob::ALL.into_iter().zip(claims) {
+                self.plan_thread(who, thread, knob, claim, wants.get(knob), plan);
+            }
+        }
+        wants
+    }
+
+    fn plan_missing(&self, who: Identity, fault: Fault, plan: &mut Plan) {
+        if let Fault::Refused(code) = fault {
+            return plan.left.push((who, Knob::Nice, Why::Refused(code)));
+        }
+        plan.vanished.push(who);
+        plan.abandoned.extend(self.ledger.threads_of(who).map(|(place, _)| place.clone()));
+    }
+
+    fn claim(&self, who: Identity, thread: &Thread, knob: ThreadKnob, inherited: Option<&Value>) -> Claim {
+        let present = Value::Number(thread.value(knob));
+        match (self.ledger.cell(&thread.place(who, knob)), inherited) {
+            (Some(cell), _) if cell.put(&present) => Claim::Ours(cell.baseline.clone()),
+            (Some(_), _) => Claim::Foreign,
+            (None, Some(baseline)) => Claim::Ours(baseline.clone()),
+            (None, None) if knob.is_default(thread.value(knob)) => Claim::Untouched,
+            (None, None) => Claim::Foreign,
+        }
+    }
+
+    /// True where the process is not to be changed, since the user or another program has a hand in it.
+    fn find_foreign(&self, who: Identity, threads: &[Thread], claims: &[[Claim; 4]], plan: &mut Plan) -> bool {
+        let (Some(thread), Some(first)) = (threads.first(), claims.first()) else { return false };
+        let mut found = false;
+        for (knob, claim) in ThreadKnob::ALL.into_iter().zip(first) {
+            if !matches!(claim, Claim::Foreign) {
+                continue;
+            }
+            found = true;
+            let place = thread.place(who, knob);
+            let value = crate::explain::words(&place, &thread.value(knob).into());
+            let ours = self.ledger.cell(&place).is_some();
+            let why = if ours { Why::ChangedByOther(value) } else { Why::SetByOther(value) };
+            plan.left.push((who, crate::engine::knob_of(&place), why));
+        }
+        found
+    }
+
+    fn plan_thread(
+        &self,
+        who: Identity,
+        thread: &Thread,
+        knob: ThreadKnob,
+        claim: Claim,
+        want: Option<i64>,
+        plan: &mut Plan,
+    ) {
+        let place = thread.place(who, knob);
+        let present = Value::Number(thread.value(knob));
+        let (baseline, to) = match (claim, want) {
+            (Claim::Foreign, _) | (Claim::Untouched, None) => return,
+            (Claim::Untouched, Some(want)) => (present.clone(), Value::Number(want)),
+            (Claim::Ours(baseline), want) => (baseline.clone(), want.map_or(baseline, Value::Number)),
+        };
+        let known = self.ledger.cell(&place).is_some_and(|cell| cell.applied == to);
+        if present != to || !(known || to == baseline) {
+            let details = Details { session: thread.session, home: None };
+            plan.steps.push(Step { place, to, baseline, from: present, details });
+        }
+    }
+
+    /// Children that nobody has listed and that have an old value of the process they descend from.
+    fn plan_followers(&mut self, wanted: &BTreeMap<Identity, Wants>, marks: &Marks, plan: &mut Plan) {
+        let leaders = wanted.iter().filter(|(who, _)| marks.knows(**who));
+        for (leader, wants) in leaders {
+            for who in self.ledger.world.descendants(*leader) {
+                let known = self.roles.contains_key(&who) || wanted.contains_key(&who);
+                let follows = known || self.followers.contains_key(&who);
+                if !follows && self.leader_is(*leader, who, wanted) && self.plan_follower(who, *wants, marks, plan) {
+                    self.followers.insert(who, *leader);
+                }
+            }
+        }
+    }
+
+    /// True where it follows now. A child that has the new value already needs nothing.
+    fn plan_follower(&self, who: Identity, wants: Wants, marks: &Marks, plan: &mut Plan) -> bool {
+        let Ok(threads) = self.ledger.world.threads(who) else { return false };
+        let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads);
+        inherited.retain(|(index, knob), _| wants.get(*knob) != Some(threads[*index].value(*knob)));
+        let follows = !inherited.is_empty() && self.followers.len() < FOLLOWERS_MAX;
+        for ((index, knob), baseline) in inherited {
+            let claim = Claim::Ours(baseline);
+            self.plan_thread(who, &threads[index], knob, claim, wants.get(knob), plan);
+        }
+        follows
+    }
+
+    /// True where `leader` is the nearest process above that has a role, or has just lost one.
+    fn leader_is(&self, leader: Identity, who: Identity, wanted: &BTreeMap<Identity, Wants>) -> bool {
+        let leads = |above: &Identity| self.roles.contains_key(above) || wanted.contains_key(above);
+        self.ledger.world.ancestors(who).into_iter().find(leads) == Some(leader)
+    }
+
+    fn take_notes(&mut self, plan: Plan, first: bool, applied: &mut Applied) {
+        self.ledger.abandon(plan.abandoned);
+        for who in &plan.vanished {
+            self.followers.remove(who);
+        }
+        if first {
+            applied.vanished += plan.vanished.len();
+            plan.left.into_iter().for_each(|(who, knob, why)| self.skip(who, knob, why, applied));
+        }
+    }
+
+    /// A follower without a changed knob, or with a role of its own, follows no more.
+    fn forget_followers(&mut self) {
+        let (ledger, roles) = (&self.ledger, &self.roles);
+        self.followers.retain(|who, _| !roles.contains_key(who) && ledger.threads_of(*who).next().is_some());
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What came of a request, and why something was left as it was.
+
+use std::fmt;
+use tipme_policy::{Identity, Role};
+
+/// What can be changed, as people know it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Knob {
+    Nice,
+    Slice,
+    Scheduling,
+    Io,
+    Autogroup,
+    /// The control group that a process is in.
+    Group,
+    CpuWeight,
+    IoWeight,
+    MemoryLow,
+    MemoryHigh,
+    Reclaim,
+    /// Advice about the memory of a process.
+    Advice,
+}
+
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Knob::Nice => "nice value",
+            Knob::Slice => "time slice",
+            Knob::Scheduling => "scheduling policy",
+            Knob::Io => "I/O priority",
+            Knob::Autogroup => "autogroup",
+            Knob::Group => "control group",
+            Knob::CpuWeight => "cpu.weight",
+            Knob::IoWeight => "io.weight",
+            Knob::MemoryLow => "memory.low",
+            Knob::MemoryHigh => "memory.high",
+            Knob::Reclaim => "memory.reclaim",
+            Knob::Advice => "memory advice",
+        })
+    }
+}
+
+/// Why something was left as it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// It is not the default, and not from here: the user or another program wants it so.
+    SetByOther(String),
+    /// It was changed here, and then by somebody else.
+    ChangedByOther(String),
+    /// The process belongs to this user, not to the one whose processes may be changed.
+    NotOwner(u32),
+    /// The process is not below the one that was named.
+    NotBelow(Identity),
+    /// Process 1, or a thread of the kernel.
+    System,
+    /// The change could not be taken back with the rights at hand.
+    Irreversible,
+    /// The session is shared with processes of a more favoured role, which it now serves.
+    SharedSession { session: u32, serves: Role },
+    /// The kernel limits how often this may be changed; the next call tries again.
+    Later,
+    /// The kernel refused, with this error number.
+    Refused(i32),
+    /// This service manager's unit holds the process.
+    Unit(String),
+    /// This back end or machine has nothing of the kind.
+    Unsupported(&'static str),
+    /// A bound was reached.
+    TooMany(&'static str),
+    /// The journal could not be written, so nothing was changed.
+    Journal(String),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::SetByOther(value) => write!(f, "it is {value}, set by the user or another program"),
+            Why::ChangedByOther(value) => write!(f, "somebody else has set it to {value} since"),
+            Why::NotOwner(uid) => write!(f, "the process belongs to user {uid}"),
+            Why::NotBelow(top) => write!(f, "the process is not below process {}", top.pid),
+            Why::System => f.write_str("it belongs to the system"),
+            Why::Irreversible => f.write_str("it could not be taken back without CAP_SYS_NICE"),
+            Why::SharedSession { session, serves } => write!(f, "session {session} also holds {serves:?} processes"),
+            Why::Later => f.write_str("the kernel limits how often it may be changed; it is tried again"),
+            Why::Refused(code) => write!(f, "refused: {}", std::io::Error::from_raw_os_error(*code)),
+            Why::Unit(unit) => write!(f, "it belongs to the service manager's {unit}"),
+            Why::Unsupported(what) => f.write_str(what),
+            Why::TooMany(what) => write!(f, "too many {what}"),
+            Why::Journal(error) => write!(f, "the journal cannot be written: {error}"),
+        }
+    }
+}
+
+/// Something that was asked for and not done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Skipped {
+    pub who: Identity,
+    pub knob: Knob,
+    pub why: Why,
+}
+
+/// What a call has done.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Applied {
+    /// Knobs that have another value now, counted per thread, session, group and process.
+    pub changed: usize,
+    /// What was asked for and not done, once for each process and knob; [`SKIPPED_MAX`] at most.
+    pub skipped: Vec<Skipped>,
+    /// What is missing in `skipped`.
+    pub skipped_more: usize,
+    /// Processes that were gone, which is normal.
+    pub vanished: usize,
+    /// Something waits for the kernel: call again with no actions after [`crate::LATER_MS`].
+    pub later: bool,
+}
+
+/// Entries of [`Applied::skipped`] at most.
+pub const SKIPPED_MAX: usize = 1_024;
+
+impl Applied {
+    pub(crate) fn skip(&mut self, who: Identity, knob: Knob, why: Why) {
+        self.later |= why == Why::Later;
+        if self.skipped.iter().any(|known| known.who == who && known.knob == knob) {
+            return;
+        }
+        if self.skipped.len() < SKIPPED_MAX {
+            self.skipped.push(Skipped { who, knob, why });
+        } else {
+            self.skipped_more += 1;
+        }
+    }
+}
+
+/// What taking back has done. Nothing is left changed by this program where `failed` is zero.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct Restored {
+    /// Back at the baseline now.
+    pub restored: usize,
+    /// At the baseline already.
+    pub unchanged: usize,
+    /// Left alone, since somebody else has changed it in between.
+    pub changed_by_others: usize,
+    /// Of processes that are gone.
+    pub vanished: usize,
+    /// Refused by the kernel; they stay in the journal for the next time.
+    pub failed: usize,
+    /// Lines of the journal that could not be read.
+    pub unreadable: usize,
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The few primitive operations that the mechanism needs of a machine.
+//!
+//! A *place* is one thing that can hold a *value*: a thread's nice value, a session's autogroup, a
+//! file of a control group, the group of a process, whether a group exists. Whatever is changed, is
+//! changed by [`World::set`] of one place, so one journal covers everything, and a world in memory
+//! can stop at every step.
+
+use crate::why::Why;
+use serde::{Deserialize, Serialize};
+use tipme_policy::Identity;
+
+/// What is set for each thread of a process. The number is the order in which it is set.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ThreadKnob {
+    /// -20 to 19.
+    Nice,
+    /// Nanoseconds of the thread's time slice; 0 is what the scheduler gives by itself.
+    Slice,
+    /// The policy's number, with the flag that resets it on fork.
+    Scheduling,
+    /// Class and level as the kernel packs them.
+    Io,
+}
+
+impl ThreadKnob {
+    pub(crate) const ALL: [ThreadKnob; 4] =
+        [ThreadKnob::Nice, ThreadKnob::Slice, ThreadKnob::Scheduling, ThreadKnob::Io];
+
+    /// True for what a thread has that nobody has touched.
+    pub(crate) fn is_default(self, value: i64) -> bool {
+        match self {
+            ThreadKnob::Nice | ThreadKnob::Slice | ThreadKnob::Scheduling => value == 0,
+            // No class at all, or what older kernels say in its stead: best effort, level 4.
+            ThreadKnob::Io => value == 0 || value == (2 << 13 | 4),
+        }
+    }
+}
+
+/// One thing that can hold a value.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Place {
+    /// A knob of one thread. Thread numbers are reused as process numbers are, so the start belongs to it.
+    Thread { process: Identity, tid: u32, start: u64, knob: ThreadKnob },
+    /// Nothing that can be set: says that this value was put into a process of the session, for what inherited it.
+    Trace { session: u32, knob: ThreadKnob, value: i64 },
+    /// The autogroup of a session: its number is unique until the machine stops.
+    Autogroup { number: u64, session: u32 },
+    /// A number in a file of a control group; -1 is `max`.
+    File { path: String },
+    /// Whether a group's children have a controller: 0 or 1.
+    Controller { group: String, name: String },
+    /// The folder of the control group that a process is in.
+    Member { process: Identity, root: String },
+    /// Whether a control group exists: 0 or 1. `root` is where its hierarchy is mounted.
+    Group { path: String, root: String },
+}
+
+impl Place {
+    /// When it is taken back: groups lose their limits, then controllers, then processes, then they go.
+    pub(crate) fn phase(&self) -> u8 {
+        match self {
+            Place::Thread { .. } | Place::Trace { .. } | Place::Autogroup { .. } | Place::File { .. } => 0,
+            Place::Controller { .. } => 1,
+            Place::Member { .. } => 2,
+            // The others send their processes there.
+            Place::Group { path, .. } if path.ends_with("/rest") => 4,
+            Place::Group { .. } => 3,
+        }
+    }
+
+    pub(crate) fn process(&self) -> Option<Identity> {
+        match self {
+            Place::Thread { process, .. } | Place::Member { process, .. } => Some(*process),
+            _ => None,
+        }
+    }
+}
+
+/// What a place holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Value {
+    Number(i64),
+    Text(String),
+}
+
+impl Value {
+    pub(crate) fn number(&self) -> Option<i64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Text(_) => None,
+        }
+    }
+}
+
+impl Default for Value {
+    fn default() -> Value {
+        Value::Number(0)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Number(number)
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Number(number) => number.fmt(f),
+            Value::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// Why an operation on a place did not happen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// The process, thread, session or group is gone.
+    Vanished,
+    /// The kernel wants fewer changes in a time: try again later.
+    Later,
+    /// The kernel said no, with this error number.
+    Refused(i32),
+}
+
+/// A thread with what is set for it now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Thread {
+    pub(crate) tid: u32,
+    pub(crate) start: u64,
+    pub(crate) session: u32,
+    pub(crate) nice: i64,
+    pub(crate) slice: i64,
+    pub(crate) scheduling: i64,
+    pub(crate) io: i64,
+}
+
+impl Thread {
+    pub(crate) fn value(&self, knob: ThreadKnob) -> i64 {
+        match knob {
+            ThreadKnob::Nice => self.nice,
+            ThreadKnob::Slice => self.slice,
+            ThreadKnob::Scheduling => self.scheduling,
+            ThreadKnob::Io => self.io,
+        }
+    }
+
+    pub(crate) fn place(&self, process: Identity, knob: ThreadKnob) -> Place {
+        Place::Thread { process, tid: self.tid, start: self.start, knob }
+    }
+}
+
+/// A session's autogroup as a process in it shows it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Autogroup {
+    pub(crate) number: u64,
+    pub(crate) session: u32,
+}
+
+/// What is said about the memory of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Advice {
+    /// Its pages go first when memory is short.
+    Cold,
+    /// Its pages go now.
+    PageOut,
+    /// Its pages are wanted back.
+    WillNeed,
+}
+
+/// The machine, or a picture of one.
+pub(crate) trait World {
+    /// What the place holds now.
+    fn get(&self, place: &Place) -> Result<Value, Fault>;
+    /// Changes it, having made sure that process and thread are still the ones that are meant.
+    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault>;
+    /// Whether the place may be changed at all: owner, tree, kind of process. Not asked for taking back.
+    fn admit(&self, place: &Place) -> Result<(), Why>;
+    /// Whether a change from `baseline` can be taken back later with the rights at hand.
+    fn reversible(&self, place: &Place, baseline: &Value) -> bool;
+
+    /// Whether a thread can have a time slice of its own: from Linux 6.12 on.
+    fn has_slices(&self) -> bool;
+    /// The threads of a process, the first one first.
+    fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault>;
+    /// The session that the process belongs to now.
+    fn session(&self, process: Identity) -> Option<u32>;
+    /// The session's autogroup.
+    fn autogroup(&self, process: Identity) -> Option<Autogroup>;
+    /// True where the process has no right to a negative nice value, so that it can only have inherited one.
+    fn is_unprivileged(&self, process: Identity) -> bool;
+    /// The processes above it, the nearest first.
+    fn ancestors(&self, process: Identity) -> Vec<Identity>;
+    /// The processes below it.
+    fn descendants(&self, process: Identity) -> Vec<Identity>;
+    /// All processes.
+    fn all(&self) -> Vec<Identity>;
+    /// The processes in a control group.
+    fn members(&self, group: &str) -> Vec<Identity>;
+    /// Has the kernel take up to `bytes` of a group's memory back.
+    fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault>;
+    /// Gives advice about up to `most` bytes of the memory of a process; returns the bytes that it was given for.
+    fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, Fault>;
+    /// Clock ticks since the machine started, as in [`Identity::start`].
+    fn ticks(&self) -> u64;
+    /// A number that is another one after the machine has been started again.
+    fn boot(&self) -> u64;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nothing starves: beside focused processes that never rest, one of the rest keeps its share of the CPU.
+//!
+//! All of them are on one CPU. The window is not a time on the clock but ten seconds of CPU time
+//! that they have together, so whatever else the machine does only makes the test longer.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod support;
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+use support::{Desk, Started, assign, own_session, quiet};
+use tipme_policy::{Backend, Role, Strength};
+
+/// CPU time of a window, in clock ticks of 10 ms.
+const WINDOW_TICKS: u64 = 1_000;
+/// What the rest keeps of one CPU.
+const SHARE_MIN: f64 = 0.01;
+
+/// A program that never rests, on the first CPU; in a session of its own or in that of the test.
+fn spinner(alone: bool) -> Started {
+    let mut command = Command::new("sh");
+    quiet(command.args(["-c", "while :; do :; done"]));
+    // SAFETY: the call is safe between fork and exec; the set is a plain value.
+    unsafe {
+        command.pre_exec(|| {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(0, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+            Ok(())
+        });
+    }
+    Started::new(if alone { own_session(&mut command) } else { &mut command })
+}
+
+/// The share that the last one of the processes has of what all of them have in one window.
+fn share(processes: &[Started]) -> f64 {
+    let ticks = || processes.iter().map(|process| process.stat().ticks).collect::<Vec<_>>();
+    let before = ticks();
+    loop {
+        std::thread::sleep(Duration::from_millis(200));
+        let had: Vec<u64> = ticks().iter().zip(&before).map(|(now, before)| now - before).collect();
+        let all: u64 = had.iter().sum();
+        if all >= WINDOW_TICKS {
+            return had[had.len() - 1] as f64 / all as f64;
+        }
+    }
+}
+
+fn check(backend: Backend, alone: bool) {
+    let processes: Vec<Started> = (0..3).map(|_| spinner(alone)).collect();
+    let mut desk = Desk::new(backend);
+    desk.config.strength = Strength::Strong;
+    let (mut mechanism, _) = desk.open();
+    let roles = [Role::Focused, Role::Focused, Role::Rest];
+    let actions: Vec<_> = roles.iter().zip(&processes).map(|(role, process)| assign(*role, &[process.who])).collect();
+    let applied = mechanism.apply(&actions);
+    assert!(applied.changed >= 2, "{applied:?}");
+    let share = share(&processes);
+    assert!(share >= SHARE_MIN, "{backend:?}: the rest had {:.2} %", share * 100.0);
+    assert!(share < 0.25, "{backend:?}: the focus was not favoured, the rest had {:.2} %", share * 100.0);
+}
+
+#[test]
+fn the_rest_keeps_its_share_under_nice() {
+    // One session, since with autogroup nice values count within a session only.
+    check(Backend::Nice, false);
+}
+
+#[test]
+fn the_rest_keeps_its_share_under_autogroup() {
+    check(Backend::Autogroup, true);
+}

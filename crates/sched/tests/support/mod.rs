@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that a test starts, and that end with it.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
+use tipme_sched::processes::{self, Stat};
+use tipme_sched::{Config, Mechanism, Restored};
+
+/// A child that is killed and waited for when it goes out of scope, with the children of its process group.
+pub struct Started {
+    pub child: Child,
+    pub who: Identity,
+}
+
+impl Started {
+    pub fn new(command: &mut Command) -> Started {
+        // SAFETY: the calls are safe between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                be_plain();
+                libc::setpgid(0, 0);
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
+        // Once more for one that has become another user before it could.
+        // SAFETY: the call takes numbers only.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, child.id(), 0) };
+        let who = identity(child.id());
+        Started { child, who }
+    }
+
+    /// Sleeps, in the session of the test.
+    pub fn sleeper() -> Started {
+        Started::new(&mut sleep())
+    }
+
+    /// Sleeps, as the leader of a session of its own.
+    pub fn leader() -> Started {
+        Started::new(own_session(&mut sleep()))
+    }
+
+    pub fn stat(&self) -> Stat {
+        processes::read(proc(), self.who.pid).unwrap()
+    }
+
+    /// Ends it alone: its children live on until [`kill_group`].
+    pub fn end_alone(self) -> Identity {
+        let mut process = std::mem::ManuallyDrop::new(self);
+        process.child.kill().unwrap();
+        process.child.wait().unwrap();
+        process.who
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        kill_group(self.who);
+        self.child.wait().ok();
+    }
+}
+
+/// Kills what a started process has started: they are in the group of its number.
+pub fn kill_group(who: Identity) {
+    // SAFETY: the call takes numbers; the group is one that a test has made.
+    unsafe { libc::kill(-libc::pid_t::try_from(who.pid).unwrap(), libc::SIGKILL) };
+}
+
+/// Has what a process has by itself, whatever the test itself was started with.
+fn be_plain() {
+    // SAFETY: the calls take numbers only.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 0);
+        libc::syscall(libc::SYS_ioprio_set, 1, 0, 0);
+    }
+}
+
+pub fn sleep() -> Command {
+    let mut command = Command::new("sleep");
+    command.arg("600");
+    command
+}
+
+pub fn own_session(command: &mut Command) -> &mut Command {
+    // SAFETY: setsid is safe between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            Ok(())
+        })
+    }
+}
+
+pub fn proc() -> &'static Path {
+    Path::new("/proc")
+}
+
+pub fn identity(pid: u32) -> Identity {
+    processes::identity(proc(), pid).unwrap()
+}
+
+/// One mechanism at a time: two of them would take back what processes of the same session got from the other.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A folder with a journal, and the turn to use it.
+pub struct Desk {
+    _turn: MutexGuard<'static, ()>,
+    pub folder: TempDir,
+    pub config: Config,
+}
+
+impl Desk {
+    pub fn new(backend: Backend) -> Desk {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config {
+            backend,
+            strength: Strength::Strong,
+            proc: proc().to_owned(),
+            cgroup: None,
+            journal: folder.path().join("journal"),
+            owner: None,
+            under: None,
+        };
+        Desk { _turn: turn, folder, config }
+    }
+
+    pub fn open(&self) -> (Mechanism, Restored) {
+        Mechanism::open(self.config.clone()).unwrap()
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.config.journal.clone()
+    }
+}
+
+/// The set is named after the first process.
+pub fn assign(role: Role, processes: &[Identity]) -> Action {
+    let members = processes.iter().map(|who| Member { who: *who, because: Membership::Client }).collect();
+    let set = SetId(processes[0]);
+    Action::Assign(Assignment { set, role, reason: Reason::KeyboardFocus, faded: 0.0, members })
+}
+
+pub fn io_priority(tid: u32) -> i64 {
+    // SAFETY: the call takes numbers only.
+    unsafe { libc::syscall(libc::SYS_ioprio_get, 1, tid) }
+}
+
+/// Nice value, policy and I/O priority of the first thread.
+pub fn values(who: Identity) -> (i8, u32, i64) {
+    let stat = processes::read(proc(), who.pid).unwrap();
+    assert_eq!(stat.identity, who);
+    (stat.nice, stat.policy, io_priority(who.pid))
+}
+
+/// Nanoseconds of a thread's time slice, as the kernel tells; 0 before Linux 6.12.
+pub fn slice(pid: u32) -> u64 {
+    let mut attributes = [0u64; 6];
+    let size = size_of_val(&attributes);
+    // SAFETY: the kernel writes at most `size` bytes to the array, which lives until the call returns.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, pid, attributes.as_mut_ptr(), size, 0) };
+    assert_eq!(result, 0, "process {pid}");
+    attributes[3]
+}
+
+/// Knobs that a favoured process has on this kernel for its slice: one, or none.
+pub fn slices() -> usize {
+    usize::from(slice(std::process::id()) > 0)
+}
+
+pub const UNTOUCHED: (i8, u32, i64) = (0, 0, 0);
+
+pub fn autogroup(pid: u32) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/autogroup")).unwrap();
+    text.split_once(" nice ").unwrap().1.trim().to_owned()
+}
+
+/// Waits for something that will come.
+pub fn wait_for<T>(mut find: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A forked process that is killed when it goes out of scope.
+pub struct Forked(pub Identity);
+
+impl Forked {
+    /// Runs `work` in a new process, which then waits to be killed; returns when the work is done.
+    pub fn new(work: impl FnOnce()) -> Forked {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        // SAFETY: the child works with memory of its own and never returns.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            drop(reader);
+            be_plain();
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            drop(writer);
+            while done.is_ok() {
+                std::thread::sleep(Duration::from_secs(600));
+            }
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(1) };
+        }
+        drop(writer);
+        reader.read_to_end(&mut Vec::new()).unwrap();
+        Forked(identity(pid.unsigned_abs()))
+    }
+}
+
+impl Drop for Forked {
+    /// Kills it as the kernel would when memory is out, and waits for its end.
+    fn drop(&mut self) {
+        let pid = libc::pid_t::try_from(self.0.pid).unwrap();
+        // SAFETY: both calls take numbers; no status is asked for.
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+pub fn quiet(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
+}
