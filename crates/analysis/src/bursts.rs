@@ -14,6 +14,9 @@ const HELPERS_MAX: usize = 16;
 /// Segments of a burst that are searched for such waits.
 const SEGMENTS_MAX: usize = 1_024;
 
+/// Who draws in frames waits no longer than this for the next one: 60 a second, and somewhat late.
+const FRAME: Nanos = Nanos::from_millis(20);
+
 /// Why a burst began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wake {
@@ -73,14 +76,43 @@ impl Recording {
         }
     }
 
+    /// The part of a burst up to some time in which the thread did not wait for a condition.
+    pub fn since_condition(&self, tid: Tid, burst: Burst, at: Nanos) -> Burst {
+        let condition = self.waits_within(tid, &burst, at).find(|span| self.waits.is_for_condition(span));
+        condition.map_or(burst, |span| Burst { start: span.end, wake: wake(&span) })
+    }
+
+    /// When a thread began to wait for a frame, where a timer ended that wait at a time.
+    pub fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
+        let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
+        let short = span.segment.state == State::Blocked && span.end.since(span.start) <= FRAME;
+        let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
+        (short && by_timer).then_some(span.start)
+    }
+
+    /// Whether a thread waits for a frame at a time, or was last woken for one, not long ago.
+    pub fn is_paced(&self, tid: Tid, at: Nanos) -> bool {
+        let Some(span) = self.timeline.at(tid, at) else { return false };
+        let waits = span.segment.state == State::Blocked;
+        let until = if waits { span.start } else { at.after(Nanos(1)) };
+        let last = self.since_condition(tid, self.burst(tid, until), until).start;
+        let was_woken = at.since(last) <= FRAME && self.frame_wait(tid, last).is_some();
+        was_woken || waits && self.frame_wait(tid, span.end).is_some()
+    }
+
     /// Tasks that ended waits of a thread inside a burst, and when; the latest first.
     pub fn helpers(&self, tid: Tid, burst: &Burst, at: Nanos) -> Vec<(Tid, Nanos)> {
-        let Some(last) = self.timeline.before(tid, at) else { return Vec::new() };
-        let indices = (0..=last.index).rev().take(SEGMENTS_MAX);
-        let spans = indices.filter_map(|index| self.timeline.span(tid, index));
-        let waits = spans.take_while(|span| span.end > burst.start).filter(|span| span.end <= at);
-        let blocked = waits.filter(|span| span.segment.state == State::Blocked);
-        blocked.filter_map(|span| Some((span.task_waker()?, span.end))).take(HELPERS_MAX).collect()
+        let waits = self.waits_within(tid, burst, at);
+        waits.filter_map(|span| Some((span.task_waker()?, span.end))).take(HELPERS_MAX).collect()
+    }
+
+    /// The waits of a thread inside a burst up to a time, the latest first.
+    fn waits_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
+        let start = burst.start;
+        let after = self.timeline.before(tid, at).map_or(0, |last| last.index + 1);
+        let spans = (0..after).rev().take(SEGMENTS_MAX).filter_map(move |index| self.timeline.span(tid, index));
+        let within = spans.take_while(move |span| span.end > start).filter(move |span| span.end <= at);
+        within.filter(|span| span.segment.state == State::Blocked)
     }
 
     /// When a thread is idle again at or after a time; the mark where it is not.

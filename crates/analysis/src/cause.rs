@@ -3,11 +3,16 @@
 //! display messages until a burst in which the client took an input event.
 //!
 //! An idle wait leads to its waker only, since what the thread did before has nothing to do with what
-//! it does now. Inside a burst both the thread and those who ended its waits may lead to an input; the
+//! it does now. So does a wait for a condition, of threads that take no input themselves: they get their work so.
+//! Inside a burst both the thread and those who ended its waits may lead to an input; the
 //! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
 //! is read in the end: each such write is a way of its own.
+//!
+//! Who draws in frames has a timer wake it for the next one: over a short wait of that kind the way goes on
+//! to what the thread did before. A thread that drew frame after frame already when the input was taken would have
+//! drawn anyway: then the drawing may answer the input or not.
 
-use crate::bursts::Wake;
+use crate::bursts::{Burst, Wake};
 use crate::messages::Side;
 use crate::recording::Recording;
 use std::collections::HashMap;
@@ -18,6 +23,9 @@ const NODES_MAX: usize = 64;
 
 /// Writes to a busy thread's terminal that are followed, the latest ones.
 const WRITES_MAX: usize = 16;
+
+/// Waits for a frame on one way at most: a frame is begun, drawn and shown by a timer each.
+const FRAMES_MAX: usize = 3;
 
 /// A stay of the way in one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +42,8 @@ pub struct Taken {
     pub from: Nanos,
     pub until: Nanos,
     pub hops: Vec<Hop>,
+    /// The drawing would have come without the input, too.
+    pub doubtful: bool,
 }
 
 /// Where a walk ended.
@@ -60,6 +70,10 @@ struct Node {
     parent: usize,
     /// Which way it belongs to, an index into the walk's `best`.
     way: usize,
+    /// Waits for a frame between it and the drawing.
+    frames: usize,
+    /// Whether the last of these waits was its own thread's.
+    before_frame: bool,
 }
 
 /// One walk back.
@@ -84,6 +98,8 @@ struct Best {
     from: Nanos,
     /// The latest receipt in it.
     latest: Nanos,
+    /// A thread on the way drew frame after frame already.
+    doubtful: bool,
 }
 
 impl Receipts {
@@ -114,7 +130,7 @@ impl<'a> Walk<'a> {
         let Some(earliest) = self.receipts.earliest else { return Trace::Elsewhere };
         self.best.push(None);
         self.add(tid, at, usize::MAX, 0);
-        while let Some(index) = self.open.pop() {
+        while let Some(index) = self.next() {
             let node = &self.nodes[index];
             let known = self.best[node.way].map_or(earliest, |best| best.latest);
             if node.hi >= known {
@@ -130,15 +146,22 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The open node that lies latest: the latest receipt counts, and the nodes are bounded.
+    fn next(&mut self) -> Option<usize> {
+        let latest = (0..self.open.len()).max_by_key(|place| (self.nodes[self.open[*place]].hi, *place))?;
+        Some(self.open.swap_remove(latest))
+    }
+
     fn visit(&mut self, index: usize) {
         let (tid, hi, way) = (self.nodes[index].tid, self.nodes[index].hi, self.nodes[index].way);
         if let Some((writer, at)) = self.recording.terminals.writer(tid, hi) {
             return self.add(writer, at, index, way);
         }
-        let burst = self.recording.burst(tid, hi);
+        let burst = self.work(tid, hi);
         if let Some(latest) = self.receipts.latest(tid, burst.start, hi) {
             if self.best[way].is_none_or(|best| best.latest < latest) {
-                self.best[way] = Some(Best { node: index, from: burst.start, latest });
+                let doubtful = self.would_come_anyway(index, latest);
+                self.best[way] = Some(Best { node: index, from: burst.start, latest, doubtful });
             }
             return;
         }
@@ -151,19 +174,43 @@ impl<'a> Walk<'a> {
         }
         match burst.wake {
             Wake::Task(waker) => self.add(waker, burst.start, index, way),
-            Wake::Interrupt => {}
+            Wake::Interrupt => self.add_before_frame(index, burst.start),
             Wake::Unknown => self.lost = true,
         }
     }
 
+    /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.
+    fn work(&self, tid: Tid, hi: Nanos) -> Burst {
+        let burst = self.recording.burst(tid, hi);
+        if self.receipts.by_tid.contains_key(&tid) { burst } else { self.recording.since_condition(tid, burst, hi) }
+    }
+
     fn add(&mut self, tid: Tid, hi: Nanos, parent: usize, way: usize) {
-        if self.nodes.len() >= NODES_MAX || tid == Tid(0) {
+        let (most, frames) = self.nodes.get(parent).map_or((hi, 0), |parent| (parent.hi, parent.frames));
+        self.push(Node { tid, hi: hi.min(most), parent, way, frames, before_frame: false });
+    }
+
+    fn push(&mut self, node: Node) {
+        if self.nodes.len() >= NODES_MAX || node.tid == Tid(0) {
             self.lost = true;
             return;
         }
-        let hi = self.nodes.get(parent).map_or(hi, |parent| hi.min(parent.hi));
         self.open.push(self.nodes.len());
-        self.nodes.push(Node { tid, hi, parent, way });
+        self.nodes.push(node);
+    }
+
+    /// What a thread did before it waited for a frame, where it began again so at a time.
+    fn add_before_frame(&mut self, parent: usize, at: Nanos) {
+        let Node { tid, way, frames, .. } = self.nodes[parent];
+        if let Some(hi) = self.recording.frame_wait(tid, at).filter(|_| frames < FRAMES_MAX) {
+            self.push(Node { tid, hi, parent, way, frames: frames + 1, before_frame: true });
+        }
+    }
+
+    /// Whether a thread that waited for a frame on the way drew in frames already when an input was taken.
+    fn would_come_anyway(&self, index: usize, taken: Nanos) -> bool {
+        let mut way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
+        way.any(|node| node.before_frame && self.recording.is_paced(node.tid, taken))
     }
 
     /// Opens a way for each write to the terminal of a thread that was busy when it was made.
@@ -196,6 +243,6 @@ impl<'a> Walk<'a> {
             (lo, at) = (node.hi, node.parent);
         }
         hops.reverse();
-        Taken { tid, from: best.from, until, hops }
+        Taken { tid, from: best.from, until, hops, doubtful: best.doubtful }
     }
 }

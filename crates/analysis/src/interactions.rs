@@ -8,7 +8,7 @@ use crate::messages::{Part, Place, Side, Stream};
 use crate::recording::Recording;
 use crate::timeline::State;
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::Class;
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -86,6 +86,8 @@ struct Answer {
     maybe: Option<(Place, Vec<Hop>)>,
     /// The burst that took the input, where an exact join was found.
     burst: Option<(Tid, Nanos)>,
+    /// A drawing that would have come anyway may have answered it: later ones are not the first.
+    doubted: bool,
 }
 
 /// Finds all interactions, by the time of the input's event.
@@ -95,8 +97,9 @@ pub fn interactions(recording: &Recording) -> Vec<Interaction> {
     for told in told.filter(|told| !is_own(recording, told) && !contradicts(recording, told)) {
         by_stream.entry(told.stream).or_default().push(told);
     }
-    let mut found: Vec<Interaction> =
-        by_stream.into_iter().flat_map(|(stream, told)| Joiner::new(recording, stream, told).join()).collect();
+    let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|told| told.client).collect();
+    let join = |(stream, told)| Joiner::new(recording, stream, told, &listeners).join();
+    let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
     found.sort_by_key(|interaction| interaction.told.input);
     let unreached = unreached(recording, &found);
     found.extend(unreached);
@@ -111,6 +114,8 @@ fn is_own(recording: &Recording, told: &Told) -> bool {
 struct Joiner<'a> {
     recording: &'a Recording,
     stream: usize,
+    /// Processes that are told of input.
+    listeners: &'a BTreeSet<Pid>,
     told: Vec<Told>,
     /// Receipts by thread and time, with the number of the input.
     taken: Vec<(Tid, Nanos, usize)>,
@@ -129,7 +134,7 @@ struct Joiner<'a> {
 }
 
 impl<'a> Joiner<'a> {
-    fn new(recording: &'a Recording, stream: usize, told: Vec<Told>) -> Joiner<'a> {
+    fn new(recording: &'a Recording, stream: usize, told: Vec<Told>, listeners: &'a BTreeSet<Pid>) -> Joiner<'a> {
         let receipt = |(index, told): (usize, &Told)| told.taken.map(|(at, tid)| (tid, at, index));
         let mut taken: Vec<_> = told.iter().enumerate().filter_map(receipt).collect();
         taken.sort_unstable();
@@ -137,6 +142,7 @@ impl<'a> Joiner<'a> {
         Joiner {
             recording,
             stream,
+            listeners,
             told,
             taken,
             answers,
@@ -152,10 +158,11 @@ impl<'a> Joiner<'a> {
     fn join(mut self) -> Vec<Interaction> {
         let mut receipts = Receipts::default();
         self.taken.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
-        self.trace(&receipts, &[self.stream]);
+        let (deputies, others) = self.relatives();
+        let own: Vec<usize> = std::iter::once(self.stream).chain(deputies).collect();
+        self.trace(&receipts, &own);
         if self.answers.iter().all(|answer| answer.first.is_none()) {
-            let deputies = self.deputies();
-            self.trace(&receipts, &deputies);
+            self.trace(&receipts, &others);
         }
         for answer in &mut self.answers {
             answer.first = answer.first.take().or(answer.maybe.take());
@@ -174,25 +181,31 @@ impl<'a> Joiner<'a> {
             self.assign(place, sent, trace);
         }
         self.drawn.sort_unstable();
+        self.doubtful.sort_unstable();
     }
 
-    /// Other connections of the client and of its descendants to the same display: a browser has its
-    /// pages drawn by a process of its own.
-    fn deputies(&self) -> Vec<usize> {
+    /// Other connections of the client and of its descendants to the same display: its deputies, and the others.
+    ///
+    /// A browser has its pages drawn by a process that is told of no input. A program that was started
+    /// from a terminal is told of its own, and what it draws rarely answers the terminal's.
+    fn relatives(&self) -> (Vec<usize>, Vec<usize>) {
         let (mark, messages) = (self.recording.mark, &self.recording.messages);
-        let Some(own) = messages.stream(self.stream) else { return Vec::new() };
+        let Some(own) = messages.stream(self.stream) else { return (Vec::new(), Vec::new()) };
         let others = messages.streams().iter().enumerate().filter(|(index, _)| *index != self.stream);
         let near = others.filter(|(_, other)| {
             other.server == own.server && self.recording.tasks.descends(other.client, own.client, mark)
         });
-        near.map(|(index, _)| index).collect()
+        let is_deputy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
+        let (deputies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_deputy(other));
+        let places = |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
+        (places(deputies), places(others))
     }
 
     /// Gives a drawing to the inputs that caused it. That of another connection counts only where its
     /// cause is known.
     fn assign(&mut self, place: Place, sent: &Part, trace: Trace) {
         match trace {
-            Trace::Taken(bursts) => self.assign_bursts(place, &bursts),
+            Trace::Taken(bursts) => self.assign_bursts(place, sent, &bursts),
             Trace::Lost if place.stream == self.stream => self.doubtful.push((sent.ts, place)),
             Trace::Lost | Trace::Elsewhere => {}
         }
@@ -200,10 +213,15 @@ impl<'a> Joiner<'a> {
 
     /// The earliest burst with inputs that have no answer yet gets the drawing; later ones may have to
     /// share it, where no drawing follows.
-    fn assign_bursts(&mut self, place: Place, bursts: &[Taken]) {
+    fn assign_bursts(&mut self, place: Place, sent: &Part, bursts: &[Taken]) {
         let mut given = false;
         for burst in bursts {
-            let open = self.open_inputs(burst);
+            let mut open = self.open_inputs(burst);
+            if burst.doubtful {
+                self.doubt(place, sent, &open);
+                continue;
+            }
+            open.retain(|(_, input)| !self.answers[*input].doubted);
             if open.is_empty() || !given {
                 self.last.insert((burst.tid, burst.from), (place, burst.hops.clone()));
             }
@@ -213,11 +231,19 @@ impl<'a> Joiner<'a> {
                 if given {
                     answer.maybe = drawing;
                 } else {
-                    *answer = Answer { first: drawing, maybe: None, burst: Some((burst.tid, burst.from)) };
+                    *answer = Answer { first: drawing, burst: Some((burst.tid, burst.from)), ..Answer::default() };
                 }
             }
             given |= !open.is_empty();
         }
+    }
+
+    /// A drawing that may answer some inputs, and would have come without them too: only the time speaks for it.
+    fn doubt(&mut self, place: Place, sent: &Part, inputs: &[(Nanos, usize)]) {
+        if !inputs.is_empty() {
+            self.doubtful.push((sent.ts, place));
+        }
+        inputs.iter().for_each(|(_, input)| self.answers[*input].doubted = true);
     }
 
     /// Inputs that a burst took and that have no answer, with the time of their receipt.

@@ -151,6 +151,10 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (449, "futex_waitv"),
 ];
 
+const FUTEX: i32 = 202;
+/// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
+const FUTEX_OPERATION: u64 = 0x7f;
+const FUTEX_WAIT_BITSET: u64 = 9;
 const POLL: i32 = 7;
 const PPOLL: i32 = 271;
 const FCNTL: i32 = 72;
@@ -255,6 +259,20 @@ impl Waits {
             Waited::Unknown => may_be_idle(span.segment.place) && self.find(span).is_none(),
             _ => false,
         }
+    }
+
+    /// Whether the wait is one on a condition or semaphore of user space, and none for a lock.
+    pub fn is_for_condition(&self, span: &Span) -> bool {
+        self.find(span).is_some_and(|wait| wait.syscall == FUTEX && wait.args[1] & FUTEX_OPERATION == FUTEX_WAIT_BITSET)
+    }
+
+    /// Whether the wait may have ended because its time was up, as far as the first arguments of its call tell. Of
+    /// short ones without a record nobody knows.
+    pub fn may_time_out(&self, span: &Span) -> bool {
+        self.find(span).is_none_or(|wait| match self.kind_of(wait) {
+            Waited::Events => !matches!(wait.syscall, POLL | PPOLL) || has_timeout(wait),
+            kind => matches!(kind, Waited::Futex | Waited::Sleep),
+        })
     }
 
     /// All records of one thread, by time.
