@@ -106,9 +106,10 @@ pub enum Act {
 }
 
 /// Scripts that come with the program.
-const SHIPPED: [(&str, &str); 3] = [
+const SHIPPED: [(&str, &str); 4] = [
     ("editor", include_str!("../scripts/editor.toml")),
     ("terminal", include_str!("../scripts/terminal.toml")),
+    ("writer", include_str!("../scripts/writer.toml")),
     ("browser", include_str!("../scripts/browser.toml")),
 ];
 
@@ -227,7 +228,10 @@ mod tests {
     #[test]
     fn a_script_that_is_not_there_is_told_with_those_that_are() {
         let error = Script::find("no-such-script").expect_err("there is none");
-        assert_eq!(error.to_string(), "cannot read script no-such-script; shipped are editor, terminal, browser");
+        assert_eq!(
+            error.to_string(),
+            "cannot read script no-such-script; shipped are editor, terminal, writer, browser"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One event of interaction, from its input to its picture, and the events that are still open.
+//! One event of interaction, from its input to its picture.
 //!
 //! All times are nanoseconds of CLOCK_MONOTONIC. A latency is t_end - t_in and has parts that sum to it exactly:
 //! the *queue* until the application takes the event, and the *processing* from there to its end. The
@@ -7,12 +7,8 @@
 //! part that cannot be told is `None`, never 0.
 
 use crate::document::Events;
-use crate::threshold::Limits;
+use crate::threshold::{Class, Limits};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
-
-/// Events that can be open at a time; more are counted as lost. A person makes some ten a second.
-pub const OPEN_MAX: usize = 65_536;
 
 /// How a drawing was found to answer an input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -55,6 +51,22 @@ pub struct Times {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
     times: Times,
+}
+
+/// What was found to answer an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// t_in.
+    pub input: u64,
+    /// The application took it; `None` where that was not seen.
+    pub taken: Option<u64>,
+    /// The first drawing was there; where it is open, the end of the capture.
+    pub first: u64,
+    /// The last drawing was there.
+    pub settled: u64,
+    pub join: Join,
+    /// Nothing was there when the capture ended.
+    pub open: bool,
 }
 
 /// What a latency is made of, nanoseconds. Of an unfinished event the last known part is at least what stands here.
@@ -130,6 +142,26 @@ impl Event {
     }
 }
 
+impl Answer {
+    /// The event, which ends as its class does: with the first drawing or with the last one.
+    ///
+    /// Inputs that are answered together keep each its own input time and end by themselves. No drawing counts as
+    /// earlier than its input, nor the last one as earlier than the first; and when an input was taken is not known where
+    /// that would be before it came or after it had ended: clocks of two sources differ a little.
+    pub fn event(self, class: Class) -> Event {
+        let Answer { input, join, .. } = self;
+        let first = self.first.max(input);
+        let settled = self.settled.max(first);
+        let last = if class.ends_with_first_drawing() { first } else { settled };
+        let end = if self.open { End::After(last) } else { End::At(last) };
+        let taken = self.taken.filter(|at| input <= *at && *at <= last);
+        let drawn = |at| (!self.open).then_some(at);
+        Event {
+            times: Times { input, taken, drawn: drawn(first), settled: drawn(settled), end, presented: None, join },
+        }
+    }
+}
+
 /// Events as a class of a run, by their input.
 pub fn columns(class: &str, limits: Option<Limits>, events: &[Event]) -> Events {
     let mut sorted: Vec<&Event> = events.iter().collect();
@@ -140,100 +172,6 @@ pub fn columns(class: &str, limits: Option<Limits>, events: &[Event]) -> Events 
         columns.censored += u64::from(event.is_censored());
     }
     columns
-}
-
-/// An event that has not ended.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    input: u64,
-    taken: Option<u64>,
-    drawn: Option<u64>,
-    settled: Option<u64>,
-    join: Join,
-}
-
-impl Open {
-    /// It has no time before its input, however wrong a clock was.
-    fn end(self, end: End) -> Event {
-        let Open { input, taken, drawn, settled, join } = self;
-        Event { times: Times { input, taken, drawn, settled, end, presented: None, join } }
-    }
-}
-
-/// The events of one receiver that have not ended, the oldest first.
-///
-/// Inputs that the application takes or answers together are *coalesced*: each keeps its own input time and
-/// ends by itself, so that the one that waited longest is not hidden by the last one. Times are given in ascending
-/// order; one that lies before an earlier one counts as that one.
-#[derive(Clone, Debug, Default)]
-pub struct Pending {
-    open: VecDeque<Open>,
-    now: u64,
-    lost: u64,
-}
-
-impl Pending {
-    /// None are open.
-    pub fn new() -> Pending {
-        Pending::default()
-    }
-
-    /// An input came. Where [`OPEN_MAX`] are open it is counted as lost; none that is open gives way to it.
-    pub fn input(&mut self, at: u64) {
-        let input = self.advance(at);
-        if self.open.len() >= OPEN_MAX {
-            self.lost = self.lost.saturating_add(1);
-            return;
-        }
-        self.open.push_back(Open { input, taken: None, drawn: None, settled: None, join: Join::Speculative });
-    }
-
-    /// The application took so many of those that it had not taken, the oldest first.
-    pub fn taken(&mut self, at: u64, count: usize) {
-        let at = self.advance(at);
-        for open in self.open.iter_mut().filter(|open| open.taken.is_none()).take(count) {
-            open.taken = Some(at);
-        }
-    }
-
-    /// Something was drawn that answers all that were taken. An exact join is not made worse by a later drawing.
-    pub fn drawn(&mut self, at: u64, join: Join) {
-        let at = self.advance(at);
-        for open in self.open.iter_mut().filter(|open| open.taken.is_some()) {
-            open.drawn.get_or_insert(at);
-            open.settled = Some(at);
-            open.join = open.join.max(join);
-        }
-    }
-
-    /// The application is done with all that it had taken: they end, each by its own input time.
-    pub fn done(&mut self, at: u64) -> Vec<Event> {
-        let at = self.advance(at);
-        let (ended, open) = self.open.drain(..).partition::<VecDeque<Open>, _>(|open| open.taken.is_some());
-        self.open = open;
-        ended.into_iter().map(|open| open.end(End::At(at))).collect()
-    }
-
-    /// The capture ends: what is open is kept as censored.
-    pub fn cut(mut self, at: u64) -> Vec<Event> {
-        let at = self.advance(at);
-        self.open.into_iter().map(|open| open.end(End::After(at))).collect()
-    }
-
-    /// How many are open.
-    pub fn open(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Inputs that there was no room for.
-    pub fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    fn advance(&mut self, at: u64) -> u64 {
-        self.now = self.now.max(at);
-        self.now
-    }
 }
 
 #[cfg(test)]
@@ -285,32 +223,28 @@ mod tests {
     }
 
     #[test]
-    fn coalesced_events_keep_their_own_input() {
-        let mut pending = Pending::new();
-        [100, 110, 120].into_iter().for_each(|at| pending.input(at));
-        pending.taken(130, 2);
-        pending.drawn(140, Join::Exact);
-        pending.drawn(145, Join::Speculative);
-        let ended = pending.done(150);
-        let seen: Vec<(u64, u64)> = ended.iter().map(|event| (event.times().input, event.latency())).collect();
-        assert_eq!(seen, [(100, 50), (110, 40)]);
-        assert_eq!(
-            (ended[1].first_response(), ended[1].settled(), ended[1].times().join),
-            (Some(30), Some(35), Join::Exact)
-        );
-        assert_eq!(pending.open(), 1);
-        let cut = pending.cut(1_000);
-        assert_eq!((cut.len(), cut[0].latency(), cut[0].is_censored()), (1, 880, true));
-        assert_eq!((cut[0].times().taken, cut[0].first_response()), (None, None));
+    fn an_answer_ends_as_its_class_does() {
+        let answer = Answer { input: 100, taken: Some(110), first: 150, settled: 190, join: Join::Exact, open: false };
+        let key = answer.event(Class::Key);
+        assert_eq!((key.latency(), key.first_response(), key.settled()), (50, Some(50), Some(90)));
+        assert_eq!(key.parts(), Parts { queue: Some(10), processing: Some(40), presentation: None });
+        assert_eq!(answer.event(Class::Window).latency(), 90);
     }
 
     #[test]
-    fn an_open_event_gives_way_to_no_other() {
-        let mut pending = Pending::new();
-        (0..OPEN_MAX as u64 + 3).for_each(|at| pending.input(at));
-        assert_eq!((pending.open(), pending.lost()), (OPEN_MAX, 3));
-        pending.taken(OPEN_MAX as u64 + 3, 1);
-        assert_eq!(pending.done(OPEN_MAX as u64 + 4)[0].times().input, 0);
+    fn an_open_answer_was_not_drawn() {
+        let open = Answer { input: 100, taken: None, first: 900, settled: 900, join: Join::Speculative, open: true };
+        let event = open.event(Class::Key);
+        assert_eq!((event.latency(), event.is_censored()), (800, true));
+        assert_eq!((event.first_response(), event.settled()), (None, None));
+    }
+
+    #[test]
+    fn events_that_are_answered_together_keep_their_own_input() {
+        let answer =
+            |input| Answer { input, taken: Some(130), first: 140, settled: 150, join: Join::Exact, open: false };
+        let latencies = [100, 110, 120].map(|input| answer(input).event(Class::Key).latency());
+        assert_eq!(latencies, [40, 30, 20]);
     }
 
     #[test]
@@ -321,25 +255,6 @@ mod tests {
         let columns = columns("key", Some(limits), &[ended, open]);
         assert_eq!((columns.starts_ns, columns.latencies_ns, columns.censored), (vec![50, 100], vec![150, 50], 1));
         assert_eq!(columns.threshold_ns, Some(limits.threshold));
-    }
-
-    /// What may come to a receiver.
-    #[derive(Clone, Copy, Debug)]
-    enum Step {
-        Input,
-        Taken(usize),
-        Drawn,
-        Done,
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
-        let step = prop_oneof![
-            4 => Just(Step::Input),
-            3 => (0..4_usize).prop_map(Step::Taken),
-            2 => Just(Step::Drawn),
-            2 => Just(Step::Done),
-        ];
-        proptest::collection::vec((any::<u64>(), step), 0..60)
     }
 
     proptest! {
@@ -355,22 +270,17 @@ mod tests {
             prop_assert_eq!(shown, times.presented.map(|shown| shown - at[0]));
         }
 
+        /// Times of two clocks may contradict each other; what becomes of them does not.
         #[test]
-        fn every_input_becomes_one_event(steps in steps()) {
-            let mut pending = Pending::new();
-            let mut events = Vec::new();
-            for (at, step) in &steps {
-                match step {
-                    Step::Input => pending.input(*at),
-                    Step::Taken(count) => pending.taken(*at, *count),
-                    Step::Drawn => pending.drawn(*at, Join::Exact),
-                    Step::Done => events.extend(pending.done(*at)),
-                }
+        fn every_answer_becomes_an_event(at in proptest::collection::vec(any::<u64>(), 4), open in any::<bool>()) {
+            let answer = Answer {
+                input: at[0], taken: Some(at[1]), first: at[2], settled: at[3], join: Join::Exact, open,
+            };
+            for class in [Class::Key, Class::Window] {
+                let event = answer.event(class);
+                prop_assert_eq!(event.times().event(), Some(event));
+                prop_assert_eq!(event.is_censored(), open);
             }
-            events.extend(pending.cut(u64::MAX));
-            let inputs = steps.iter().filter(|(_, step)| matches!(step, Step::Input)).count();
-            prop_assert_eq!(events.len(), inputs);
-            prop_assert!(events.iter().all(|event| event.times().event().is_some()), "{:?}", events);
         }
     }
 }

@@ -25,7 +25,7 @@ pub use comparison::{
     REPEATS_MAX, REPEATS_MIN, RESAMPLES, Side, Statement, Unmatched, Whole, compare, latencies_ms,
 };
 pub use document::{Document, Events, Machine, NoDetails, Run, SCHEMA};
-pub use events::{End, Event, Join, OPEN_MAX, Parts, Pending, Times, columns};
+pub use events::{Answer, End, Event, Join, Parts, Times, columns};
 pub use excess::{Rate, excess_latency_rate, excess_latency_rate_of, excess_ns, tenth, top_class};
 pub use histogram::{BUCKETS, Histogram};
 pub use interarrival::{Interarrival, interarrival};

@@ -60,6 +60,11 @@ impl Class {
         let threshold = if profile == Profile::Strict { strict } else { threshold };
         Limits { threshold: threshold * MILLI, frustrated: frustrated * MILLI }
     }
+
+    /// Whether feedback is there with the first drawing; a window, a page or a document is there with the last one.
+    pub fn ends_with_first_drawing(self) -> bool {
+        matches!(self, Class::Motion | Class::Scroll | Class::Key | Class::Click)
+    }
 }
 
 /// The rule of the automatic mark: whether a latency is unacceptable after what was seen of the same class and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots of latencies: each is one pure function from figures to the text of one SVG.
+//! Plots of latencies and other times: each is one pure function from figures to the text of one SVG.
 //!
 //! An SVG holds no script and refers to nothing outside itself. Values that are no times (not finite,
 //! negative, or above 10^12 ms) are left out and counted in the footer; names from outside are cut and
@@ -11,6 +11,7 @@ pub(crate) mod buckets;
 mod budgets;
 mod cumulative;
 mod histograms;
+mod levels;
 mod page;
 mod palette;
 mod percentiles;
@@ -24,6 +25,7 @@ pub(crate) mod words;
 pub use budgets::budgets;
 pub use cumulative::{cumulative_by_count, cumulative_by_latency};
 pub use histograms::histograms;
+pub use levels::{Curve, levels};
 pub use percentiles::percentiles;
 pub use profile::{latency_profile, latency_profile_zoom};
 pub use utilisation::utilisation;
@@ -34,12 +36,60 @@ pub const BYTES_MAX: usize = 1 << 20;
 /// Sets beyond these are not drawn, but counted in the footer.
 pub const SETS_MAX: usize = 16;
 
-/// What stands above and below a plot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What stands above, beside and below a plot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Figure<'a> {
     pub title: &'a str,
+    /// What the times are, for the names of the axes.
+    pub quantity: Quantity,
     /// The conditions under which it was measured; wrapped where it is long.
     pub footer: &'a str,
+}
+
+/// What is measured in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Quantity {
+    /// From an input to its answer.
+    #[default]
+    Latency,
+    /// From a deadline to what was due then.
+    Lateness,
+    /// From one event to the next.
+    Interval,
+    /// Time that somebody else had.
+    Gap,
+}
+
+impl Quantity {
+    /// What the events of a class in a result file are; those of intervals stand there with what they have beyond the
+    /// expected.
+    pub fn of_class(class: &str) -> Quantity {
+        match class {
+            "lateness" | "interval" => Quantity::Lateness,
+            "gap" => Quantity::Gap,
+            _ => Quantity::Latency,
+        }
+    }
+
+    /// One of them.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Latency => "latency",
+            Quantity::Lateness => "lateness",
+            Quantity::Interval => "interval",
+            Quantity::Gap => "gap",
+        }
+    }
+
+    /// Several added up.
+    pub fn sum(self) -> &'static str {
+        match self {
+            Quantity::Latency => "cumulative latency",
+            Quantity::Lateness => "cumulative lateness",
+            Quantity::Interval => "sum of the intervals",
+            Quantity::Gap => "sum of the gaps",
+        }
+    }
 }
 
 /// One event of a latency profile.

@@ -8,7 +8,7 @@ mod samples;
 mod xml;
 
 use proptest::prelude::*;
-use tipme_report::plot::{self, BYTES_MAX, Bar, Figure, Set};
+use tipme_report::plot::{self, BYTES_MAX, Bar, Figure, Quantity, Set};
 
 /// A text that breaks XML, terminals and layouts.
 const HOSTILE: &str = "</text><script>alert('&amp;')</script>\u{0}\u{1b}[31m\u{202e}\u{fffe}\"&#x3;";
@@ -47,7 +47,7 @@ fn check_all(plots: &[(&str, String)]) {
 fn nothing_is_drawn_as_nothing() {
     let none = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0];
     let bars = none.map(|latency_ms| Bar { start_s: latency_ms, latency_ms, censored: false });
-    let figure = Figure { title: "", footer: "" };
+    let figure = Figure::default();
     let strange = [Set { name: "odd".to_owned(), values_ms: none.to_vec() }];
     for plots in [all(&figure, &[], &[], f64::NAN), all(&figure, &strange, &bars[..3], 10.0)] {
         check_all(&plots);
@@ -60,11 +60,35 @@ fn nothing_is_drawn_as_nothing() {
 }
 
 #[test]
+fn axes_say_what_the_times_are() {
+    let sets = [Set { name: "some".to_owned(), values_ms: vec![1.0, 20.0, 300.0] }];
+    let bars = [Bar { start_s: 0.5, latency_ms: 20.0, censored: false }];
+    let words = [
+        (Quantity::Latency, "latency, ms", "cumulative latency, s"),
+        (Quantity::Lateness, "lateness, ms", "cumulative lateness, s"),
+        (Quantity::Interval, "interval, ms", "sum of the intervals, s"),
+        (Quantity::Gap, "gap, ms", "sum of the gaps, s"),
+    ];
+    for (quantity, length, sum) in words {
+        let plots = all(&Figure { quantity, ..Figure::default() }, &sets, &bars, 10.0);
+        let of = |index: usize| plots[index].1.as_str();
+        for index in [0, 2, 3, 4, 7] {
+            assert!(of(index).contains(&format!(">{length}")), "{}: {}", plots[index].0, of(index));
+        }
+        for index in [4, 5] {
+            assert!(of(index).contains(&format!(">{sum}<")), "{}: {}", plots[index].0, of(index));
+        }
+    }
+    let known = ["key", "lateness", "interval", "gap"].map(Quantity::of_class);
+    assert_eq!(known, [Quantity::Latency, Quantity::Lateness, Quantity::Lateness, Quantity::Gap]);
+}
+
+#[test]
 fn hostile_names_stay_names() {
     let long = HOSTILE.repeat(200);
     let sets: Vec<Set> = (0..3).map(|_| Set { name: long.clone(), values_ms: vec![1.0, 20.0, 300.0] }).collect();
     let bars = [Bar { start_s: 0.5, latency_ms: 20.0, censored: true }];
-    let plots = all(&Figure { title: &long, footer: &long }, &sets, &bars, 10.0);
+    let plots = all(&Figure { title: &long, footer: &long, ..Figure::default() }, &sets, &bars, 10.0);
     check_all(&plots);
     for (name, svg) in &plots {
         assert!(!svg.contains("<script") && svg.len() < 60_000, "{name} has {} bytes", svg.len());
@@ -82,7 +106,7 @@ fn a_million_points_keep_their_maximum_and_stay_small() {
     };
     let bars: Vec<Bar> = values_ms.iter().enumerate().map(bar).collect();
     let sets = [Set { name: "many".to_owned(), values_ms }];
-    let plots = all(&Figure { title: "many", footer: "" }, &sets, &bars, 10.0);
+    let plots = all(&Figure { title: "many", ..Figure::default() }, &sets, &bars, 10.0);
     check_all(&plots);
     for (name, svg) in &plots {
         assert!(svg.len() < 200_000, "{name} has {} bytes", svg.len());
@@ -101,7 +125,7 @@ fn a_million_points_keep_their_maximum_and_stay_small() {
 fn many_sets_stay_below_the_bound() {
     let values = |seed: usize| (0..20_000).map(|index| ((index * (seed + 7_919)) % 19_997) as f64 * 0.05).collect();
     let sets: Vec<Set> = (0..40).map(|seed| Set { name: format!("set {seed}"), values_ms: values(seed) }).collect();
-    let plots = all(&Figure { title: "many sets", footer: "" }, &sets, &[], 0.05);
+    let plots = all(&Figure { title: "many sets", ..Figure::default() }, &sets, &[], 0.05);
     check_all(&plots);
     assert!(plots[3].1.contains("Further sets, not drawn: 24."));
 }
@@ -129,6 +153,6 @@ proptest! {
         bars in any_bars(),
         width in prop_oneof![any::<f64>(), 0f64..100.0],
     ) {
-        check_all(&all(&Figure { title: &title, footer: &footer }, &sets, &bars, width));
+        check_all(&all(&Figure { title: &title, footer: &footer, ..Figure::default() }, &sets, &bars, width));
     }
 }

@@ -4,7 +4,7 @@
 use super::{File, NAME_CHARS, letter};
 use crate::conditions::conditions;
 use crate::plot::words::{count, duration, plain};
-use crate::plot::{Figure, Set, cumulative_by_count, cumulative_by_latency, histograms, percentiles};
+use crate::plot::{Figure, Quantity, Set, cumulative_by_count, cumulative_by_latency, histograms, percentiles};
 use tipme_measure::{ClassComparison, Comparison, Group, Side, latencies_ms};
 
 /// Classes beyond these have no plots: nobody looks at more.
@@ -17,7 +17,7 @@ const FILE_NAME_CHARS: usize = 40;
 const BUCKETS_MS: [f64; 5] = [0.001, 0.01, 0.1, 1.0, 10.0];
 const BUCKETS_MAX: f64 = 200.0;
 
-/// File names and SVGs: histograms, percentiles, and cumulative latency by latency and by count.
+/// File names and SVGs: histograms, percentiles, and the sum of all by their length and by their number.
 pub fn plots(kind: &str, files: &[File<'_>], comparison: &Comparison) -> Vec<(String, String)> {
     let classes = comparison.groups.iter().flat_map(|group| group.classes.iter().map(move |class| (group, class)));
     let of = |(index, (group, class)): (usize, (&Group, &ClassComparison))| {
@@ -25,16 +25,22 @@ pub fn plots(kind: &str, files: &[File<'_>], comparison: &Comparison) -> Vec<(St
         let run = group.run.as_deref().unwrap_or_default();
         let title = [kind, run, &class.class].map(|name| plain(name, NAME_CHARS)).join(" ");
         let footer = footer(files, class);
-        let figure = |what: &str| format!("{title}: {what}");
+        let quantity = Quantity::of_class(&class.class);
+        let (sum, length) = (quantity.sum(), quantity.name());
         let name = |what: &str| format!("{:02}-{}-{what}.svg", index + 1, safe(&format!("{run} {}", class.class)));
-        let draw = |what: &str, plot: &dyn Fn(&Figure<'_>) -> String| {
-            (name(&what.replace(' ', "-")), plot(&Figure { title: &figure(what), footer: &footer }))
+        let draw = |file: &str, what: &str, plot: &dyn Fn(&Figure<'_>) -> String| {
+            let title = format!("{title}: {what}");
+            (name(file), plot(&Figure { title: &title, quantity, footer: &footer }))
         };
         [
-            draw("histograms", &|figure| histograms(figure, &sets, bucket_ms(&sets))),
-            draw("percentiles", &|figure| percentiles(figure, &sets)),
-            draw("cumulative latency by latency", &|figure| cumulative_by_latency(figure, &sets)),
-            draw("cumulative latency by count", &|figure| cumulative_by_count(figure, &sets)),
+            draw("histograms", "histograms", &|figure| histograms(figure, &sets, bucket_ms(&sets))),
+            draw("percentiles", "percentiles", &|figure| percentiles(figure, &sets)),
+            draw("cumulative-latency-by-latency", &format!("{sum} by {length}"), &|figure| {
+                cumulative_by_latency(figure, &sets)
+            }),
+            draw("cumulative-latency-by-count", &format!("{sum} by count"), &|figure| {
+                cumulative_by_count(figure, &sets)
+            }),
         ]
     };
     classes.take(CLASSES_MAX).enumerate().flat_map(of).collect()

@@ -2,7 +2,7 @@
 //! The plots of a run of `tipme idle`.
 
 use crate::conditions::conditions;
-use crate::plot::{self, Figure, Set};
+use crate::plot::{self, Figure, Quantity, Set};
 use tipme_measure::Document;
 use tipme_measure::idle::{Bin, IdleDetails, Observed};
 
@@ -19,7 +19,8 @@ pub fn plots(document: &Document<IdleDetails>, observed: &[Observed]) -> Vec<(St
         plots.push((format!("idle-cpu{}-10ms.svg", one.cpu), whole(one, &footer)));
         plots.push((format!("idle-cpu{}-1ms.svg", one.cpu), busiest(one, &footer)));
     }
-    let figure = Figure { title: "How much of the stolen time gaps up to each length make up", footer: &footer };
+    let title = "How much of the stolen time gaps up to each length make up";
+    let figure = Figure { title, quantity: Quantity::Gap, footer: &footer };
     let sets: Vec<Set> = observed.iter().map(set).collect();
     plots.push(("idle-gaps.svg".to_owned(), plot::cumulative_by_latency(&figure, &sets)));
     plots
@@ -47,7 +48,7 @@ fn busiest(observed: &Observed, footer: &str) -> String {
 fn draw(title: &str, footer: &str, observed: &Observed, bins: &[Bin], width_ns: u64) -> String {
     let point = |bin: &Bin| ((bin.start_ns - observed.begin_ns) as f64 / 1e9, bin.utilisation());
     let points: Vec<(f64, f64)> = bins.iter().map(point).collect();
-    plot::utilisation(&Figure { title, footer }, &points, width_ns as f64 / 1e6)
+    plot::utilisation(&Figure { title, quantity: Quantity::Gap, footer }, &points, width_ns as f64 / 1e6)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use super::{Event, Measured};
 use crate::conditions;
 use crate::plot::words::duration;
 use crate::plot::{
-    Bar, Figure, Set, cumulative_by_count, cumulative_by_latency, histograms, latency_profile, latency_profile_zoom,
-    percentiles,
+    Bar, Figure, Quantity, Set, cumulative_by_count, cumulative_by_latency, histograms, latency_profile,
+    latency_profile_zoom, percentiles,
 };
 
 /// Width of the buckets of the histogram, in milliseconds, the narrowest first: the first that needs few enough of them is taken.
@@ -25,7 +25,9 @@ pub fn figures(result: &Measured) -> Vec<(&'static str, String)> {
     let threshold = result.details.classes.iter().find(|class| class.class == "key").map(|class| class.threshold_ms);
     let (from, to) = busiest(&bars);
     let (classes, repeats) = (by_class(result), by_repeat(result));
-    let figure = |title: &str, draw: &dyn Fn(&Figure<'_>) -> String| draw(&Figure { title, footer: &footer });
+    let figure = |title: &str, draw: &dyn Fn(&Figure<'_>) -> String| {
+        draw(&Figure { title, quantity: Quantity::Latency, footer: &footer })
+    };
     vec![
         ("latency-profile.svg", figure(&titled("latency profile"), &|of| latency_profile(of, &bars, threshold))),
         (

@@ -9,7 +9,6 @@ use super::thin::rising;
 use super::values::{Sorted, extremes, sorted};
 use super::{Figure, Set};
 
-const UPWARDS: &str = "cumulative latency, s";
 const MS_PER_S: f64 = 1e3;
 
 /// How much of all latency the events up to each latency make up. The horizontal axis is logarithmic.
@@ -20,8 +19,9 @@ pub fn cumulative_by_latency(figure: &Figure<'_>, sets: &[Set]) -> String {
     let across = Scale::log(least.unwrap_or(most), most);
     let upwards = upwards(&sets);
     let area = page.area(PLOT_HEIGHT);
-    let name = "latency, ms, logarithmic";
-    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: UPWARDS });
+    let name = format!("{}, ms, logarithmic", figure.quantity.name());
+    let up = format!("{}, s", figure.quantity.sum());
+    axes::draw(&mut page, &area, &Axis { scale: across, name: &name }, &Axis { scale: upwards, name: &up });
     for (index, set) in sets.iter().enumerate() {
         let first = set.values.first().map(|value| (across.share(*value), 0.0));
         let points = sums(set).map(|(value, sum)| (across.share(value), upwards.share(sum)));
@@ -43,7 +43,8 @@ pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[Set]) -> String {
     let upwards = upwards(&sets);
     let area = page.area(PLOT_HEIGHT);
     let name = "events, the shortest first";
-    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: UPWARDS });
+    let up = format!("{}, s", figure.quantity.sum());
+    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: &up });
     for (index, set) in sets.iter().enumerate().filter(|(_, set)| !set.values.is_empty()) {
         let points = sums(set).enumerate();
         let points = points.map(|(before, (_, sum))| (across.share(before as f64 + 1.0), upwards.share(sum)));

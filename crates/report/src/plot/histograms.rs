@@ -35,7 +35,8 @@ pub fn histograms(figure: &Figure<'_>, sets: &[Set], bucket_ms: f64) -> String {
         draw_panel(&mut page, &panel, &Panel { counts, bucket, across, upwards, index });
         area = Some(panel);
     }
-    let name = format!("latency, ms, in buckets of {} ms{}", number(bucket), crowded(&across, bucket));
+    let (what, width) = (figure.quantity.name(), number(bucket));
+    let name = format!("{what}, ms, in buckets of {width} ms{}", crowded(&across, bucket));
     if let Some(last) = area {
         axes::name_across(&mut page, &last, &Axis { scale: across, name: &name });
     }

@@ -13,7 +13,7 @@ use super::{Figure, Set};
 const VALUES_ABOVE: f64 = 5.0;
 const DOTS: &str = r#" stroke-dasharray="2 3""#;
 
-/// Latency over percentile by nearest rank, up to the largest value. Dotted where fewer than five values lie above.
+/// Times over their percentile by nearest rank, up to the largest value. Dotted where fewer than five values lie above.
 pub fn percentiles(figure: &Figure<'_>, sets: &[Set]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::extent);
     let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
@@ -22,7 +22,8 @@ pub fn percentiles(figure: &Figure<'_>, sets: &[Set]) -> String {
     let upwards = Scale::up_to(most);
     let area = page.area(PLOT_HEIGHT);
     let name = "share of the events, on an axis of 1 / (1 - share)";
-    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: "latency, ms" });
+    let up = format!("{}, ms", figure.quantity.name());
+    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: &up });
     for (index, set) in sets.iter().enumerate().filter(|(_, set)| !set.values.is_empty()) {
         let n = set.values.len() as f64;
         let points = set.values.iter().enumerate();

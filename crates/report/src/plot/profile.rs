@@ -56,7 +56,8 @@ fn draw(figure: &Figure<'_>, bars: &[Bar], threshold_ms: Option<f64>, part: Opti
     page.legend(&legend(&view, drawn_ms));
     let area = page.area(PLOT_HEIGHT);
     let across = Axis { scale: view.across, name: "begin of the event, s" };
-    axes::draw(&mut page, &area, &across, &Axis { scale: view.upwards, name: "latency, ms" });
+    let up = format!("{}, ms", figure.quantity.name());
+    axes::draw(&mut page, &area, &across, &Axis { scale: view.upwards, name: &up });
     draw_bars(&mut page, &area, &view);
     if let Some(ms) = drawn_ms {
         axes::threshold(&mut page, &area, &view.upwards, ms);

@@ -2,7 +2,7 @@
 //! The plots of a timer measurement.
 
 use crate::conditions::conditions;
-use crate::plot::{Figure, Set, budgets, histograms, percentiles};
+use crate::plot::{Figure, Quantity, Set, budgets, histograms, percentiles};
 use crate::timer::heading;
 use tipme_measure::Document;
 use tipme_measure::timer::{BIN_NS, Mechanism, Outlier, Series, TimerDetails};
@@ -13,17 +13,20 @@ const DRAWN: usize = 20;
 /// Names of files, and what is in them.
 pub fn plots(document: &Document<TimerDetails>) -> Vec<(&'static str, String)> {
     let footer = heading(document);
-    let figure = |title| Figure { title, footer: &footer };
+    let figure = |title, quantity| Figure { title, quantity, footer: &footer };
     let intervals = sets(document, |series| series.intervals());
     let lateness = sets(document, |series| series.lateness().to_vec());
+    let between = figure("Times between wake-ups", Quantity::Interval);
+    let late = figure("Lateness of wake-ups", Quantity::Lateness);
     let mut plots = vec![
-        ("timer-intervals.svg", histograms(&figure("Times between wake-ups"), &intervals, BIN_NS as f64 / 1e6)),
-        ("timer-lateness.svg", percentiles(&figure("Lateness of wake-ups"), &lateness)),
+        ("timer-intervals.svg", histograms(&between, &intervals, BIN_NS as f64 / 1e6)),
+        ("timer-lateness.svg", percentiles(&late, &lateness)),
     ];
     let worst = worst(&document.details.outliers);
     if !worst.is_empty() {
         let footer = conditions(&document.machine);
-        let figure = Figure { title: "What the latest wake-ups waited for", footer: &footer };
+        let figure =
+            Figure { title: "What the latest wake-ups waited for", quantity: Quantity::Lateness, footer: &footer };
         plots.push(("timer-budgets.svg", budgets(&figure, &worst)));
     }
     plots

@@ -87,11 +87,13 @@ fn many_rows() -> Vec<(String, Vec<(String, f64)>)> {
 }
 
 fn samples() -> Vec<(&'static str, String)> {
-    let figure = |title| Figure { title, footer: FOOTER };
+    let figure = |title| Figure { title, footer: FOOTER, ..Figure::default() };
     let typing = bars(1_300, 60.0);
     let three = [set("xterm, quiet", 1_300, 12.0), set("xterm with 4 hogs", 1_300, 31.0), set("mousepad", 400, 48.0)];
     let pair = [set("before", 2_000, 140.0), set("after", 2_000, 12.0), set("never run", 0, 1.0)];
     let micro = [set("timerfd, SCHED_OTHER", 50_000, 0.052), set("timerfd, SCHED_FIFO 80", 50_000, 0.011)];
+    let name = long_name();
+    let named = Figure { title: &name, footer: &name, ..Figure::default() };
     let many: Vec<Set> = (0..12).map(|index| set(&format!("run {index} of many"), 300, 5.0 + index as f64)).collect();
     vec![
         ("profile", plot::latency_profile(&figure("Latency of typing in xterm"), &typing, Some(100.0))),
@@ -111,7 +113,7 @@ fn samples() -> Vec<(&'static str, String)> {
         ("percentiles-micro", plot::percentiles(&figure("Lateness of a timer"), &micro)),
         ("utilisation", plot::utilisation(&figure("CPU 0, an idle system"), &bins(600, 10.0), 10.0)),
         ("utilisation-fine", plot::utilisation(&figure("CPU 0, an idle system"), &bins(20_000, 1.0), 1.0)),
-        ("names", plot::percentiles(&Figure { title: &long_name(), footer: &long_name() }, &long_names())),
+        ("names", plot::percentiles(&named, &long_names())),
         ("budgets-many", plot::budgets(&figure("Many parts"), &many_rows())),
         ("budgets", plot::budgets(&figure("The worst three events"), &rows())),
     ]

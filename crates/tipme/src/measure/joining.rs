@@ -6,7 +6,7 @@
 
 use tipme_analysis::Timed;
 use tipme_bench::measure::Sent;
-use tipme_measure::Class;
+use tipme_measure::{Answer, Event, Join};
 use tipme_record::Nanos;
 
 /// The recorder may put an input so long before the time that the driver noted.
@@ -20,28 +20,13 @@ const SLOW_TIMES: u64 = 3;
 const SLOW_MIN: Nanos = Nanos::from_millis(30);
 
 /// What became of an input.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    Answered(Answer),
+    Answered(Event),
     /// Nothing was drawn for it.
     Silent,
     /// The instrument did not hold it any more.
     Lost,
-}
-
-/// An answer. Times are CLOCK_MONOTONIC.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
-    pub input: Nanos,
-    /// The application took it.
-    pub taken: Option<Nanos>,
-    /// End of the first drawing.
-    pub first: Nanos,
-    /// End of the last drawing.
-    pub settled: Nanos,
-    pub exact: bool,
-    /// Not finished at the end of what was recorded.
-    pub open: bool,
 }
 
 /// What an incident holds of a repeat.
@@ -50,16 +35,6 @@ pub struct Part {
     pub from: Nanos,
     pub mark: Nanos,
     pub timed: Vec<Timed>,
-}
-
-impl Answer {
-    /// The end that counts for a class: feedback is there with the first drawing, a page or a document with the last.
-    pub fn end(&self, class: Class) -> Nanos {
-        match class {
-            Class::Motion | Class::Scroll | Class::Key | Class::Click => self.first,
-            Class::Menu | Class::Window | Class::Start | Class::Command => self.settled,
-        }
-    }
 }
 
 /// Joins by the display tap, and by time only where it does not tell.
@@ -78,18 +53,22 @@ pub fn by_tap(sent: &[Sent], pids: &[u32], parts: &[Part], drawn: &[Nanos], end:
     };
     let tapped: Vec<Tapped> = sent.iter().enumerate().map(tapped).collect();
     let mut outcomes = Vec::with_capacity(sent.len());
-    for (index, (tapped, guess)) in tapped.into_iter().zip(by_reports(sent, drawn, end)).enumerate() {
+    for (index, (tapped, guess)) in tapped.into_iter().zip(guesses(sent, drawn, end)).enumerate() {
         let event = &sent[index];
+        let was_drawn = || first_after(drawn, event.at).is_some_and(|at| at <= end);
         outcomes.push(match tapped {
             Tapped::Lost => Outcome::Lost,
-            Tapped::Answered(answer) if answer.open && first_after(drawn, event.at).is_some_and(|at| at <= end) => {
-                guess
-            }
-            Tapped::Answered(answer) => settle(answer, guess, next(index)),
-            Tapped::Silent => guess,
+            Tapped::Answered(answer) if answer.open && was_drawn() => outcome(event, guess),
+            Tapped::Answered(answer) => outcome(event, Some(settle(answer, guess, next(index).0))),
+            Tapped::Silent => outcome(event, guess),
         });
     }
     outcomes
+}
+
+/// The event of an input, where something is known to answer it.
+fn outcome(sent: &Sent, answer: Option<Answer>) -> Outcome {
+    answer.map_or(Outcome::Silent, |answer| Outcome::Answered(answer.event(sent.class)))
 }
 
 /// What the display tap says of an input.
@@ -102,18 +81,12 @@ enum Tapped {
 }
 
 /// What the tap found, unless the screen contradicts: what was drawn before the next input is no answer to that.
-fn settle(answer: Answer, guess: Outcome, next: Nanos) -> Outcome {
-    let seen = match &guess {
-        Outcome::Answered(seen) if seen.first < next => Some(seen),
-        _ => None,
-    };
-    match seen {
-        Some(_) if answer.first > next => guess,
-        Some(seen) if answer.settled > next => {
-            Outcome::Answered(Answer { settled: seen.settled.max(answer.first), ..answer })
-        }
-        None if answer.settled > next => Outcome::Answered(Answer { settled: answer.first, ..answer }),
-        _ => Outcome::Answered(answer),
+fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
+    match guess.filter(|seen| seen.first < next) {
+        Some(seen) if answer.first > next => seen,
+        Some(seen) if answer.settled > next => Answer { settled: seen.settled.max(answer.first), ..answer },
+        None if answer.settled > next => Answer { settled: answer.first, ..answer },
+        _ => answer,
     }
 }
 
@@ -128,11 +101,11 @@ fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answe
     let own = near.iter().filter(|one| one.client_pid == best.client_pid);
     let settled = own.map(|one| one.settled_ns.unwrap_or(one.end_ns).max(one.end_ns)).max().unwrap_or(best.end_ns);
     Some(Answer {
-        input: Nanos(best.input_ns),
-        taken: best.taken_ns.map(Nanos),
-        first: Nanos(best.end_ns),
-        settled: Nanos(settled),
-        exact: best.join == "exact",
+        input: best.input_ns,
+        taken: best.taken_ns,
+        first: best.end_ns,
+        settled,
+        join: if best.join == "exact" { Join::Exact } else { Join::Speculative },
         open: best.censored,
     })
 }
@@ -142,8 +115,13 @@ fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answe
 /// Where the next input came before any drawing, the first one has an answer only if the next one's
 /// is unusually slow: then inputs piled up, and the drawing shows the effect of all of them.
 pub fn by_reports(sent: &[Sent], drawn: &[Nanos], end: Nanos) -> Vec<Outcome> {
+    let guesses = guesses(sent, drawn, end);
+    sent.iter().zip(guesses).map(|(sent, guess)| outcome(sent, guess)).collect()
+}
+
+fn guesses(sent: &[Sent], drawn: &[Nanos], end: Nanos) -> Vec<Option<Answer>> {
     let slow = usual(sent, drawn).map_or(SLOW_MIN, |usual| Nanos(usual.0.saturating_mul(SLOW_TIMES)).max(SLOW_MIN));
-    let mut outcomes: Vec<Outcome> = Vec::with_capacity(sent.len());
+    let mut guesses: Vec<Option<Answer>> = Vec::with_capacity(sent.len());
     let mut piled_until = None;
     for (index, event) in sent.iter().enumerate().rev() {
         let next = sent.get(index + 1).map(|next| next.at);
@@ -151,10 +129,10 @@ pub fn by_reports(sent: &[Sent], drawn: &[Nanos], end: Nanos) -> Vec<Outcome> {
         let within =
             first.filter(|at| next.is_none_or(|next| *at < next)).or(piled_until.filter(|at| first == Some(*at)));
         piled_until = within.filter(|at| at.since(event.at) > slow);
-        outcomes.push(within.map_or(Outcome::Silent, |at| Outcome::Answered(guess(event.at, at, drawn, next))));
+        guesses.push(within.map(|at| guess(event.at, at, drawn, next)));
     }
-    outcomes.reverse();
-    outcomes
+    guesses.reverse();
+    guesses
 }
 
 /// The median time to the first drawing, where it came before the next input.
@@ -181,12 +159,14 @@ fn guess(input: Nanos, first: Nanos, drawn: &[Nanos], next: Option<Nanos>) -> An
         }
         settled = *at;
     }
-    Answer { input, taken: None, first, settled, exact: false, open: false }
+    let (first, settled) = (first.0, settled.0);
+    Answer { input: input.0, taken: None, first, settled, join: Join::Speculative, open: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tipme_measure::Class;
 
     const MS: u64 = 1_000_000;
 
@@ -212,7 +192,7 @@ mod tests {
 
     fn first_ms(outcome: &Outcome) -> Option<u64> {
         match outcome {
-            Outcome::Answered(answer) => Some(answer.first.since(answer.input).0 / MS),
+            Outcome::Answered(event) => event.first_response().map(|ns| ns / MS),
             _ => None,
         }
     }
@@ -242,10 +222,13 @@ mod tests {
 
     #[test]
     fn a_page_ends_with_its_last_drawing() {
-        let both = vec![timed(7, 100, 104, "exact", "key"), timed(7, 100, 180, "exact", "page")];
-        let outcomes = by_tap(&sent(&[100], Class::Window), &[7], &one_part(0, both), &[], Nanos(300 * MS));
-        let Outcome::Answered(answer) = &outcomes[0] else { panic!("{outcomes:?}") };
-        assert_eq!((answer.end(Class::Window), answer.end(Class::Key)), (Nanos(180 * MS), Nanos(104 * MS)));
+        let latency = |class| {
+            let both = vec![timed(7, 100, 104, "exact", "key"), timed(7, 100, 180, "exact", "page")];
+            let outcomes = by_tap(&sent(&[100], class), &[7], &one_part(0, both), &[], Nanos(300 * MS));
+            let Outcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
+            event.latency()
+        };
+        assert_eq!((latency(Class::Window), latency(Class::Key)), (80 * MS, 4 * MS));
     }
 
     #[test]
@@ -268,13 +251,22 @@ mod tests {
         let of = |timed: Timed, drawn: &[u64]| {
             let outcomes =
                 by_tap(&sent(&[100, 500], Class::Key), &[7], &one_part(0, vec![timed]), &ms(drawn), Nanos(900 * MS));
-            (first_ms(&outcomes[0]), matches!(&outcomes[0], Outcome::Answered(answer) if answer.exact))
+            (
+                first_ms(&outcomes[0]),
+                matches!(outcomes[0], Outcome::Answered(event) if event.times().join == Join::Exact),
+            )
         };
         assert_eq!(of(late.clone(), &[130, 700]), (Some(30), false));
         assert_eq!(of(late, &[700]), (Some(600), true));
         let open = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
         assert_eq!(of(open.clone(), &[130]), (Some(30), false));
-        assert_eq!(of(open, &[]).0, Some(9_899));
+        assert_eq!(of(open.clone(), &[]).0, None);
+        let [Outcome::Answered(event)] =
+            by_tap(&sent(&[100], Class::Key), &[7], &one_part(0, vec![open]), &[], Nanos(900 * MS))[..]
+        else {
+            panic!("it is open");
+        };
+        assert_eq!((event.latency(), event.is_censored()), (9_899 * MS, true));
         let still_awaited = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
         let outcomes = by_tap(
             &sent(&[100, 500], Class::Key),
@@ -296,16 +288,16 @@ mod tests {
             &ms(&[105, 190]),
             Nanos(900 * MS),
         );
-        let Outcome::Answered(answer) = &outcomes[0] else { panic!("{outcomes:?}") };
-        assert_eq!((answer.first, answer.settled), (Nanos(104 * MS), Nanos(190 * MS)));
+        let Outcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
+        assert_eq!((event.first_response(), event.settled()), (Some(4 * MS), Some(90 * MS)));
     }
 
     #[test]
     fn reports_belong_to_the_input_before_them() {
         let outcomes = by_reports(&sent(&[100, 200, 300], Class::Key), &ms(&[50, 104, 110, 304]), Nanos(500 * MS));
         assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(4), None, Some(4)]);
-        let Outcome::Answered(answer) = &outcomes[0] else { panic!("{outcomes:?}") };
-        assert_eq!(answer.settled, Nanos(110 * MS));
+        let Outcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
+        assert_eq!(event.settled(), Some(10 * MS));
     }
 
     #[test]

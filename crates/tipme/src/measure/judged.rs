@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A repeat with its answers.
 
-use super::joining::{Answer, Outcome, Part, by_reports, by_tap};
+use super::joining::{Outcome, Part, by_reports, by_tap};
 use super::waiting::{Activity, Waits, waits};
 use crate::diagnose::read;
 use anyhow::Result;
 use std::path::Path;
 use tipme_analysis::Recording;
 use tipme_bench::measure::Repeat;
-use tipme_measure::Class;
+use tipme_measure::{Answer, Class, Event, Join};
 use tipme_record::Nanos;
 use tipme_record::incident::{Meta, Section};
 
@@ -18,7 +18,7 @@ pub struct Judged {
     /// One for each input.
     pub outcomes: Vec<Outcome>,
     /// That of the start of the application, which is always timed by what was drawn.
-    pub start: Answer,
+    pub start: Event,
     pub waits: Waits,
 }
 
@@ -42,16 +42,11 @@ impl Judged {
     }
 }
 
-fn start(repeat: &Repeat) -> Answer {
+fn start(repeat: &Repeat) -> Event {
     let started = repeat.started;
-    Answer {
-        input: started.begun,
-        taken: None,
-        first: started.first.unwrap_or(started.focused),
-        settled: started.settled,
-        exact: false,
-        open: false,
-    }
+    let (first, settled) = (started.first.unwrap_or(started.focused).0, started.settled.0);
+    let answer = Answer { input: started.begun.0, taken: None, first, settled, join: Join::Speculative, open: false };
+    answer.event(Class::Start)
 }
 
 fn part(path: &Path, repeat: &Repeat) -> Result<(Part, Activity)> {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From repeats with their answers to the result file.
 
-use super::joining::{Answer, Outcome};
+use super::joining::Outcome;
 use super::judged::Judged;
 use std::collections::BTreeMap;
 use tipme_bench::measure::{Options, Usage};
 use tipme_bench::script::class_name;
 use tipme_measure::think::interactive;
 use tipme_measure::{
-    Class, Events, Limits, Machine, Profile, Run, SCHEMA, Share, Summary, apdex, excess_latency_rate_of,
-    interaction_p98, interarrival, top_class,
+    Class, Event, Events, Join, Limits, Machine, Profile, Run, SCHEMA, Share, Summary, apdex, columns,
+    excess_latency_rate_of, interaction_p98, interarrival, top_class,
 };
 use tipme_record::Nanos;
 use tipme_report::measure::{
-    ClassCounters, ClassFigures, Cumulative, DEVIATION_PERCENT_MAX, Details, DriverCost, Event, ExcessRate,
+    self, ClassCounters, ClassFigures, Cumulative, DEVIATION_PERCENT_MAX, Details, DriverCost, ExcessRate,
     InterArrival, LONG_MS, LongEvent, Measured,
 };
 
@@ -30,7 +30,7 @@ struct Row<'a> {
     at: Nanos,
     class: Class,
     label: &'a str,
-    outcome: &'a Outcome,
+    outcome: Outcome,
 }
 
 /// The whole result.
@@ -56,9 +56,8 @@ fn details(
     runs: &[Run],
     limits: &impl Fn(Class) -> Limits,
 ) -> Details {
-    let starts: Vec<Outcome> = judged.iter().map(|judged| Outcome::Answered(judged.start.clone())).collect();
-    let rows: Vec<Row<'_>> = judged.iter().zip(&starts).flat_map(|(judged, start)| rows(judged, start)).collect();
-    let events: Vec<Event> = rows.iter().map(event).collect();
+    let rows: Vec<Row<'_>> = judged.iter().flat_map(rows).collect();
+    let events: Vec<measure::Event> = rows.iter().map(told).collect();
     let count = |outcome: &str| events.iter().filter(|event| event.outcome == outcome).count() as u64;
     let all = Summary::new(latencies(&rows, |_| true));
     let sum = |of: &dyn Fn(&Judged) -> u64| Some(judged.iter().map(of).sum::<u64>() as f64 / 1e6);
@@ -97,26 +96,32 @@ fn ms(nanos: u64) -> f64 {
 }
 
 /// The start and all inputs of a repeat.
-fn rows<'a>(judged: &'a Judged, start: &'a Outcome) -> Vec<Row<'a>> {
+fn rows(judged: &Judged) -> Vec<Row<'_>> {
     let repeat = judged.repeat.number + 1;
     let label = if judged.repeat.number == 0 { FIRST_START } else { LATER_START };
-    let first = Row { repeat, at: judged.start.input, class: Class::Start, label, outcome: start };
+    let (at, outcome) = (Nanos(judged.start.times().input), Outcome::Answered(judged.start));
+    let first = Row { repeat, at, class: Class::Start, label, outcome };
     let inputs = judged.repeat.sent.iter().zip(&judged.outcomes);
-    let inputs =
-        inputs.map(|(sent, outcome)| Row { repeat, at: sent.at, class: sent.class, label: &sent.label, outcome });
+    let inputs = inputs.map(|(sent, outcome)| Row {
+        repeat,
+        at: sent.at,
+        class: sent.class,
+        label: &sent.label,
+        outcome: *outcome,
+    });
     std::iter::once(first).chain(inputs).collect()
 }
 
 impl Row<'_> {
-    fn answer(&self) -> Option<&Answer> {
+    fn event(&self) -> Option<Event> {
         match self.outcome {
-            Outcome::Answered(answer) => Some(answer),
+            Outcome::Answered(event) => Some(event),
             Outcome::Silent | Outcome::Lost => None,
         }
     }
 
     fn latency(&self) -> Option<u64> {
-        self.answer().map(|answer| answer.end(self.class).since(answer.input).0)
+        self.event().map(|event| event.latency())
     }
 }
 
@@ -124,30 +129,36 @@ fn latencies(rows: &[Row<'_>], wanted: impl Fn(&Row<'_>) -> bool) -> Vec<u64> {
     rows.iter().filter(|row| wanted(row)).filter_map(Row::latency).collect()
 }
 
-fn event(row: &Row<'_>) -> Event {
-    let answer = row.answer();
-    let since = |at: Option<Nanos>| at.zip(answer).map(|(at, answer)| ms(at.since(answer.input).0));
-    let end = answer.map(|answer| answer.end(row.class));
-    let taken = answer.and_then(|answer| answer.taken);
+/// An input as it stands in the file.
+fn told(row: &Row<'_>) -> measure::Event {
+    let event = row.event();
+    let parts = event.map(|event| event.parts());
     let outcome = match row.outcome {
-        Outcome::Answered(answer) if answer.open => "open",
+        Outcome::Answered(event) if event.is_censored() => "open",
         Outcome::Answered(_) => "answered",
         Outcome::Silent => "silent",
         Outcome::Lost => "lost",
     };
-    Event {
+    measure::Event {
         repeat: row.repeat,
-        t_ns: answer.map_or(row.at, |answer| answer.input).0,
+        t_ns: event.map_or(row.at.0, |event| event.times().input),
         class: class_name(row.class).to_owned(),
         label: row.label.to_owned(),
         outcome: outcome.to_owned(),
-        latency_ms: since(end),
-        first_ms: since(answer.map(|answer| answer.first)),
-        settled_ms: since(answer.map(|answer| answer.settled)),
-        queue_ms: since(taken),
-        processing_ms: taken.zip(end).map(|(taken, end)| ms(end.since(taken).0)),
-        presented_ms: None,
-        join: answer.map(|answer| if answer.exact { "exact" } else { "speculative" }.to_owned()),
+        latency_ms: row.latency().map(ms),
+        first_ms: event.and_then(|event| event.first_response()).map(ms),
+        settled_ms: event.and_then(|event| event.settled()).map(ms),
+        queue_ms: parts.and_then(|parts| parts.queue).map(ms),
+        processing_ms: parts.and_then(|parts| parts.processing).map(ms),
+        presented_ms: parts.and_then(|parts| parts.presentation).map(ms),
+        join: event.map(|event| join_name(event.times().join).to_owned()),
+    }
+}
+
+fn join_name(join: Join) -> &'static str {
+    match join {
+        Join::Exact => "exact",
+        Join::Speculative => "speculative",
     }
 }
 
@@ -174,36 +185,30 @@ fn figures(class: Class, rows: &[Row<'_>], limits: Limits) -> ClassFigures {
         threshold_ms: ms(limits.threshold),
         frustrated_ms: ms(limits.frustrated),
         apdex: apdex(&summary, limits.threshold, limits.frustrated).map(Into::into),
-        open: own().filter(|row| row.answer().is_some_and(|answer| answer.open)).count() as u64,
-        silent: own().filter(|row| *row.outcome == Outcome::Silent).count() as u64,
-        lost: own().filter(|row| *row.outcome == Outcome::Lost).count() as u64,
+        open: own().filter_map(Row::event).filter(Event::is_censored).count() as u64,
+        silent: own().filter(|row| row.outcome == Outcome::Silent).count() as u64,
+        lost: own().filter(|row| row.outcome == Outcome::Lost).count() as u64,
         exceeded: deciding.is_some_and(|latency| latency > limits.threshold),
     }
 }
 
 /// A repeat in the form that all results share, from the start of the application to the end of the script.
 fn run(judged: &Judged, limits: &impl Fn(Class) -> Limits) -> Run {
-    let start = Outcome::Answered(judged.start.clone());
-    let rows = rows(judged, &start);
-    let mut by_class: BTreeMap<Class, Events> = BTreeMap::new();
+    let mut by_class: BTreeMap<Class, Vec<Event>> = BTreeMap::new();
     let (mut awaited, mut lost) = (Vec::new(), 0);
-    for row in &rows {
-        let class = by_class.entry(row.class);
-        let events = class.or_insert_with(|| Events::of(class_name(row.class), Some(limits(row.class))));
-        if let (Some(answer), Some(latency)) = (row.answer(), row.latency()) {
-            events.push(answer.input.0, latency);
-            events.censored += u64::from(answer.open);
-        }
+    for row in rows(judged) {
+        by_class.entry(row.class).or_default().extend(row.event());
         awaited.push((row.at.0, row.at.0 + row.latency().unwrap_or(0)));
-        lost += u64::from(*row.outcome == Outcome::Lost);
+        lost += u64::from(row.outcome == Outcome::Lost);
     }
+    let of_class = |(class, events): (Class, Vec<Event>)| columns(class_name(class), Some(limits(class)), &events);
     let (from, to) = (judged.repeat.started.begun.0, judged.repeat.ended.0);
     Run {
         name: format!("repeat {}", judged.repeat.number + 1),
         duration_ns: to.saturating_sub(from),
         interactive_ns: Some(interactive(&awaited, from, to)),
         lost,
-        classes: by_class.into_values().collect(),
+        classes: by_class.into_iter().map(of_class).collect(),
     }
 }
 
@@ -330,35 +335,24 @@ mod tests {
     use crate::measure::waiting::Waits;
     use tipme_bench::measure::{Driver, Repeat, Sent, Started};
     use tipme_bench::script::Script;
+    use tipme_measure::Answer;
 
     const MS: u64 = 1_000_000;
 
-    fn answered(input_ms: u64, latency_ms: u64, open: bool) -> Outcome {
-        let (input, end) = (Nanos(input_ms * MS), Nanos((input_ms + latency_ms) * MS));
-        Outcome::Answered(Answer {
-            input,
-            taken: Some(input.after(Nanos(MS))),
-            first: end,
-            settled: end,
-            exact: true,
-            open,
-        })
+    fn answered(class: Class, input_ms: u64, latency_ms: u64) -> Event {
+        let (input, end) = (input_ms * MS, (input_ms + latency_ms) * MS);
+        let (taken, join) = (Some(input + MS), Join::Exact);
+        Answer { input, taken, first: end, settled: end, join, open: false }.event(class)
     }
 
     fn repeat(number: usize, latencies_ms: &[u64]) -> Judged {
         let at = |index: usize| 1_000 + 200 * index as u64;
         let sent = |index: usize| Sent { at: Nanos(at(index) * MS), label: "type".to_owned(), class: Class::Key };
-        let mut outcomes: Vec<Outcome> =
-            latencies_ms.iter().enumerate().map(|(index, ms)| answered(at(index), *ms, false)).collect();
+        let answers = latencies_ms.iter().enumerate();
+        let answers = answers.map(|(index, ms)| Outcome::Answered(answered(Class::Key, at(index), *ms)));
+        let mut outcomes: Vec<Outcome> = answers.collect();
         outcomes.extend([Outcome::Silent, Outcome::Lost]);
-        let start = Answer {
-            input: Nanos(0),
-            taken: None,
-            first: Nanos(MS),
-            settled: Nanos(300 * MS),
-            exact: false,
-            open: false,
-        };
+        let start = answered(Class::Start, 0, 300);
         let repeat = Repeat {
             number,
             started: Started::default(),

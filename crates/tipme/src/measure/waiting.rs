@@ -6,12 +6,12 @@
 //! of the display server that run or want to, and reads that threads of the application wait for.
 //! Without it, an event that is handled counts as computed for all along.
 
-use super::joining::{Answer, Outcome};
+use super::joining::Outcome;
 use std::collections::BTreeSet;
 use tipme_analysis::Recording;
 use tipme_bench::measure::Repeat;
-use tipme_measure::Class;
 use tipme_measure::think::{self, Change, Expectation, RECORD_NS, Signal, Wait};
+use tipme_measure::{Class, Event};
 use tipme_record::{Nanos, Tid};
 
 /// From one time to another, in nanoseconds.
@@ -73,16 +73,16 @@ pub fn waits(
     threshold: impl Fn(Class) -> u64,
 ) -> Waits {
     let answered = repeat.sent.iter().zip(outcomes).filter_map(|(sent, outcome)| match outcome {
-        Outcome::Answered(answer) => Some((sent, answer)),
+        Outcome::Answered(event) => Some((sent, event)),
         Outcome::Silent | Outcome::Lost => None,
     });
     let answered: Vec<_> = answered.collect();
     let known = activity.is_some();
-    let changes = changes(answered.iter().map(|(_, answer)| *answer), activity);
+    let changes = changes(answered.iter().map(|(_, event)| *event), activity);
     let phases = think::phases(&changes, repeat.begun.0, repeat.ended.0, RECORD_NS);
     let mut inputs: Vec<Expectation> = answered
         .iter()
-        .map(|(sent, answer)| Expectation { at: answer.input.0, threshold: threshold(sent.class) })
+        .map(|(sent, event)| Expectation { at: event.times().input, threshold: threshold(sent.class) })
         .collect();
     inputs.sort_by_key(|input| input.at);
     let noticed = think::waits(&phases, &inputs).into_iter().filter(Wait::is_noticeable);
@@ -95,12 +95,12 @@ pub fn waits(
     }
 }
 
-fn changes<'a>(answers: impl Iterator<Item = &'a Answer>, activity: Option<Activity>) -> Vec<Change> {
+fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activity>) -> Vec<Change> {
     let (mut queued, mut handled) = (Vec::new(), Vec::new());
-    for answer in answers {
-        let taken = answer.taken.unwrap_or(answer.input);
-        queued.push((answer.input.0, taken.0));
-        handled.push((taken.0, answer.first.max(answer.settled).0));
+    for times in events.map(Event::times) {
+        let taken = times.taken.unwrap_or(times.input);
+        queued.push((times.input, taken));
+        handled.push((taken, times.settled.unwrap_or(times.end.time())));
     }
     let Activity { computing, reading } =
         activity.unwrap_or_else(|| Activity { computing: handled.clone(), reading: Vec::new() });
@@ -134,6 +134,7 @@ fn switched(signal: Signal, mut spans: Vec<Span>) -> Vec<Change> {
 mod tests {
     use super::*;
     use tipme_bench::measure::Sent;
+    use tipme_measure::{Answer, Join};
 
     const MS: u64 = 1_000_000;
 
@@ -142,14 +143,9 @@ mod tests {
         let sent =
             times.iter().map(|(input, ..)| Sent { at: at(*input), label: "x".to_owned(), class: Class::Key }).collect();
         let answer = |(input, taken, end): &(u64, u64, u64)| {
-            Outcome::Answered(Answer {
-                input: at(*input),
-                taken: Some(at(*taken)),
-                first: at(*end),
-                settled: at(*end),
-                exact: true,
-                open: false,
-            })
+            let (input, taken, end) = (input * MS, Some(taken * MS), end * MS);
+            let answer = Answer { input, taken, first: end, settled: end, join: Join::Exact, open: false };
+            Outcome::Answered(answer.event(Class::Key))
         };
         let repeat = Repeat { begun: at(0), ended: at(1_000), sent, ..Repeat::default() };
         (repeat, times.iter().map(answer).collect())

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Times over the level of a load, a curve for each way of dealing with it: the paper's figure 2.
+
+use super::Figure;
+use super::axes::{self, Axis};
+use super::page::{Entry, Mark, PLOT_HEIGHT, Page};
+use super::palette::{colour, dashes};
+use super::scale::Scale;
+use super::values::is_time;
+
+/// One way of dealing with a load.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve {
+    pub name: String,
+    /// Levels, in rising order, with their times in milliseconds.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Curves over the level of the load, on a logarithmic axis of times; and a dashed line at a time to compare with.
+pub fn levels(figure: &Figure<'_>, curves: &[Curve], name: &str, line_ms: Option<f64>) -> String {
+    let curves: Vec<Curve> = curves.iter().take(super::SETS_MAX).map(drawable).collect();
+    let mut page = Page::new(figure);
+    let entry = |(index, curve): (usize, &Curve)| Entry {
+        mark: Mark::Line(colour(index), dashes(index)),
+        text: curve.name.clone(),
+    };
+    page.legend(&curves.iter().enumerate().map(entry).collect::<Vec<_>>());
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let times = || points().map(|point| point.1).chain(line_ms);
+    let Some(least) = points().map(|point| point.1).reduce(f64::min) else { return page.nothing("no events") };
+    let across = Scale::up_to(points().map(|point| point.0).fold(0.0, f64::max));
+    let upwards = Scale::log(least.min(line_ms.unwrap_or(least)), times().fold(least, f64::max));
+    let area = page.area(PLOT_HEIGHT);
+    let axis = Axis { scale: across, name: "load: runnable processes" };
+    axes::draw(&mut page, &area, &axis, &Axis { scale: upwards, name });
+    for (index, curve) in curves.iter().enumerate() {
+        let places: Vec<(f64, f64)> =
+            curve.points.iter().map(|point| (across.share(point.0), upwards.share(point.1))).collect();
+        axes::slopes(&mut page, &area, &places, index);
+        places.iter().for_each(|place| axes::dot(&mut page, &area, *place, index));
+    }
+    if let Some(ms) = line_ms {
+        axes::threshold(&mut page, &area, &upwards, ms);
+    }
+    page.finish()
+}
+
+/// Without what is no time.
+fn drawable(curve: &Curve) -> Curve {
+    let points = curve.points.iter().copied().filter(|point| point.0.is_finite() && is_time(point.1));
+    Curve { name: curve.name.clone(), points: points.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_curve_has_its_line_and_its_dots() {
+        let figure = Figure { title: "typing", ..Figure::default() };
+        let curve = |name: &str, ms: f64| Curve { name: name.to_owned(), points: vec![(0.0, 0.3), (20.0, ms)] };
+        let svg = levels(&figure, &[curve("unmanaged", 900.0), curve("managed", 0.4)], "delay, ms", Some(50.0));
+        assert!(svg.starts_with("<svg") && svg.contains("unmanaged") && svg.contains("delay, ms"));
+        assert_eq!(svg.matches(r#"rx="2.5""#).count(), 4);
+        assert!(svg.contains("50 ms"), "the line to compare with has its value");
+    }
+
+    #[test]
+    fn nothing_is_said_to_be_nothing() {
+        let figure = Figure { title: "typing", ..Figure::default() };
+        let hostile = Curve { name: "<&".to_owned(), points: vec![(f64::NAN, 1.0), (1.0, f64::NAN), (1.0, -1.0)] };
+        let svg = levels(&figure, &[hostile], "delay, ms", None);
+        assert!(svg.contains("no events") && svg.contains("&lt;&amp;"));
+    }
+}
