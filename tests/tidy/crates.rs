@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Crates of this workspace that each crate may use, besides `record`. The command may use all.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("record", &[]),
     ("measure", &[]),
     ("control", &[]),
@@ -18,6 +18,7 @@ const EDGES: [(&str, &[&str]); 12] = [
     ("report", &["analysis", "measure"]),
     ("bench", &["desktop", "measure", "control"]),
     ("sched", &["policy"]),
+    ("manager", &["policy", "sched", "desktop", "control"]),
     ("recorder", &["store", "kernel", "desktop", "control", "measure"]),
 ];
 

@@ -1,73 +1,80 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The side that asks.
 
-use crate::{DEFAULT_STATE_DIR, MAX_LINE_BYTES, Request, Response, SOCKET_NAME};
+use crate::daemon::Daemon;
+use crate::message::{self, Recorder};
+use crate::{DEFAULT_STATE_DIR, MAX_LINE_BYTES};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::marker::PhantomData;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
-/// How long a recorder may take to answer: a mark is written within a second on an idle machine.
+/// How long a daemon may take to answer: a mark is written within a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why there is no answer.
+/// Why there is no answer. `daemon` is who was asked, as in "recorder".
 #[derive(Debug, Error)]
 pub enum CallError {
-    #[error("no recorder listens at {}; start one with: sudo tipme record{}", .0.display(), state_dir_option(.0))]
-    NoRecorder(PathBuf),
-    #[error("the recorder at {} did not answer within {patience:?}; see whether it is stopped or the disk hangs", path.display())]
-    Silent { path: PathBuf, patience: Duration },
-    #[error("cannot talk to the recorder at {}: {cause}", path.display())]
-    Io { path: PathBuf, cause: io::Error },
-    #[error("the recorder at {} closed the connection without an answer; see its messages", .0.display())]
-    Closed(PathBuf),
-    #[error("the recorder at {} is of another version: {why}; restart it", path.display())]
-    Foreign { path: PathBuf, why: String },
+    #[error("no {daemon} listens at {}; start one with: {start}{}", path.display(), state_dir_option(path))]
+    Nobody { daemon: &'static str, start: &'static str, path: PathBuf },
+    #[error("the {daemon} at {} did not answer within {patience:?}; see whether it is stopped or the disk hangs", path.display())]
+    Silent { daemon: &'static str, path: PathBuf, patience: Duration },
+    #[error("cannot talk to the {daemon} at {}: {cause}", path.display())]
+    Io { daemon: &'static str, path: PathBuf, cause: io::Error },
+    #[error("the {daemon} at {} closed the connection without an answer; see its messages", path.display())]
+    Closed { daemon: &'static str, path: PathBuf },
+    #[error("the {daemon} at {} is of another version: {why}; restart it", path.display())]
+    Foreign { daemon: &'static str, path: PathBuf, why: String },
     #[error("the request has more than {MAX_LINE_BYTES} bytes; shorten the text")]
     TooLong,
-    /// The recorder's own words.
+    /// The daemon's own words.
     #[error("{0}")]
     Refused(String),
 }
 
-/// A recorder's socket, seen from outside. Nothing is connected between calls.
+/// The recorder's socket, seen from outside.
+pub type Client = ClientOf<Recorder>;
+
+/// A daemon's socket, seen from outside. Nothing is connected between calls.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct ClientOf<D> {
     path: PathBuf,
     patience: Duration,
+    daemon: PhantomData<D>,
 }
 
-impl Client {
-    /// The recorder with this state directory.
-    pub fn new(state_dir: &Path) -> Client {
-        Client { path: state_dir.join(SOCKET_NAME), patience: PATIENCE }
+impl<D: Daemon> ClientOf<D> {
+    /// The daemon with this state directory.
+    pub fn new(state_dir: &Path) -> ClientOf<D> {
+        ClientOf { path: state_dir.join(D::SOCKET), patience: PATIENCE, daemon: PhantomData }
     }
 
     /// As it is, but waiting for each step of a call only so long; not zero.
-    pub fn with_patience(self, patience: Duration) -> Client {
-        Client { patience, ..self }
+    pub fn with_patience(self, patience: Duration) -> ClientOf<D> {
+        ClientOf { patience, ..self }
     }
 
     /// Asks, and waits for the answer.
     ///
     /// # Errors
-    /// Where there is no answer; a [`Response::Error`] becomes [`CallError::Refused`].
-    pub fn call(&self, request: &Request) -> Result<Response, CallError> {
-        let line = request.to_line();
+    /// Where there is no answer; an answer that says why not becomes [`CallError::Refused`].
+    pub fn call(&self, request: &D::Request) -> Result<D::Response, CallError> {
+        let line = message::to_line(request);
         if line.len() > MAX_LINE_BYTES {
             return Err(CallError::TooLong);
         }
         let mut stream = self.connect().map_err(|error| self.error(error))?;
-        // A recorder that refuses the caller answers without reading, so a failure to send is told only without an answer.
+        // A daemon that refuses the caller answers without reading, so a failure to send is told only without an answer.
         let sent = stream.write_all(&line);
         let answer = self.answer(stream);
         match (answer, sent) {
-            (Ok(Response::Error(why)), _) => Err(CallError::Refused(why)),
-            (Err(CallError::Closed(_)), Err(error)) => Err(self.error(error)),
-            (answer, _) => answer,
+            (Ok(response), _) => D::granted(response).map_err(CallError::Refused),
+            (Err(CallError::Closed { .. }), Err(error)) => Err(self.error(error)),
+            (Err(error), _) => Err(error),
         }
     }
 
@@ -79,24 +86,32 @@ impl Client {
         Ok(UnixStream::from(socket))
     }
 
-    fn answer(&self, stream: UnixStream) -> Result<Response, CallError> {
+    fn answer(&self, stream: UnixStream) -> Result<D::Response, CallError> {
         let mut line = Vec::new();
         let mut reader = BufReader::new(stream.take(MAX_LINE_BYTES as u64 + 1));
         let read = reader.read_until(b'\n', &mut line);
         match read {
-            // The connection is reset where the recorder closes it with part of the request unread.
+            // The connection is reset where the daemon closes it with part of the request unread.
             Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(self.error(error)),
-            _ if line.is_empty() => Err(CallError::Closed(self.path.clone())),
-            _ => Response::parse(&line).map_err(|why| CallError::Foreign { path: self.path.clone(), why }),
+            _ if line.is_empty() => Err(CallError::Closed { daemon: D::NAME, path: self.path.clone() }),
+            _ => message::response(&line).map_err(|why| self.foreign(why)),
         }
     }
 
+    fn foreign(&self, why: String) -> CallError {
+        CallError::Foreign { daemon: D::NAME, path: self.path.clone(), why }
+    }
+
     fn error(&self, cause: io::Error) -> CallError {
-        let path = self.path.clone();
+        let (daemon, path) = (D::NAME, self.path.clone());
         match cause.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => CallError::NoRecorder(path),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => CallError::Silent { path, patience: self.patience },
-            _ => CallError::Io { path, cause },
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                CallError::Nobody { daemon, start: D::START, path }
+            }
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                CallError::Silent { daemon, path, patience: self.patience }
+            }
+            _ => CallError::Io { daemon, path, cause },
         }
     }
 }

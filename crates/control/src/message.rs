@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said over the socket. The JSON forms are a contract, see the tests.
+//! What is said over the recorder's socket. The JSON forms are a contract, see the tests.
 
-use crate::MAX_LINE_BYTES;
+use crate::daemon::Daemon;
+use crate::{MAX_LINE_BYTES, SOCKET_NAME};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -111,7 +112,7 @@ impl Request {
     /// # Errors
     /// What is wrong with it, for people; whatever the bytes are.
     pub fn parse(line: &[u8]) -> Result<Request, String> {
-        parse(line).map_err(|why| format!("the request is not understood: {why}"))
+        request(line)
     }
 
     /// The line to send, its end included.
@@ -126,13 +127,47 @@ impl Response {
     /// # Errors
     /// What is wrong with it, for people; whatever the bytes are.
     pub fn parse(line: &[u8]) -> Result<Response, String> {
-        parse(line).map_err(|why| format!("the answer is not understood: {why}"))
+        response(line)
     }
 
     /// The line to send, its end included.
     pub fn to_line(&self) -> Vec<u8> {
         to_line(self)
     }
+}
+
+/// The recorder at its socket.
+#[derive(Clone, Copy, Debug)]
+pub enum Recorder {}
+
+impl Daemon for Recorder {
+    type Request = Request;
+    type Response = Response;
+    const NAME: &'static str = "recorder";
+    const SOCKET: &'static str = SOCKET_NAME;
+    const START: &'static str = "sudo tipme record";
+
+    fn refusal(why: String) -> Response {
+        Response::Error(why)
+    }
+
+    fn granted(response: Response) -> Result<Response, String> {
+        if let Response::Error(why) = response { Err(why) } else { Ok(response) }
+    }
+
+    fn stranger(uid: u32) -> String {
+        format!("user {uid} may not use this recorder; start it with: sudo tipme record --allow-user {uid}")
+    }
+}
+
+/// Reads a request of any daemon.
+pub(crate) fn request<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+    parse(line).map_err(|why| format!("the request is not understood: {why}"))
+}
+
+/// Reads an answer of any daemon.
+pub(crate) fn response<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+    parse(line).map_err(|why| format!("the answer is not understood: {why}"))
 }
 
 fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
@@ -142,7 +177,8 @@ fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
-fn to_line(message: &impl Serialize) -> Vec<u8> {
+/// One line of any daemon, its end included.
+pub(crate) fn to_line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("messages have string keys only, so they are JSON");
     line.push(b'\n');
     line

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The side that answers.
 
-use crate::{MAX_LINE_BYTES, Request, Response};
+use crate::MAX_LINE_BYTES;
+use crate::daemon::Daemon;
+use crate::message::{self, Recorder};
 use rustix::net::SendFlags;
 use rustix::net::sockopt::socket_peercred;
+use serde::Serialize;
 use std::io::{self, Read};
+use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -22,8 +26,8 @@ const DEAF: Duration = Duration::from_millis(200);
 /// Why the socket cannot be made.
 #[derive(Debug, Error)]
 pub enum BindError {
-    #[error("a recorder listens at {} already; stop it, or use another --state-dir", .0.display())]
-    Taken(PathBuf),
+    #[error("a {daemon} listens at {} already; stop it, or use another --state-dir", path.display())]
+    Taken { daemon: &'static str, path: PathBuf },
     #[error("cannot listen at {}: {cause}; choose a --state-dir that can be written and has a short path", path.display())]
     Io { path: PathBuf, cause: io::Error },
 }
@@ -35,44 +39,51 @@ pub struct Caller {
     pub uid: u32,
 }
 
+/// A request to the recorder.
+pub type Call = CallOf<Recorder>;
+
 /// A request that waits for its answer. Dropped without one, the caller sees a closed connection.
 #[derive(Debug)]
-pub struct Call {
-    pub request: Request,
+pub struct CallOf<D: Daemon> {
+    pub request: D::Request,
     pub caller: Caller,
     stream: UnixStream,
 }
 
-impl Call {
+impl<D: Daemon> CallOf<D> {
     /// Sends the answer, and closes the connection. A caller that is gone, or does not read, misses it.
-    pub fn answer(self, response: &Response) {
+    pub fn answer(self, response: &D::Response) {
         reply(&self.stream, response);
     }
 }
 
-/// The recorder's socket. The file is removed with the value.
+/// The recorder's socket.
+pub type Server = ServerOf<Recorder>;
+
+/// A daemon's socket. The file is removed with the value.
 #[derive(Debug)]
-pub struct Server {
+pub struct ServerOf<D> {
     listener: UnixListener,
     path: PathBuf,
     allowed: Vec<u32>,
     connections: Vec<Connection>,
     deaf_until: Option<Instant>,
+    daemon: PhantomData<D>,
 }
 
-impl Server {
+impl<D: Daemon> ServerOf<D> {
     /// Listens at `path`. Root and the users `allowed` may call; everyone may connect, to be told so.
-    /// A socket file that a killed recorder left is replaced.
+    /// A socket file that a killed daemon left is replaced.
     ///
     /// # Errors
     /// Where another process listens there, or the socket cannot be made.
-    pub fn bind(path: &Path, allowed: &[u32]) -> Result<Server, BindError> {
+    pub fn bind(path: &Path, allowed: &[u32]) -> Result<ServerOf<D>, BindError> {
         if UnixStream::connect(path).is_ok() {
-            return Err(BindError::Taken(path.to_owned()));
+            return Err(BindError::Taken { daemon: D::NAME, path: path.to_owned() });
         }
         let listener = listen(path).map_err(|cause| BindError::Io { path: path.to_owned(), cause })?;
         let (path, allowed) = (path.to_owned(), allowed.to_vec());
-        Ok(Server { listener, path, allowed, connections: Vec::new(), deaf_until: None })
+        Ok(ServerOf { listener, path, allowed, connections: Vec::new(), deaf_until: None, daemon: PhantomData })
     }
 
     /// Descriptors that become readable when there is something to do; call [`Server::calls`] then.
@@ -89,7 +100,7 @@ impl Server {
     }
 
     /// Accepts, reads, refuses and drops what there is to, without blocking, and returns the requests that are complete.
-    pub fn calls(&mut self, now: Instant) -> Vec<Call> {
+    pub fn calls(&mut self, now: Instant) -> Vec<CallOf<D>> {
         if self.deaf_until.is_some_and(|until| until <= now) {
             self.deaf_until = None;
         }
@@ -98,10 +109,11 @@ impl Server {
         for mut connection in std::mem::take(&mut self.connections) {
             match connection.read(now) {
                 Progress::Pending => self.connections.push(connection),
-                Progress::Bad(why) => reply(&connection.stream, &Response::Error(why)),
-                Progress::Whole(request) => {
-                    calls.push(Call { request, caller: connection.caller, stream: connection.stream });
-                }
+                Progress::Bad(why) => reply(&connection.stream, &D::refusal(why)),
+                Progress::Whole(line) => match message::request(&line) {
+                    Ok(request) => calls.push(CallOf { request, caller: connection.caller, stream: connection.stream }),
+                    Err(why) => reply(&connection.stream, &D::refusal(why)),
+                },
             }
         }
         calls
@@ -124,20 +136,16 @@ impl Server {
         if caller.uid == 0 || self.allowed.contains(&caller.uid) {
             self.connections.push(Connection { stream, caller, line: Vec::new(), deadline: now + READ_PATIENCE });
         } else {
-            reply(&stream, &Response::Error(refusal(caller.uid)));
+            reply(&stream, &D::refusal(D::stranger(caller.uid)));
         }
     }
 }
 
-impl Drop for Server {
+impl<D> Drop for ServerOf<D> {
     fn drop(&mut self) {
-        // A file that stays is replaced by the next recorder.
+        // A file that stays is replaced by the next daemon.
         let _ = std::fs::remove_file(&self.path);
     }
-}
-
-fn refusal(uid: u32) -> String {
-    format!("user {uid} may not use this recorder; start it with: sudo tipme record --allow-user {uid}")
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
@@ -152,8 +160,8 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Sends one line and nothing more; an answer that does not fit into the socket's buffer is lost.
-fn reply(stream: &UnixStream, response: &Response) {
-    let _ = rustix::net::send(stream, &response.to_line(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+fn reply(stream: &UnixStream, response: &impl Serialize) {
+    let _ = rustix::net::send(stream, &message::to_line(response), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
 #[derive(Debug)]
@@ -167,7 +175,8 @@ struct Connection {
 
 enum Progress {
     Pending,
-    Whole(Request),
+    /// A line without its end.
+    Whole(Vec<u8>),
     /// Why the connection is to be closed.
     Bad(String),
 }
@@ -177,7 +186,7 @@ impl Connection {
         let room = (MAX_LINE_BYTES - self.line.len()) as u64;
         let end = (&self.stream).take(room).read_to_end(&mut self.line);
         if let Some(length) = self.line.iter().position(|byte| *byte == b'\n') {
-            return Request::parse(&self.line[..length]).map_or_else(Progress::Bad, Progress::Whole);
+            return Progress::Whole(self.line[..length].to_vec());
         }
         let waits = matches!(&end, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         if self.line.len() >= MAX_LINE_BYTES {

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What differs between the daemons' sockets.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+
+/// A daemon as its socket sees it: what is asked and answered there, and what people are told of it.
+pub trait Daemon {
+    type Request: Serialize + DeserializeOwned + Debug;
+    type Response: Serialize + DeserializeOwned + Debug;
+
+    /// As in "the recorder".
+    const NAME: &'static str;
+    /// Name of the socket in the state directory.
+    const SOCKET: &'static str;
+    /// The command that starts it.
+    const START: &'static str;
+
+    /// The answer that says why something was not done.
+    fn refusal(why: String) -> Self::Response;
+
+    /// The answer, or what it says of why not.
+    ///
+    /// # Errors
+    /// The daemon's own words, where it refused.
+    fn granted(response: Self::Response) -> Result<Self::Response, String>;
+
+    /// What a user is told who may not call.
+    fn stranger(uid: u32) -> String;
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said over the manager's socket. The JSON forms are a contract, see the tests.
+
+use crate::daemon::Daemon;
+use crate::{CallOf, ClientOf, ServerOf};
+use serde::{Deserialize, Serialize};
+
+/// Name of the manager's socket in the state directory.
+pub const SOCKET_NAME: &str = "manage.sock";
+/// Sets that a [`Status`] lists at most; the others are counted in `sets_left_out`.
+pub const LISTED_MAX: usize = 128;
+
+/// The manager's socket, seen from outside.
+pub type Client = ClientOf<Manager>;
+/// The manager's socket.
+pub type Server = ServerOf<Manager>;
+/// A request to the manager.
+pub type Call = CallOf<Manager>;
+
+/// The manager at its socket.
+#[derive(Clone, Copy, Debug)]
+pub enum Manager {}
+
+impl Daemon for Manager {
+    type Request = Request;
+    type Response = Response;
+    const NAME: &'static str = "manager";
+    const SOCKET: &'static str = SOCKET_NAME;
+    const START: &'static str = "sudo tipme manage";
+
+    fn refusal(why: String) -> Response {
+        Response::Error(why)
+    }
+
+    fn granted(response: Response) -> Result<Response, String> {
+        if let Response::Error(why) = response { Err(why) } else { Ok(response) }
+    }
+
+    fn stranger(uid: u32) -> String {
+        format!("user {uid} may not use this manager, only root and the user whose display it manages")
+    }
+}
+
+/// What a client asks for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Answer: [`Response::Status`].
+    Status,
+    /// Turns the user's one knob: `off`, `gentle`, `normal` or `strong`. Answer: [`Response::Done`].
+    Strength(String),
+    /// What is done to a process, and why. Answer: [`Response::Why`].
+    Why { pid: u32 },
+}
+
+/// What the manager answers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    Done,
+    Status(Box<Status>),
+    Why(Why),
+    /// It could not be done: the object and the remedy, for people.
+    Error(String),
+}
+
+/// How the manager is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    pub pid: u32,
+    /// As in `:0`.
+    pub display: String,
+    /// Whose processes may be changed.
+    pub user: u32,
+    /// Only processes below this one are changed; left out where all of the user's may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under: Option<u32>,
+    /// `off`, `gentle`, `normal` or `strong`.
+    pub strength: String,
+    /// `cgroup`, `autogroup` or `nice`.
+    pub backend: String,
+    /// What this back end or this user cannot do, and why.
+    pub missing: Vec<String>,
+    /// Since the manager was ready.
+    pub seconds: f64,
+    /// Somebody is at the desk.
+    pub present: bool,
+    /// The display server, the window manager and what else every answer needs: program and pid.
+    pub core: Vec<(String, u32)>,
+    pub sets: Vec<Set>,
+    pub sets_left_out: usize,
+    /// From the news of a focus change to the last knob.
+    pub focus_changes: Times,
+    pub memory: Memory,
+    /// Left out where prediction is switched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
+    pub counts: Counts,
+    /// The manager's own CPU time since it was ready, in percent of one CPU.
+    pub own_cpu_percent: f64,
+    /// The manager's own memory.
+    pub own_rss_bytes: u64,
+}
+
+/// A set of processes and what it is to the user now.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Set {
+    /// Name of the process that is connected to the display, or leads the background job.
+    pub program: String,
+    pub pid: u32,
+    pub role: String,
+    /// Words for people.
+    pub reason: String,
+    pub processes: usize,
+}
+
+/// The latest times of one kind, at most a thousand of them; zeros where there is none.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Times {
+    /// All since the start, also those that the percentiles no longer see.
+    pub n: u64,
+    pub last_ms: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub max_ms: f64,
+}
+
+/// Memory at the last look.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    pub total_bytes: u64,
+    pub available_bytes: u64,
+    /// Share of time in which some task waited for memory, over the last looks; 0 without the kernel's PSI.
+    pub some_percent: f32,
+    /// Looks at it since the start.
+    pub looks: u64,
+    /// What was done about it since the start.
+    pub actions: u64,
+}
+
+/// How well the next program is predicted.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prediction {
+    /// Changes of focus from one program to another that were learned, each compared with what was predicted.
+    pub predictions: u64,
+    /// Of these, those that went to one of the predicted programs.
+    pub hits: u64,
+    /// Sets that were brought into memory ahead.
+    pub warmed: u64,
+}
+
+/// Totals since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Knobs that were turned.
+    pub changed: u64,
+    /// Knobs that were left alone, each time for a reason.
+    pub skipped: u64,
+    /// Windows, sets, processes and hints beyond the bounds.
+    pub dropped: u64,
+    /// Claims of windows that were not believed.
+    pub disbelieved: u64,
+}
+
+/// What is done to a process, and why.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Why {
+    pub pid: u32,
+    pub program: String,
+    /// Left out for a process that has no role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Why it has its role, or why it is left alone: words for people.
+    pub reason: String,
+    /// `client`, `child`, `foreground` or `property`; left out for what belongs to no set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub membership: Option<String>,
+    /// The process that the set is named by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<u32>,
+    pub knobs: Vec<Knob>,
+    /// Knobs that were left alone, and why.
+    pub skipped: Vec<String>,
+}
+
+/// One knob of a process.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Knob {
+    /// Such as `nice`.
+    pub name: String,
+    /// As it was found.
+    pub baseline: String,
+    /// As the manager set it.
+    pub applied: String,
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What those who ask are told.
+
+use crate::daemon::Manager;
+use crate::session::program;
+use crate::trust::Refusal;
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use tipme_control::manager::{Counts, Knob, LISTED_MAX, Request, Response, Set, Status, Why};
+use tipme_desktop::clock;
+use tipme_policy::{Assignment, Identity, Strength};
+use tipme_record::Nanos;
+use tipme_sched::{Explanation, processes};
+
+impl Manager {
+    /// The answer to a request, or why there is none.
+    pub(crate) fn answer(&mut self, request: &Request) -> Result<Response, String> {
+        match request {
+            Request::Status => Ok(Response::Status(Box::new(self.status()))),
+            Request::Strength(name) => {
+                let strength = name.parse::<Strength>().map_err(|error| error.to_string())?;
+                self.set_strength(strength);
+                Ok(Response::Done)
+            }
+            Request::Why { pid } => self.why(*pid).map(Response::Why),
+        }
+    }
+
+    fn status(&self) -> Status {
+        let seconds = clock::now().since(self.since).millis() / 1e3;
+        let own_cpu = own_cpu().since(self.own_cpu).millis() / 1e3;
+        Status {
+            pid: std::process::id(),
+            display: self.setting.display.clone(),
+            user: self.setting.user,
+            under: self.setting.under.map(|top| top.pid),
+            strength: self.strength.to_string(),
+            backend: self.setting.backend.to_string(),
+            missing: self.setting.missing.clone(),
+            seconds,
+            present: self.present.unwrap_or(true),
+            core: self.core.iter().map(|process| (self.name(process.pid), process.pid)).collect(),
+            sets: self.sets(),
+            sets_left_out: self.assigned.len().saturating_sub(LISTED_MAX),
+            focus_changes: self.focus_times.times(),
+            memory: self.memory.latest(),
+            prediction: self.warmth.figures(),
+            counts: self.totals(),
+            own_cpu_percent: if seconds > 0.0 { 100.0 * own_cpu / seconds } else { 0.0 },
+            own_rss_bytes: crate::memory::resident(&self.setting.proc, std::process::id()).unwrap_or(0),
+        }
+    }
+
+    /// The sets, the most favoured first.
+    fn sets(&self) -> Vec<Set> {
+        let mut assignments: Vec<&Assignment> = self.assigned.values().collect();
+        assignments.sort_by_key(|assignment| (assignment.role, assignment.set));
+        let set = |assignment: &&Assignment| Set {
+            program: self.name(assignment.set.0.pid),
+            pid: assignment.set.0.pid,
+            role: word(&assignment.role),
+            reason: assignment.reason.to_string(),
+            processes: assignment.members.len(),
+        };
+        assignments.iter().take(LISTED_MAX).map(set).collect()
+    }
+
+    fn totals(&self) -> Counts {
+        let dropped = self.attention_dropped();
+        Counts {
+            dropped: self.desk.counts.dropped + self.policy.dropped() + dropped,
+            disbelieved: self.desk.counts.disbelieved,
+            ..self.counts
+        }
+    }
+
+    fn name(&self, pid: u32) -> String {
+        program(&self.setting.proc, pid).unwrap_or_else(|| "gone".to_owned())
+    }
+
+    fn why(&self, pid: u32) -> Result<Why, String> {
+        let process = processes::read(&self.setting.proc, pid).ok_or_else(|| format!("there is no process {pid}"))?;
+        let why = Why { pid, program: process.command.clone(), ..Why::default() };
+        if let Some(explanation) = self.mechanism.explain(pid).filter(|found| found.who == process.identity) {
+            return Ok(explained(why, &explanation, self.desk.is_job(explanation.set)));
+        }
+        // A role without an explanation: the mechanism was not asked to do anything for it.
+        match self.policy.role(pid).filter(|_| self.knows(process.identity)) {
+            Some((role, reason)) => Ok(Why { role: Some(word(&role)), reason: reason.to_string(), ..why }),
+            None => Ok(Why { reason: self.why_not(process.identity, process.uid), ..why }),
+        }
+    }
+
+    /// Whether just this process, and not an earlier one with its number, is in a set or in the core.
+    fn knows(&self, process: Identity) -> bool {
+        let mut members = self.assigned.values().flat_map(|assignment| &assignment.members);
+        members.any(|member| member.who == process) || self.core.contains(&process)
+    }
+
+    /// Why a process has no role.
+    fn why_not(&self, process: Identity, uid: u32) -> String {
+        let (user, under) = (self.setting.user, self.setting.under);
+        if self.strength == Strength::Off {
+            return "the manager is off; turn it on with: tipme manage normal".to_owned();
+        }
+        if uid != user {
+            return format!("it belongs to user {uid}, and this manager serves user {user}");
+        }
+        if let Some(top) = under.filter(|top| !processes::is_below(&self.setting.proc, process, *top)) {
+            return format!("it is not below process {}, and only what is below it is changed (--under)", top.pid);
+        }
+        match self.desk.refusal(process.pid) {
+            Some(refusal) => words(refusal),
+            None => "no window is known to be its, it is below no client of the display, and it is no hog".to_owned(),
+        }
+    }
+}
+
+/// What the mechanism tells of a process, which may belong to a job in the background of a terminal.
+fn explained(why: Why, found: &Explanation, is_job: bool) -> Why {
+    let knob = |state: &tipme_sched::KnobState| Knob {
+        name: state.knob.to_string(),
+        baseline: state.baseline.clone(),
+        applied: state.applied.clone(),
+    };
+    Why {
+        role: Some(word(&found.role)),
+        reason: format!("{}{}", found.reason, if is_job { ", a job in the background of its terminal" } else { "" }),
+        membership: Some(word(&found.because)),
+        set: Some(found.set.0.pid),
+        knobs: found.knobs.iter().map(knob).collect(),
+        skipped: found.left.iter().map(|(knob, why)| format!("{knob}: {why}")).collect(),
+        ..why
+    }
+}
+
+fn words(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::Unknown => "nobody says which process its window belongs to".to_owned(),
+        Refusal::Gone => "the process that made the window has ended, and this one has its number".to_owned(),
+        Refusal::OtherUser(uid) => format!("its window belongs to user {uid}"),
+        Refusal::OwnWords => {
+            "a window claims to be its, and the display server, which knows its clients, does not say so".to_owned()
+        }
+        Refusal::OtherClient => "a window claims to be its, and it is another client of the display".to_owned(),
+        Refusal::NotConnected => {
+            "it has no connection to the display: the process that made the window had the same number".to_owned()
+        }
+        Refusal::Core => "it belongs to the session".to_owned(),
+    }
+}
+
+/// A role or membership as it stands in JSON.
+fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        other => other.map(|value| value.to_string()).unwrap_or_default(),
+    }
+}
+
+/// CPU time of this process.
+pub(crate) fn own_cpu() -> Nanos {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a process is connected to another one over a local socket.
+//!
+//! The display server knows a client by the number that its process had when it connected. A client can leave
+//! its connection to a child and end; then its number may come to belong to anybody. Who really is a client
+//! has a socket whose other end is the server's.
+
+use rustix::net::netlink::SOCK_DIAG;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Descriptors of a process that are looked at, at most: as many as a client of the display has by a wide margin.
+const DESCRIPTORS_MAX: usize = 16_384;
+/// Sockets of a client whose other end is asked for, at most.
+const SOCKETS_MAX: usize = 1_024;
+
+/// The kernel's names for a question about local sockets (`linux/sock_diag.h`, `linux/unix_diag.h`).
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
+const UDIAG_SHOW_PEER: u32 = 4;
+const UNIX_DIAG_PEER: u16 = 2;
+const HEADER_BYTES: usize = 16;
+const MESSAGE_BYTES: usize = 16;
+const QUESTION_BYTES: u32 = 40;
+
+/// Whether `client` holds a socket whose other end `server` holds. `None` where that cannot be told, for want
+/// of rights or of the kernel's help.
+pub(crate) fn are_connected(proc: &Path, client: u32, server: u32) -> Option<bool> {
+    let ends = sockets(proc, server)?;
+    let own = sockets(proc, client)?;
+    let diag = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG)).ok()?;
+    let mut ours = own.into_iter().take(SOCKETS_MAX).filter_map(|socket| other_end(&diag, socket)?);
+    if ours.any(|end| ends.contains(&end)) {
+        return Some(true);
+    }
+    // A kernel without this help does not know the server's sockets either.
+    let helps = ends.into_iter().take(SOCKETS_MAX).any(|socket| other_end(&diag, socket).is_some());
+    helps.then_some(false)
+}
+
+/// The sockets of a process by number; `None` where they may not be read.
+fn sockets(proc: &Path, pid: u32) -> Option<BTreeSet<u32>> {
+    let folder = std::fs::read_dir(proc.join(format!("{pid}/fd"))).ok()?;
+    let links = folder.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    Some(links.filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()).collect())
+}
+
+/// The other end of a local socket; `Some(None)` where it has none, `None` where the kernel does not tell.
+fn other_end(diag: &OwnedFd, socket: u32) -> Option<Option<u32>> {
+    send(diag, &question(socket), SendFlags::empty()).ok()?;
+    let mut bytes = [0; 1024];
+    let (length, _) = recv(diag, &mut bytes, RecvFlags::DONTWAIT).ok()?;
+    answer(bytes.get(..length)?, socket)
+}
+
+/// A request about one socket, whoever it belongs to.
+fn question(socket: u32) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(QUESTION_BYTES as usize);
+    bytes.extend(QUESTION_BYTES.to_ne_bytes());
+    bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    bytes.extend(NLM_F_REQUEST.to_ne_bytes());
+    bytes.extend([0; 8]);
+    // Family AF_UNIX; any state; and no cookie, so that the number alone counts.
+    bytes.extend([1, 0, 0, 0]);
+    for word in [u32::MAX, socket, UDIAG_SHOW_PEER, u32::MAX, u32::MAX] {
+        bytes.extend(word.to_ne_bytes());
+    }
+    bytes
+}
+
+fn answer(bytes: &[u8], socket: u32) -> Option<Option<u32>> {
+    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+    let about = bytes.get(HEADER_BYTES + 4..HEADER_BYTES + 8)?;
+    if kind != SOCK_DIAG_BY_FAMILY || about != socket.to_ne_bytes() {
+        // A socket of another family is not found; that is no answer about a local one.
+        return None;
+    }
+    let mut attributes = bytes.get(HEADER_BYTES + MESSAGE_BYTES..)?;
+    while let [a, b, c, d, ..] = *attributes {
+        let (length, name) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]));
+        if name == UNIX_DIAG_PEER {
+            return Some(Some(u32::from_ne_bytes(attributes.get(4..8)?.try_into().ok()?)));
+        }
+        attributes = attributes.get(length.next_multiple_of(4).max(4)..)?;
+    }
+    Some(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn the_other_end_of_a_pair_is_found() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let number = |stream: &UnixStream| {
+            let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
+            link.to_str().unwrap().trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u32>().unwrap()
+        };
+        let diag = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG)).unwrap();
+        assert_eq!(other_end(&diag, number(&one)), Some(Some(number(&other))));
+        assert_eq!(other_end(&diag, u32::MAX - 1), None);
+        let own = std::process::id();
+        assert_eq!(are_connected(Path::new("/proc"), own, own), Some(true));
+    }
+
+    #[test]
+    fn a_stranger_is_not_connected() {
+        let _pair = UnixStream::pair().unwrap();
+        let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let found = are_connected(Path::new("/proc"), stranger.id(), std::process::id());
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+        assert_eq!(found, Some(false));
+        assert_eq!(are_connected(Path::new("/nonexistent"), 1, 2), None);
+    }
+
+    #[test]
+    fn cut_answers_are_none() {
+        let mut whole = question(7);
+        whole[20..24].copy_from_slice(&7u32.to_ne_bytes());
+        for length in 0..whole.len() {
+            let _ = answer(&whole[..length], 7);
+        }
+        assert_eq!(answer(&[], 7), None);
+    }
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The manager's one loop: the display's news, requests, signals, and what is due.
+
+use crate::desk::Desk;
+use crate::memory::{Circle, Watch};
+use crate::schedule::{Schedule, TERMINALS, TICK};
+use crate::session;
+use crate::setting::{Options, Setting};
+use crate::signals::Signals;
+use crate::times::Recent;
+use crate::warmth::Warmth;
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::time::{Duration, Instant};
+use tipme_control::manager::{Counts, Response, Server};
+use tipme_desktop::attention::{Attention, Change, Core};
+use tipme_desktop::{Error, clock};
+use tipme_policy::{Action, Assignment, Event, Identity, Policy, SetId, Strength};
+use tipme_record::Nanos;
+use tipme_sched::{LATER_MS, Mechanism, Restored};
+
+/// Without input for so long, nobody may be at the desk; the policy waits another minute.
+const AWAY_AFTER_MS: u64 = 4 * 60 * 1000;
+/// Ticks from one look for sound servers and input methods to the next.
+const CORE_TICKS: u64 = 60;
+/// Ticks from one time that the history of focus changes is written down to the next.
+const SAVE_TICKS: u64 = 600;
+/// How often a display that does not answer is asked again, each time with the target's patience.
+const RECONNECTS_MAX: usize = 5;
+/// The nice value that the manager gives itself: it must answer where everything else has to wait.
+const OWN_NICE: i32 = -10;
+
+/// Why the manager ended, having taken everything back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// By a signal.
+    Stopped,
+    /// The display is gone, for this reason.
+    DisplayGone(String),
+}
+
+/// Manages a display until SIGINT or SIGTERM, or until the display is gone. Prints a line that starts with
+/// `managing` once it is ready. Whatever was changed is taken back before it returns.
+///
+/// # Errors
+/// Where the display, the user's rights or another manager forbid it; the message names the remedy.
+pub fn run(options: &Options) -> Result<Ended> {
+    let lock = options.state.lock()?;
+    let signals = Signals::catch()?;
+    let target = session::target(options.display.as_deref())?;
+    let mut attention = Attention::open(&target)?;
+    let first = attention.changes()?;
+    let setting = Setting::find(options, target, &attention)?;
+    let mut server = Server::bind(&options.state.socket(), &[setting.user])?;
+    let (mechanism, restored) = Mechanism::open(setting.config(options))?;
+    tell_restored("a manager that was killed", &restored);
+    rustix::process::setpriority_process(None, OWN_NICE).ok();
+    let mut manager = Manager::new(options, setting, attention, mechanism);
+    let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
+    tell_restored("this manager", &manager.mechanism.restore());
+    manager.warmth.save();
+    drop(lock);
+    ended
+}
+
+/// Says what taking back has done, where that is not simply everything.
+fn tell_restored(whose: &str, restored: &Restored) {
+    if restored.failed > 0 || restored.unreadable > 0 {
+        eprintln!(
+            "tipme: of the changes of {whose}, {} could not be taken back and {} could not be read",
+            restored.failed, restored.unreadable
+        );
+    }
+}
+
+/// The state of a manager.
+pub(crate) struct Manager {
+    pub(crate) setting: Setting,
+    attention: Attention,
+    /// The display server and the window manager, as they were taken into the core.
+    parts: Core,
+    pub(crate) desk: Desk,
+    pub(crate) policy: Policy,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) memory: Watch,
+    pub(crate) warmth: Warmth,
+    schedule: Schedule,
+    pub(crate) focus_times: Recent,
+    /// The role of each set, as it was last assigned.
+    pub(crate) assigned: BTreeMap<SetId, Assignment>,
+    pub(crate) core: Vec<Identity>,
+    pub(crate) present: Option<bool>,
+    pub(crate) strength: Strength,
+    pub(crate) counts: Counts,
+    /// What is to be done about memory at the end of this turn.
+    waiting: Vec<Action>,
+    /// When it was ready, and the CPU time that it had taken until then.
+    pub(crate) since: Nanos,
+    pub(crate) own_cpu: Nanos,
+    ticks: u64,
+}
+
+impl Manager {
+    fn new(options: &Options, setting: Setting, attention: Attention, mechanism: Mechanism) -> Manager {
+        let now = clock::now();
+        Manager {
+            parts: attention.core(),
+            attention,
+            desk: Desk::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
+            policy: Policy::new(options.strength),
+            mechanism,
+            memory: Watch::new(setting.proc.clone(), now),
+            warmth: Warmth::open(options),
+            schedule: Schedule::new(now),
+            focus_times: Recent::default(),
+            assigned: BTreeMap::new(),
+            core: Vec::new(),
+            present: None,
+            strength: options.strength,
+            counts: Counts::default(),
+            waiting: Vec::new(),
+            since: now,
+            own_cpu: Nanos(0),
+            ticks: 0,
+            setting,
+        }
+    }
+
+    /// Takes in what is there already, and says that managing has begun.
+    fn begin(&mut self, first: Vec<Change>) -> Result<()> {
+        self.look_for_core();
+        self.take(first, clock::now());
+        self.setting.tell_missing();
+        (self.since, self.own_cpu) = (clock::now(), crate::answers::own_cpu());
+        self.focus_times = Recent::default();
+        say(&format!("managing {} with {}, {}", self.setting.display, self.setting.backend, self.strength));
+        Ok(())
+    }
+
+    fn serve(&mut self, server: &mut Server, signals: &Signals) -> Result<Ended> {
+        loop {
+            let ready = self.wait(server, signals)?;
+            let now = clock::now();
+            if signals.have_come() {
+                return Ok(Ended::Stopped);
+            }
+            let news = if ready { self.attend(now) } else { Ok(()) };
+            if let Err(error) = news.and_then(|()| self.keep_time(now))
+                && let Some(gone) = self.reconnect(&error)
+            {
+                return Ok(Ended::DisplayGone(gone));
+            }
+            self.finish_turn();
+            for call in server.calls(Instant::now()) {
+                let response = self.answer(&call.request);
+                call.answer(&response.unwrap_or_else(Response::Error));
+            }
+        }
+    }
+
+    /// Waits for news, a request, a signal, or what is due; whether there may be news of the display.
+    fn wait(&self, server: &Server, signals: &Signals) -> Result<bool> {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.attention.fd(), PollFlags::IN)];
+        fds.push(PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN));
+        fds.extend(server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let now = clock::now();
+        let due = self.policy.next().into_iter().fold(self.schedule.next(now), Nanos::min);
+        let patience = server.timeout(Instant::now()).unwrap_or(Duration::MAX);
+        let time = Duration::from_nanos(due.since(now).0).min(patience);
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) => Ok(!fds[0].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error).context("cannot wait for news"),
+        }
+    }
+
+    /// Acts on what the display tells. The way from a change of focus to the knobs is only here.
+    fn attend(&mut self, now: Nanos) -> Result<(), Error> {
+        let changes = self.attention.changes()?;
+        if self.attention.core() != self.parts {
+            self.look_for_core();
+        }
+        if !changes.is_empty() {
+            self.take(changes, now);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, changes: Vec<Change>, now: Nanos) {
+        let before = self.desk.focused();
+        let events = self.desk.take(changes, now);
+        self.handle(now, events);
+        let focused = self.desk.focused();
+        if focused != before {
+            self.focus_times.push(clock::now().since(now));
+            let young = focused.filter(|set| self.desk.is_young(*set, now));
+            self.schedule.focus(before, young, now);
+            self.warmth.focus(focused.and_then(|set| session::program(&self.setting.proc, set.0.pid)), now);
+        }
+    }
+
+    /// Tells the policy, and does what it decides in one step; what it wants of memory waits for the end of the turn.
+    pub(crate) fn handle(&mut self, now: Nanos, events: Vec<Event>) {
+        let actions: Vec<Action> = events.into_iter().flat_map(|event| self.policy.handle(now, event)).collect();
+        self.perform(actions);
+    }
+
+    fn perform(&mut self, actions: Vec<Action>) {
+        let (memory, knobs): (Vec<Action>, Vec<Action>) =
+            actions.into_iter().partition(|action| matches!(action, Action::Memory(_)));
+        for action in &knobs {
+            match action {
+                Action::Assign(assignment) => drop(self.assigned.insert(assignment.set, assignment.clone())),
+                Action::Forget(set) => drop(self.assigned.remove(set)),
+                Action::Memory(_) => {}
+            }
+        }
+        if !knobs.is_empty() {
+            self.apply(&knobs);
+        }
+        self.waiting.extend(memory);
+    }
+
+    /// Does what waited: it can take long to bring memory back, and a knob must not wait for that.
+    fn finish_turn(&mut self) {
+        let memory = std::mem::take(&mut self.waiting);
+        if !memory.is_empty() {
+            self.memory.count_actions(memory.len());
+            self.apply(&memory);
+        }
+    }
+
+    fn apply(&mut self, actions: &[Action]) {
+        let applied = self.mechanism.apply(actions);
+        self.counts.changed += applied.changed as u64;
+        self.counts.skipped += (applied.skipped.len() + applied.skipped_more) as u64;
+        let wait = Nanos::from_millis(LATER_MS);
+        if applied.later {
+            self.schedule.later = Some(clock::now().after(wait));
+        }
+    }
+
+    /// Does what is due.
+    fn keep_time(&mut self, now: Nanos) -> Result<(), Error> {
+        for set in self.schedule.due(now) {
+            self.refresh(set, now);
+        }
+        if self.policy.next().is_some_and(|due| due <= now) {
+            self.handle(now, vec![Event::Time]);
+        }
+        if self.schedule.later.take_if(|due| *due <= now).is_some() {
+            self.apply(&[]);
+        }
+        if self.schedule.terminals <= now && self.schedule.is_busy(now) {
+            self.schedule.terminals = now.after(TERMINALS);
+            self.follow_terminals(now);
+        }
+        if self.schedule.tick <= now {
+            self.schedule.tick = now.after(TICK);
+            self.tick(now)?;
+        }
+        Ok(())
+    }
+
+    fn refresh(&mut self, set: SetId, now: Nanos) {
+        let events = self.desk.refresh(set, now);
+        self.handle(now, events);
+    }
+
+    fn follow_terminals(&mut self, now: Nanos) {
+        let Some(set) = self.desk.focused() else { return };
+        if self.desk.has_switched_job(set) || self.desk.is_due(set, now) {
+            self.refresh(set, now);
+        }
+    }
+
+    /// What is looked at each second.
+    fn tick(&mut self, now: Nanos) -> Result<(), Error> {
+        let idle_ms = self.attention.idle_ms()?;
+        self.schedule.input(now.before(Nanos::from_millis(idle_ms.unwrap_or(0))));
+        let present = idle_ms.is_none_or(|idle_ms| idle_ms < AWAY_AFTER_MS);
+        if self.present.replace(present) != Some(present) {
+            self.handle(now, vec![Event::Presence(present)]);
+        }
+        if let Some(set) = self.desk.stalest().filter(|set| present && self.desk.is_due(*set, now)) {
+            self.refresh(set, now);
+        }
+        self.look_at_memory(now);
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(SAVE_TICKS) {
+            self.warmth.save();
+        }
+        if self.ticks.is_multiple_of(CORE_TICKS) {
+            self.look_for_core();
+        }
+        Ok(())
+    }
+
+    fn look_at_memory(&mut self, now: Nanos) {
+        let circle = Known { desk: &self.desk, setting: &self.setting, core: &self.core };
+        if let Some(sample) = self.memory.look(now, &circle) {
+            self.handle(now, vec![Event::Memory(sample)]);
+        }
+        if self.memory.has_plenty() {
+            let name = |set: SetId| Some((set, session::program(&self.setting.proc, set.0.pid)?));
+            let programs: Vec<(SetId, String)> = self.desk.clients().filter_map(name).collect();
+            let actions = self.warmth.actions(&programs, self.desk.focused(), now);
+            self.perform(actions);
+        }
+    }
+
+    fn look_for_core(&mut self) {
+        self.parts = self.attention.core();
+        let (server, manager) = (self.parts.server_pid, self.parts.manager);
+        let core = session::core(&self.setting.proc, self.setting.user, server, manager);
+        if core != self.core {
+            let mut events = self.desk.set_core(&core);
+            self.core.clone_from(&core);
+            events.push(Event::Core(core));
+            self.handle(clock::now(), events);
+        }
+    }
+
+    /// What the display had of windows and helpers beyond the bounds.
+    pub(crate) fn attention_dropped(&self) -> u64 {
+        let dropped = self.attention.dropped();
+        dropped.windows + dropped.helpers
+    }
+
+    /// Asks a display anew that did not answer; the reason where it is gone.
+    fn reconnect(&mut self, error: &Error) -> Option<String> {
+        let mut why = error.to_string();
+        for _ in 0..RECONNECTS_MAX {
+            match Attention::open(&self.setting.target) {
+                Ok(attention) => {
+                    self.attention = attention;
+                    let events = self.desk.clear();
+                    self.handle(clock::now(), events);
+                    return None;
+                }
+                Err(error @ Error::Hung { .. }) => why = error.to_string(),
+                Err(error) => return Some(error.to_string()),
+            }
+        }
+        Some(why)
+    }
+
+    /// Turns the user's knob.
+    pub(crate) fn set_strength(&mut self, strength: Strength) {
+        self.strength = strength;
+        self.mechanism.set_strength(strength);
+        self.handle(clock::now(), vec![Event::Strength(strength)]);
+    }
+}
+
+/// What the manager knows of processes, for a look at memory.
+struct Known<'a> {
+    desk: &'a Desk,
+    setting: &'a Setting,
+    core: &'a [Identity],
+}
+
+impl Circle for Known<'_> {
+    fn dearest(&self) -> BTreeSet<u32> {
+        let focused = self.desk.focused().map(|set| self.desk.members(set)).unwrap_or_default();
+        let processes = focused.iter().map(|member| member.who).chain(self.core.iter().copied());
+        processes.map(|process| process.pid).collect()
+    }
+
+    fn may_change(&self, process: Identity) -> bool {
+        self.setting.may_change(process)
+    }
+
+    fn set_of(&self, pid: u32) -> Option<SetId> {
+        self.desk.place(pid).map(|(set, _)| set)
+    }
+}
+
+/// Prints for whoever listens; managing goes on where nobody does any more.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).ok();
+}

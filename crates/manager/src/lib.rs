@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The user interaction manager: from attention to knobs, in one poll loop.
+//!
+//! The display tells what the user attends to, [`tipme_policy`] decides who is favoured, [`tipme_sched`] turns
+//! the knobs and takes everything back in the end. What is here is the way between them: which processes
+//! belong to a window (`desk`, `family`), which claims are believed (`trust`), when to look again
+//! (`daemon`), and what is told to those who ask.
+//!
+//! A change of focus goes straight through: the sets are known before it comes. Processes are looked at again
+//! afterwards, and only as often as a thousandth of a CPU allows.
+
+mod answers;
+mod connections;
+mod daemon;
+mod desk;
+mod family;
+mod memory;
+mod schedule;
+mod session;
+mod setting;
+mod signals;
+mod state;
+mod times;
+mod trust;
+mod warmth;
+
+pub use daemon::{Ended, run};
+pub use setting::Options;
+pub use state::StateDir;
+pub use tipme_policy::{Backend, Strength};

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is managed, for whom, and by which means.
+
+use crate::connections::are_connected;
+use crate::session;
+use crate::state::StateDir;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use tipme_desktop::attention::Attention;
+use tipme_desktop::{Target, server};
+use tipme_policy::{Backend, Identity, Strength};
+use tipme_sched::{Config, Offer, processes};
+
+/// The extension by which a display server says which processes its clients are.
+const RESOURCE_EXTENSION: &str = "X-Resource";
+
+/// How to manage.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub strength: Strength,
+    /// `None`: the best that can be used.
+    pub backend: Option<Backend>,
+    /// As in `:0`; `None`: `$DISPLAY`, or the only one.
+    pub display: Option<String>,
+    /// Only processes below this one are changed.
+    pub under: Option<u32>,
+    /// A control group (version 2) that was delegated to tipme.
+    pub cgroup: Option<PathBuf>,
+    pub state: StateDir,
+    /// Bring the program that is likely to be next into memory.
+    pub predict: bool,
+}
+
+/// What was found at the start, and stays.
+pub(crate) struct Setting {
+    pub(crate) proc: PathBuf,
+    pub(crate) target: Target,
+    /// As in `:0`.
+    pub(crate) display: String,
+    pub(crate) user: u32,
+    pub(crate) under: Option<Identity>,
+    pub(crate) backend: Backend,
+    pub(crate) server_knows: bool,
+    /// The process in which connections to the display end; `None` where that is another one than listens.
+    pub(crate) server: Option<u32>,
+    /// What cannot be done, and why.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Setting {
+    pub(crate) fn find(options: &Options, target: Target, attention: &Attention) -> Result<Setting> {
+        let proc = PathBuf::from("/proc");
+        let parts = attention.core();
+        let user = session::user(&proc, parts.server_pid, parts.manager)?;
+        let below = |pid| processes::identity(&proc, pid).with_context(|| format!("there is no process {pid}"));
+        let under = options.under.map(below).transpose()?;
+        let (backend, missing) = choose(options, &proc)?;
+        let extensions = server::describe(&target)?.extensions;
+        let server_knows = extensions.iter().any(|extension| extension.name == RESOURCE_EXTENSION);
+        let display = format!(":{}", target.display);
+        // The manager is a client itself, so it knows how a connection looks.
+        let seen = are_connected(&proc, std::process::id(), parts.server_pid) == Some(true);
+        let server = seen.then_some(parts.server_pid);
+        Ok(Setting { proc, target, display, user, under, backend, server_knows, server, missing })
+    }
+
+    pub(crate) fn config(&self, options: &Options) -> Config {
+        Config {
+            backend: self.backend,
+            strength: options.strength,
+            proc: self.proc.clone(),
+            cgroup: options.cgroup.clone(),
+            journal: options.state.journal(),
+            owner: Some(self.user),
+            under: self.under,
+        }
+    }
+
+    /// Whether a process is one of those that may be changed.
+    pub(crate) fn may_change(&self, who: Identity) -> bool {
+        let own = processes::read(&self.proc, who.pid).is_some_and(|now| now.identity == who && now.uid == self.user);
+        own && self.under.is_none_or(|top| processes::is_below(&self.proc, who, top))
+    }
+
+    /// Says on the error output what cannot be done without root.
+    pub(crate) fn tell_missing(&self) {
+        if rustix::process::geteuid().is_root() {
+            return;
+        }
+        eprintln!(
+            "tipme: without root nobody can be favoured, only the greedy can be held back; run: sudo tipme manage"
+        );
+        for missing in &self.missing {
+            eprintln!("tipme: {missing}");
+        }
+    }
+}
+
+/// The back end that is asked for, else the best that can be used; and what cannot be done. Where none can be
+/// used, for want of rights, that of nice values goes on with what is left.
+///
+/// # Errors
+/// Where the one that is asked for cannot be used.
+fn choose(options: &Options, proc: &Path) -> Result<(Backend, Vec<String>)> {
+    let offers = tipme_sched::offers(proc, options.cgroup.as_deref());
+    let usable = offers.iter().find(|offer| offer.unusable.is_none()).map(|offer| offer.backend);
+    let backend = options.backend.or(usable).unwrap_or(Backend::Nice);
+    let Some(chosen) = offers.iter().find(|offer| offer.backend == backend) else {
+        bail!("this machine has no back end {backend}")
+    };
+    if let Some(why) = chosen.unusable.as_ref().filter(|_| backend != Backend::Nice) {
+        bail!("cannot use the back end {backend}: {why}");
+    }
+    let better = offers.iter().take_while(|offer| offer.backend != backend);
+    let passed = better.filter(|_| options.backend.is_none()).filter_map(fault);
+    let mut missing: Vec<String> = passed.chain(fault(chosen)).collect();
+    missing.extend(chosen.limits.iter().cloned());
+    Ok((backend, missing))
+}
+
+fn fault(offer: &Offer) -> Option<String> {
+    Some(format!("{}: {}", offer.backend, offer.unusable.as_ref()?))
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The manager's folder: its socket, its journal, its lock, what it learned of the user's habits.
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use tipme_control::DEFAULT_STATE_DIR;
+use tipme_control::manager::SOCKET_NAME;
+
+/// Where root keeps what outlives a restart of the machine.
+const LASTING_DIR: &str = "/var/lib/tipme";
+
+/// The folder of one manager.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StateDir {
+    run: PathBuf,
+    /// For what outlives a restart of the machine.
+    lasting: PathBuf,
+}
+
+impl StateDir {
+    /// The folder that is named; else `/run/tipme` and `/var/lib/tipme` for root, and for others
+    /// `$XDG_RUNTIME_DIR/tipme` and `$XDG_STATE_HOME/tipme`.
+    pub fn choose(named: Option<&Path>) -> StateDir {
+        let of_user = || if rustix::process::geteuid().is_root() { None } else { StateDir::of_user() };
+        named.map(StateDir::below).or_else(of_user).unwrap_or_else(StateDir::of_root)
+    }
+
+    /// Where a caller finds a manager: the folder that is named; else the user's own where one listens
+    /// there; else `/run/tipme`.
+    pub fn find(named: Option<&Path>) -> StateDir {
+        let chosen = StateDir::choose(named);
+        let here = named.is_some() || chosen.socket().exists();
+        if here { chosen } else { StateDir::of_root() }
+    }
+
+    /// Everything in one folder.
+    fn below(dir: &Path) -> StateDir {
+        StateDir { run: dir.to_owned(), lasting: dir.to_owned() }
+    }
+
+    fn of_root() -> StateDir {
+        StateDir { run: DEFAULT_STATE_DIR.into(), lasting: LASTING_DIR.into() }
+    }
+
+    /// `None` where the session has no folder for what runs.
+    fn of_user() -> Option<StateDir> {
+        let dir = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let run = dir("XDG_RUNTIME_DIR")?.join("tipme");
+        let state = dir("XDG_STATE_HOME").or_else(|| Some(dir("HOME")?.join(".local/state")));
+        Some(StateDir { lasting: state.map_or_else(|| run.clone(), |state| state.join("tipme")), run })
+    }
+
+    /// The folder of the socket, the lock and the journal.
+    pub fn path(&self) -> &Path {
+        &self.run
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.run.join(SOCKET_NAME)
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.run.join("manage.journal")
+    }
+
+    pub(crate) fn predictions(&self) -> PathBuf {
+        self.lasting.join("predictions.json")
+    }
+
+    /// Makes the folder and takes the lock, which is held as long as the file lives.
+    ///
+    /// # Errors
+    /// Where others could write into the folder: they could have the manager "restore" what never was.
+    pub(crate) fn lock(&self) -> Result<File> {
+        let dir = self.run.display();
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o755);
+        builder.create(&self.run).with_context(|| format!("cannot make {dir}; run as root or give --state-dir"))?;
+        self.expect_own()?;
+        let path = self.run.join("manage.lock");
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true).mode(0o600);
+        let mut file = options.open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut holder = String::new();
+            file.read_to_string(&mut holder).ok();
+            bail!("another manager (pid {}) runs in {dir}; stop it, or give --state-dir", holder.trim());
+        }
+        file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).context("cannot write the lock file")?;
+        Ok(file)
+    }
+
+    fn expect_own(&self) -> Result<()> {
+        let found = std::fs::metadata(&self.run).with_context(|| format!("cannot look at {}", self.run.display()))?;
+        let own = rustix::process::geteuid().as_raw();
+        if found.uid() != own || found.mode() & 0o022 != 0 {
+            bail!(
+                "{} can be written by others than user {own}; give a --state-dir that only this user can write",
+                self.run.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_folder_that_others_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::choose(Some(dir.path()));
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        let error = state.lock().unwrap_err().to_string();
+        assert!(error.contains("can be written by others"), "{error}");
+    }
+
+    #[test]
+    fn two_managers_do_not_share_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::choose(Some(&dir.path().join("new")));
+        let first = state.lock().unwrap();
+        let error = state.lock().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("another manager (pid {})", std::process::id())), "{error}");
+        drop(first);
+        state.lock().unwrap();
+    }
+}
