@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A running guest: QEMU, its control socket, and commands inside.
+
+QEMU emulates the processors, since a nested machine has no hardware help: about ten times slower than
+the host. It ends with the block that started it, by its own process id, and with the script if that is killed.
+"""
+
+import contextlib
+import ctypes
+import json
+import pathlib
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from .places import CannotRun
+
+MEMORY_MIB, CPUS = 1024, 2
+# The throttled data disk, and swap that is somewhat faster.
+DATA_BYTES_S, DATA_REQUESTS_S = 10 << 20, 300
+SWAP_BYTES_S, SWAP_REQUESTS_S = 40 << 20, 2000
+# Bounds in seconds: for a boot, for an answer of QEMU, for a command in the guest, for an orderly end.
+BOOT_MAX_S, ANSWER_MAX_S, COMMAND_MAX_S, END_MAX_S = 240, 30, 60, 20
+KERNEL_LINE = (
+    "console=ttyS0 quiet loglevel=4 panic=5 net.ifnames=0 mitigations=off init_on_alloc=0 psi=1 audit=0 "
+    "systemd.show_status=0"
+)
+# The number of prctl's PR_SET_PDEATHSIG.
+PARENT_DEATH_SIGNAL = 1
+
+
+class Failed(Exception):
+    """A command in the guest failed; the text has its words."""
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Control:
+    """QEMU's control protocol: a JSON line each way."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(ANSWER_MAX_S)
+        self.socket.connect(str(path))
+        self.lines = self.socket.makefile("rwb")
+        self.lines.readline()
+        self.call("qmp_capabilities")
+
+    def call(self, name, **arguments):
+        self.lines.write(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
+        self.lines.flush()
+        while True:
+            line = self.lines.readline()
+            if not line:
+                raise CannotRun(f"QEMU closed its control socket at {name}")
+            answer = json.loads(line)
+            if "error" in answer:
+                raise CannotRun(f"QEMU refuses {name}: {answer['error'].get('desc')}")
+            if "return" in answer:
+                return answer["return"]
+
+    def key(self, code, down):
+        key = {"type": "qcode", "data": code}
+        self.call("input-send-event", events=[{"type": "key", "data": {"down": down, "key": key}}])
+
+    def pointer(self, x, y):
+        moves = [{"type": "rel", "data": {"axis": axis, "value": value}} for axis, value in (("x", x), ("y", y))]
+        self.call("input-send-event", events=moves)
+
+
+class Machine:
+    """One guest. Use it in a `with` block."""
+
+    def __init__(self, qemu, kernel, image):
+        self.qemu, self.kernel, self.image = qemu, kernel, image
+        self.process = self.control = None
+        self.booted_s, self.has_display = None, False
+
+    def __enter__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-vm-"))
+        try:
+            self.start()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def start(self):
+        begin = time.monotonic()
+        self.port = free_port()
+        errors = (self.folder / "qemu.log").open("wb")
+        modules = str(self.libraries() / "qemu")
+        environment = {"QEMU_MODULE_DIR": modules, "TMPDIR": str(self.folder), "PATH": "/usr/bin"}
+        self.process = subprocess.Popen(
+            self.command(), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment,
+            start_new_session=True, preexec_fn=die_with_parent,
+        )  # fmt: skip
+        self.await_control()
+        self.await_boot(begin + BOOT_MAX_S)
+        self.booted_s = time.monotonic() - begin
+
+    def libraries(self):
+        return self.qemu / "usr/lib/x86_64-linux-gnu"
+
+    def command(self):
+        """QEMU by its own loader and libraries, whatever this machine has."""
+        loaders = [self.qemu / folder / "ld-linux-x86-64.so.2" for folder in ("lib64", "lib/x86_64-linux-gnu")]
+        loader = next(path for path in loaders if path.is_file())
+        search = f"{self.libraries()}:{self.qemu / 'lib/x86_64-linux-gnu'}"
+        forward = f"hostfwd=tcp:127.0.0.1:{self.port}-:22"
+        command = [loader, "--library-path", search, self.qemu / "usr/bin/qemu-system-x86_64"]
+        for folder in ("qemu", "seabios"):
+            command += ["-L", self.qemu / "usr/share" / folder]
+        command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", "q35", "-cpu", "max", "-smp", CPUS]
+        command += ["-m", MEMORY_MIB, "-nodefaults", "-no-user-config", "-vga", "std", "-display", "none"]
+        command += ["-kernel", self.kernel.image, "-initrd", self.kernel.first, "-append", KERNEL_LINE]
+        command += [*self.disk("root", self.image.root, ""), *self.disks()]
+        command += ["-netdev", f"user,id=net,restrict=on,{forward}", "-device", "virtio-net-pci,netdev=net,romfile="]
+        command += ["-device", "virtio-rng-pci", "-serial", f"file:{self.folder / 'serial.log'}", "-no-reboot"]
+        command += ["-qmp", f"unix:{self.folder / 'control'},server=on,wait=off"]
+        return [str(word) for word in command]
+
+    def disks(self):
+        slow = f",throttling.bps-total={DATA_BYTES_S},throttling.iops-total={DATA_REQUESTS_S}"
+        swap = f",throttling.bps-total={SWAP_BYTES_S},throttling.iops-total={SWAP_REQUESTS_S}"
+        return [*self.disk("data", self.image.data, slow), *self.disk("swap", self.image.swap, swap)]
+
+    def disk(self, name, path, more):
+        """A disk whose changes go to a temporary file."""
+        drive = f"file={path},if=none,id={name},format=raw,snapshot=on,cache=unsafe{more}"
+        return ["-drive", drive, "-device", f"virtio-blk-pci,drive={name}"]
+
+    def expect_alive(self):
+        if self.process.poll() is not None:
+            raise CannotRun(f"QEMU ended with code {self.process.returncode}: {self.last_words()}")
+
+    def last_words(self):
+        texts = []
+        for name in ("qemu.log", "serial.log"):
+            path = self.folder / name
+            texts += path.read_text(errors="replace").splitlines()[-8:] if path.exists() else []
+        return "\n".join(texts)
+
+    def await_control(self):
+        deadline = time.monotonic() + ANSWER_MAX_S
+        while time.monotonic() < deadline:
+            self.expect_alive()
+            with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+                self.control = Control(self.folder / "control")
+                return
+            time.sleep(0.05)
+        raise CannotRun("QEMU opened no control socket")
+
+    def await_boot(self, deadline):
+        """Until a shell answers and the start of services is over."""
+        while time.monotonic() < deadline:
+            self.expect_alive()
+            with contextlib.suppress(Failed, subprocess.TimeoutExpired):
+                self.run("true", 15)
+                self.run("timeout 60 systemctl is-system-running --wait || true", 90)
+                return
+            time.sleep(0.5)
+        raise CannotRun(f"the guest did not boot within {BOOT_MAX_S} s: {self.last_words()}")
+
+    def shell(self):
+        """The ssh command; all commands share one connection."""
+        options = {
+            "ControlMaster": "auto", "ControlPath": self.folder / "ssh", "ControlPersist": "600",
+            "HostKeyAlias": "tipme-vm", "UserKnownHostsFile": self.image.known_hosts, "StrictHostKeyChecking": "yes",
+            "BatchMode": "yes", "IdentitiesOnly": "yes", "ConnectTimeout": "15", "LogLevel": "ERROR",
+            "ServerAliveInterval": "15", "ServerAliveCountMax": "20",
+        }  # fmt: skip
+        words = ["ssh", "-F", "none", "-i", str(self.image.key), "-p", str(self.port)]
+        for name, value in options.items():
+            words += ["-o", f"{name}={value}"]
+        return [*words, "root@127.0.0.1"]
+
+    def run(self, command, seconds=COMMAND_MAX_S, codes=(0,), data=None):
+        """Runs a shell command in the guest, for so long at most; gives its standard output."""
+        remote = f"timeout {seconds} bash -c {shlex.quote(command)}"
+        feed = {"input": data} if data is not None else {"stdin": subprocess.DEVNULL}
+        done = subprocess.run([*self.shell(), remote], capture_output=True, timeout=seconds + 30, check=False, **feed)
+        if done.returncode not in codes:
+            words = (done.stderr + done.stdout).decode(errors="replace").strip()
+            raise Failed(f"{command.split(chr(10))[0][:80]}: code {done.returncode}: {words[-600:]}")
+        return done.stdout.decode(errors="replace")
+
+    @contextlib.contextmanager
+    def begun(self, command, seconds, ready):
+        """A command that goes on beside the block, once it has printed the line `ready`."""
+        remote = f"timeout {seconds} {command}"
+        one = subprocess.Popen([*self.shell(), remote], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            for line in one.stdout:
+                if line.strip() == ready:
+                    break
+            else:
+                raise Failed(f"{command} ended before it said {ready!r}")
+            yield one
+        finally:
+            one.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                one.wait(timeout=seconds)
+            one.kill()
+            one.wait()
+
+    def copy_in(self, folder):
+        """Copies a folder's contents onto the guest's root."""
+        names = sorted(path.name for path in pathlib.Path(folder).iterdir())
+        command = ["tar", "-C", str(folder), "--owner=0", "--group=0", "-c", *names]
+        packed = subprocess.run(command, capture_output=True, check=True, timeout=60)
+        self.run("tar -C / --no-overwrite-dir -x", 120, data=packed.stdout)
+
+    def copy_out(self, path, folder):
+        """Copies a file of the guest into a folder of this machine."""
+        command = [*self.shell(), f"timeout {COMMAND_MAX_S} cat {shlex.quote(path)}"]
+        data = subprocess.run(command, capture_output=True, check=True, timeout=COMMAND_MAX_S + 30).stdout
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / pathlib.PurePath(path).name).write_bytes(data)
+
+    def end(self):
+        """Ends QEMU and removes what the run wrote."""
+        subprocess.run([*self.shell(), "-O", "exit"], capture_output=True, check=False) if self.process else None
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_MAX_S)
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The manager under systemd and cgroup v2: it favours the focused program, says so, and puts everything back.
+
+What it does is read from /proc and /sys, without asking it.
+"""
+
+import time
+
+from .machine import Failed
+from .results import ABSENT
+
+# A control group that nobody else manages, with the controllers that the manager wants.
+GROUP = "/sys/fs/cgroup/tipme-vm"
+BACKENDS = {"cgroup": f"--cgroup {GROUP}", "autogroup": "", "nice": ""}
+# Bounds in seconds: until it manages, until it has seen the focus, until it has put everything back.
+READY_MAX_S, FOCUS_MAX_S, STOP_MAX_S = 120, 60, 60
+PROGRAMS = "xterm openbox Xorg tipme cat"
+# Group, nice value, policy, autogroup and the group's weight of each process.
+LOOK = (
+    f"for pid in $(pgrep -x '{PROGRAMS.replace(' ', '|')}'); do test $pid = \"$1\" && continue; "
+    "echo $(ps -o pid=,comm=,ni=,cls= -p $pid) $(cat /proc/$pid/cgroup) "
+    "$(cut -d' ' -f2- /proc/$pid/autogroup 2>/dev/null) weight "
+    "$(cat /sys/fs/cgroup$(cut -d: -f3- /proc/$pid/cgroup)/cpu.weight 2>/dev/null); done"
+)
+
+
+def manager(machine, results):
+    if "manage" not in machine.run("tipme --help").split():
+        results.add("manager", ABSENT, "this build has no manager")
+        return
+    for backend, options in BACKENDS.items():
+        try:
+            one_backend(machine, results, backend, options)
+        except Failed as error:
+            results.met(f"manager, {backend}", False, error)
+        finally:
+            end = "systemctl stop tipme-vm-manager; systemctl reset-failed tipme-vm-manager"
+            machine.run(f"({end}) 2>/dev/null || true", 90)
+
+
+def one_backend(machine, results, backend, options):
+    machine.run(f"echo '+cpu +io +memory' >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {GROUP}")
+    before = look(machine)
+    pid = start(machine, backend, options)
+    during, why = await_change(machine, before, pid)
+    machine.run("systemctl stop tipme-vm-manager", STOP_MAX_S)
+    after = look(machine)
+    left = [f"{what} was {before[who]}" for who, what in after.items() if who in before and before[who] != what]
+    changed = [f"{what} was {before[who]}" for who, what in during.items() if who in before and before[who] != what]
+    told = f"changed: {'; '.join(changed) or 'nothing'}. why xterm: {why}. left changed: {'; '.join(left) or 'nothing'}"
+    results.met(f"manager, {backend}", bool(changed) and not left and bool(why), told)
+
+
+def start(machine, backend, options):
+    """Starts it as a service; gives its process id once it manages."""
+    log = f"/run/tipme-vm/manager-{backend}.log"
+    display = "-E DISPLAY=:0 -E XAUTHORITY=/run/tipme-vm/auth"
+    output = f"-p StandardOutput=file:{log} -p StandardError=file:{log}.err -p RuntimeDirectory=tipme-vm-manager"
+    command = f"tipme manage --backend {backend} {options} --display :0"
+    machine.run(f"systemd-run --unit=tipme-vm-manager {display} {output} /usr/local/bin/{command}")
+    wait = f"for try in $(seq {READY_MAX_S}); do grep -q ^managing {log} && exit 0; sleep 1; done"
+    machine.run(f"{wait}; cat {log} {log}.err; exit 1", READY_MAX_S + 30)
+    return machine.run("systemctl show -p MainPID --value tipme-vm-manager").strip()
+
+
+def await_change(machine, before, pid):
+    """What the processes are once something changed, and what the manager says of the focused one."""
+    deadline, during = time.monotonic() + FOCUS_MAX_S, before
+    while time.monotonic() < deadline and all(before.get(who, what) == what for who, what in during.items()):
+        time.sleep(1)
+        during = look(machine, pid)
+    return during, machine.run("tipme why $(pgrep -x xterm | head -n1) || true").strip()
+
+
+def look(machine, pid=""):
+    """For each program of the desktop, by process id, how it is scheduled."""
+    lines = machine.run(f"set -- {pid or 0}; {LOOK}").splitlines()
+    return {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
