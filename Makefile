@@ -14,7 +14,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto fuzz clean
+.PHONY: help deps bench-deps selftest-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -68,6 +68,15 @@ check-window: build ## how far back 64 MiB reach, and how fast a mark is
 check-auto: build ## half an hour of typing with hitches: what record --auto marks, misses and costs
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/check-auto $(AUTO)
+
+check-manager: deps ## how soon the manager's knobs follow the focus, and what it costs
+	$(AS_ROOT) scripts/check-manager
+
+vm: ## build the virtual test bed below ~/.cache/tipme-vm (see docs/vm.md)
+	$(AS_ROOT) tests/vm/run build
+
+test-vm: ## the main job in guests with kernel 6.1 and 6.18; writes the tables in docs/vm.md
+	$(AS_ROOT) tests/vm/run test --tipme $(TIPME) $(VM)
 
 fuzz: ## each decoder for a minute (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && for target in incident request analysis; do cargo +nightly fuzz run $$target -- -max_total_time=60; done

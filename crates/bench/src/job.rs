@@ -3,7 +3,9 @@
 
 use crate::idle;
 use crate::intervals;
+use crate::load;
 use crate::selftest::{jobs, patient};
+use crate::system;
 use crate::timer;
 use crate::truth;
 use anyhow::{Context, Result};
@@ -45,6 +47,8 @@ pub fn run(words: &[OsString]) -> Result<()> {
         "writers" => Writers { folder: PathBuf::from(text(1)), seconds: number(2)?.min(60) }.run(),
         "truth-client" => truth::client(number(1)?, Path::new(text(2)), number(3)?, Path::new(text(4))),
         "idle-work" => idle::work(text(1), text(2)),
+        "load" => load::run(text(1)),
+        "build" => system::run_build(text(1)),
         "patient" => patient::window(number(1)?, Path::new(text(2)), Path::new(text(3))),
         "timer-culprit" => timer::culprit::run(&[text(1), text(2), text(3), text(4)]),
         "tty-patient" => patient::terminal(Path::new(text(1))),

@@ -6,6 +6,7 @@
 //! touched: no process that was here before, no file outside a temporary folder.
 
 pub mod alone;
+pub mod arms;
 pub mod demo;
 pub mod faults;
 pub mod fork;
@@ -13,17 +14,23 @@ pub mod idle;
 pub mod interrupt;
 pub mod intervals;
 pub mod job;
+pub mod load;
 pub mod machine;
 pub mod measure;
 pub mod memory;
 pub mod process;
 mod programs;
 pub mod script;
+pub mod scroll;
 pub mod seen;
 pub mod selftest;
 pub mod session;
+mod steady;
+pub mod system;
 pub mod timer;
 pub mod truth;
+pub mod typing;
 mod urgent;
+pub mod warmstart;
 
 pub use session::{Options, Session};

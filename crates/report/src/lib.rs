@@ -3,14 +3,17 @@
 //!
 //! Each format is one function from values to a string; nothing here decides anything.
 
+pub mod arms;
 pub mod comparison;
 mod conditions;
 pub mod idle;
 mod intervals;
 mod listing;
+mod load;
 pub mod measure;
 pub mod plot;
 mod strip;
+pub mod system;
 mod text;
 pub mod timer;
 
@@ -19,6 +22,7 @@ use tipme_analysis::Verdict;
 pub use conditions::conditions;
 pub use intervals::{explained, intervals};
 pub use listing::interactions;
+pub use load::{LoadOutcome, load};
 pub use strip::strip;
 pub use text::text;
 

@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs and their options: the one place from which help, man pages and completions come.
 
+mod beside;
 mod compare;
 mod cpu_list;
 mod duration;
 mod fork;
 mod idle;
+mod load;
+mod manage;
 mod measure;
 mod memory;
+mod scroll;
+mod system;
 mod timer;
+mod typing;
+mod warmstart;
 
+pub use beside::{Against, Beside, ManagerOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use compare::Compare;
 pub use fork::{Fork, LoadChoice};
 pub use idle::Idle;
+pub use load::Load;
+pub use manage::{BackendChoice, Manage, ManageVerb, StrengthChoice, Why};
 pub use measure::{Measure, ProfileChoice};
 pub use memory::{BackingChoice, Memory};
+pub use scroll::Scroll;
 use std::path::PathBuf;
+pub use system::{BesideChoice, System};
 pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
+pub use typing::Typing;
+pub use warmstart::Warmstart;
 
 /// Press one key when the machine hitches, and read the cause.
 #[derive(Parser)]
@@ -60,8 +74,14 @@ pub enum Verb {
     /// The papers' micro-benchmarks: timers, memory pressure, new processes
     #[command(subcommand)]
     Bench(Bench),
+    /// A background load of the paper's types: so many runnable processes, with page demand and page reuse
+    Load(Load),
     /// Drive an unmodified X application from a script, and measure the latency of every event
     Measure(Measure),
+    /// Favour what the user attends to, and put everything back in the end; without root only little can be done
+    Manage(Manage),
+    /// What the manager does to a process, and why
+    Why(Why),
     /// Hold two or more results against each other, with honest statistics
     Compare(Compare),
     /// Write shell completions to standard output
@@ -83,9 +103,9 @@ pub enum Verb {
   sudo tipme record --auto=dry-run
   sudo tipme record --detail writers,memory
 
---auto looks at keys and clicks that take longer than people accept, and three times longer than nearly
-all before them in the same application; what is usual is kept in baselines.json beside the incidents.
-It looks at most 20 times an hour, and marks the same cause once an hour.
+--auto looks at keys and clicks that take longer than people accept, and three times longer than
+nearly all before them in the same application; what is usual is kept in baselines.json beside
+the incidents. It looks at most 20 times an hour, and marks the same cause once an hour.
 
 Stop it with Ctrl-C. SIGUSR1 marks.")]
 pub struct Record {
@@ -312,6 +332,14 @@ pub enum Bench {
     Memory(Memory),
     /// How late a process comes to its CPU while others are born
     Fork(Fork),
+    /// How long a key takes to its letter in a terminal beside a load, with and without the manager
+    Typing(Typing),
+    /// How long a terminal takes to scroll through a long file beside a load
+    Scroll(Scroll),
+    /// How long a script takes that goes round several applications, beside a build and a heavy load
+    System(System),
+    /// How long the first key takes after a pause beside a load
+    Warmstart(Warmstart),
 }
 
 #[derive(Args)]
@@ -360,6 +388,38 @@ mod tests {
     fn arguments_are_consistent() {
         use clap::CommandFactory;
         Arguments::command().debug_assert();
+    }
+
+    /// Columns of help where the width of the terminal is not known.
+    const COLUMNS: usize = 100;
+    /// Lines with ends of their own are shorter, so that none is broken once more.
+    const PROSE: usize = 98;
+
+    /// A command and all below it, with their names.
+    fn all(command: clap::Command) -> Vec<clap::Command> {
+        let below: Vec<clap::Command> = command.get_subcommands().cloned().flat_map(all).collect();
+        std::iter::once(command).chain(below).collect()
+    }
+
+    #[test]
+    fn no_line_of_help_is_broken_twice() {
+        use clap::CommandFactory;
+        let mut root = Arguments::command();
+        root.build();
+        let commands = all(root);
+        assert!(commands.len() > 20, "{} commands", commands.len());
+        for mut command in commands.into_iter().map(|command| command.term_width(COLUMNS)) {
+            let texts = [command.get_before_help(), command.get_after_help(), command.get_after_long_help()];
+            let texts: Vec<String> = texts.into_iter().flatten().map(ToString::to_string).collect();
+            let help = command.render_long_help().to_string();
+            let name = command.get_name();
+            for line in texts.iter().flat_map(|text| text.lines()) {
+                assert!(line.chars().count() <= PROSE, "{name}: too long: {line}");
+                assert!(help.lines().any(|shown| shown.trim_end() == line.trim_end()), "{name}: broken: {line}");
+            }
+            let wide = help.lines().find(|line| line.chars().count() > COLUMNS);
+            assert_eq!(wide, None, "{name}");
+        }
     }
 
     #[test]

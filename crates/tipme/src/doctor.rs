@@ -3,6 +3,7 @@
 
 use crate::arguments::Doctor;
 use anyhow::Result;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tipme_recorder::Finding;
@@ -12,6 +13,7 @@ pub fn run(arguments: &Doctor) -> Result<ExitCode> {
     let mut findings = vec![rights()];
     findings.extend(tipme_recorder::check());
     findings.extend(displays());
+    findings.extend(managing());
     if arguments.json {
         println!("{}", json(&findings));
     } else {
@@ -42,6 +44,19 @@ fn displays() -> Vec<Finding> {
             .map_err(|error| error.to_string()),
     });
     lines.collect()
+}
+
+/// How `tipme manage` can do its work here.
+fn managing() -> Vec<Finding> {
+    let offers = tipme_sched::offers(Path::new("/proc"), None).into_iter().map(|offer| Finding {
+        what: format!("manage by {}", offer.backend),
+        result: offer.unusable.map_or_else(|| Ok("can be used".to_owned()), Err),
+    });
+    let scheduler = tipme_sched::extension().map_or_else(
+        || "no scheduler of the class sched_ext is at work".to_owned(),
+        |name| format!("{name} (sched_ext) is at work: it may ignore weights, nice values are set besides"),
+    );
+    offers.chain([Finding { what: "manage: scheduler".to_owned(), result: Ok(scheduler) }]).collect()
 }
 
 fn print(finding: &Finding) {

@@ -21,6 +21,8 @@ mod diagnose;
 mod doctor;
 mod idle;
 mod incidents;
+mod load;
+mod manage;
 mod mark;
 mod measure;
 mod output;
@@ -28,6 +30,7 @@ mod pages;
 mod record;
 mod scrub;
 mod selftest;
+mod why;
 
 use anyhow::Result;
 use arguments::{Arguments, Verb};
@@ -55,6 +58,9 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Idle(arguments) => idle::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::Measure(arguments) => measure::run(arguments),
+        Verb::Load(arguments) => load::run(arguments),
+        Verb::Manage(arguments) => manage::run(arguments),
+        Verb::Why(arguments) => why::run(&arguments),
         Verb::Compare(arguments) => compare::run(arguments),
         Verb::Completions { shell } => pages::completions(shell),
         Verb::Man { dir } => pages::man(&dir),

@@ -28,7 +28,9 @@ fn said(output: &Output) -> String {
 }
 
 fn document(path: &Path) -> Document<IdleDetails> {
-    let document: Document<IdleDetails> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let text = std::fs::read(path).unwrap();
+    support::schema::assert_fits("idle", &serde_json::from_slice(&text).unwrap());
+    let document: Document<IdleDetails> = serde_json::from_slice(&text).unwrap();
     assert_eq!((document.schema, document.kind.as_str()), (1, "idle"));
     document
 }

@@ -146,6 +146,35 @@ fn results_are_shown_side_by_side() {
 }
 
 #[test]
+fn repeats_are_one_result_for_compare() {
+    let folder = TempDir::new().unwrap();
+    for name in ["before", "after"] {
+        let arguments = ["-d", "20ms", "--cpus", "0", "--no-trace", "--repeat", "5", "--json", name];
+        let output = bench(&arguments).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", words(&output));
+        assert!(words(&output).contains("Repeat 5 of 5"), "{}", words(&output));
+        let files: Vec<PathBuf> =
+            std::fs::read_dir(folder.path().join(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(files.len(), 5, "{files:?}");
+        for file in files {
+            schema::assert_fits("timer", &serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap());
+        }
+    }
+    let mut compare = tipme();
+    compare.args(["compare", "before", "after", "--json", "difference.json"]).current_dir(folder.path());
+    let output = compare.output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", words(&output));
+    let text = std::fs::read(folder.path().join("difference.json")).unwrap();
+    let difference: Value = serde_json::from_slice(&text).unwrap();
+    let sides = difference["groups"][0]["classes"][0]["sides"].as_array().unwrap();
+    assert_eq!(sides.iter().map(|side| &side["repeats"]).collect::<Vec<_>>(), [5, 5], "{difference:#}");
+    let again =
+        bench(&["-d", "20ms", "--repeat", "2", "--json", "before"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(again.status.code(), Some(2));
+    assert!(words(&again).contains("would count as a repeat"), "{}", words(&again));
+}
+
+#[test]
 fn the_latest_are_explained_and_their_budgets_sum_up() {
     let folder = TempDir::new().unwrap();
     let (output, document) = measured(folder.path(), &["-d", "300ms", "--threshold", "1ns"]);

@@ -5,12 +5,12 @@ use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Args)]
-#[command(after_help = "Each class of events is held against the same class of the first result: figures side by side,
-then what the repeats say of the differences of p50, p98 and excess latency rate (ELR). A difference
-is stated where its 95 % interval, bootstrapped over the repeats, leaves out zero; for that each
-result needs at least five repeats. Runs of one name are repeats of one measurement. A folder stands
-for the results in it (*.json), their runs together being its repeats: so can be compared what
-measures once, such as tipme bench timer.
+#[command(after_help = "Each class of events is held against the same class of the first result:
+figures side by side, then what the repeats say of the differences of p50, p98 and excess latency
+rate (ELR). A difference is stated where its 95 % interval, bootstrapped over the repeats, leaves
+out zero; for that each result needs at least five repeats. Runs of one name are repeats of one
+measurement. A folder stands for the results in it (*.json), their runs together being its
+repeats: so can be compared what measures once, such as tipme bench timer.
 
 Exit codes: 0 nothing is shown to be slower than the first result, 1 something is, 2 the results
 could not be compared. Examples:

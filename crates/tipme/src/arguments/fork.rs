@@ -11,8 +11,9 @@ use std::time::Duration;
   tipme bench fork
   tipme bench fork --load fork --every 500ms -d 60s --json fork.json --svg plots
 
-A process sleeps 50 ms, computes for 10 ms of CPU time, and notes the time, alone and beside a load on the
-same CPU. It needs no right; with root, the longest intervals are explained. All processes end with it.
+A process sleeps 50 ms, computes for 10 ms of CPU time, and notes the time, alone and beside a
+load on the same CPU. It needs no right; with root, the longest intervals are explained. All
+processes end with it.
 
 Exit codes: 0 fine, 1 an interval was more than 50 ms late, 2 could not measure.")]
 pub struct Fork {

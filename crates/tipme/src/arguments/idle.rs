@@ -8,21 +8,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Args)]
-#[command(
-    after_help = "A loop of the lowest priority (SCHED_IDLE) runs on every CPU and notices when it does not: that time
-was somebody else's. It needs no right and no tracing. With root, tipme's own recorder runs beside it and
-gives every gap a name.
+#[command(after_help = "A loop of the lowest priority (SCHED_IDLE) runs on every CPU and notices when
+it does not: that time was somebody else's. It needs no right and no tracing. With root, tipme's
+own recorder runs beside it and gives every gap a name.
 
-The loop keeps its CPU out of deep idle states and at a high clock, and a virtual machine's CPU from being
-given to others: what is measured is a machine that never sleeps. Its heat and its fan are part of that.
+The loop keeps its CPU out of deep idle states and at a high clock, and a virtual machine's CPU
+from being given to others: what is measured is a machine that never sleeps. Its heat and its fan
+are part of that.
 
-Exit codes: 0 measured, 1 the figures disagree with the kernel's own account by more than two points, or
---validate found errors above their limits, 2 could not be measured. Examples:
+Exit codes: 0 measured, 1 the figures disagree with the kernel's own account by more than two
+points, or --validate found errors above their limits, 2 could not be measured. Examples:
   tipme idle
   sudo tipme idle -d 30s --json idle.json --svg plots
   tipme idle --cpus 1-2 --resolution 500us --no-trace
-  tipme idle --validate"
-)]
+  tipme idle --validate")]
 pub struct Idle {
     /// How long to measure
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]

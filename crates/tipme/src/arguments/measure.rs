@@ -22,18 +22,19 @@ pub enum ProfileChoice {
   sudo tipme measure my-task.toml -- gedit {home}/text.txt
   tipme measure --list
 
-Each repeat starts the application anew in a fresh home folder; {home} stands for that folder. As root, each
-answer is found by the display tap of the recorder; otherwise by the reports of the DAMAGE extension, and
-then a drawing belongs to the input before it, which is a guess.
+Each repeat starts the application anew in a fresh home folder; {home} stands for that folder. As
+root, each answer is found by the display tap of the recorder; otherwise by the reports of the
+DAMAGE extension, and then a drawing belongs to the input before it, which is a guess.
 
-A script is a TOML file with a list of [[step]], each with one of type = \"text\", prose = 300 (made-up
-characters), key = \"ctrl+s\", click = [x, y], scroll = \"down\", pause_ms = 500, idle_ms = 300 (nothing drawn for
-so long). A step that presses may have times, every_ms, label, and class: key, click, scroll, menu, window,
-start or command. Above the steps: application, words_per_minute, variation, seed, start_within_s,
-[threshold_ms] by class, and [[file]] with path and one of content, prose_bytes, page_sections.
+A script is a TOML file with a list of [[step]], each with one of type = \"text\", prose = 300
+(made-up characters), key = \"ctrl+s\", click = [x, y], scroll = \"down\", pause_ms = 500,
+idle_ms = 300 (nothing drawn for so long). A step that presses may have times, every_ms, label,
+and class: key, click, scroll, menu, window, start or command. Above the steps: application,
+words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and [[file]] with
+path and one of content, prose_bytes, page_sections.
 
-Exit codes: 0 fine, 1 the 98th percentile of a class, or its maximum where there are too few for that, is over
-its threshold, 2 nothing could be measured.")]
+Exit codes: 0 fine, 1 the 98th percentile of a class, or its maximum where there are too few for
+that, is over its threshold, 2 nothing could be measured.")]
 pub struct Measure {
     /// What is typed and clicked: a TOML file, or the name of a script that comes with tipme
     #[arg(value_name = "SCRIPT", required_unless_present = "list")]

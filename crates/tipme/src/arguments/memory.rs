@@ -13,10 +13,11 @@ use std::time::Duration;
   sudo tipme bench memory --children 8 -d 60s --json memory.json --svg plots
   sudo tipme bench memory --backing zram --children 4
 
-A process sleeps 100 ms, reads a word of the next page of its 4 MiB, and notes the time; each child writes
-a word of page after page of 12 MiB, all the time. All of them are in a control group of their own, whose
-memory is too small for them, so the machine does not run short; pages go to a private disk, whose data are
-kept in memory. Disk, group and processes are gone afterwards, however it ends.
+A process sleeps 100 ms, reads a word of the next page of its 4 MiB, and notes the time; each
+child writes a word of page after page of 12 MiB, all the time. All of them are in a control
+group of their own, whose memory is too small for them, so the machine does not run short; pages
+go to a private disk, whose data are kept in memory. Disk, group and processes are gone
+afterwards, however it ends.
 
 Exit codes: 0 fine, 1 an interval was more than 100 ms late, 2 could not measure.")]
 pub struct Memory {

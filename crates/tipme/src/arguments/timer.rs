@@ -3,6 +3,7 @@
 
 use super::cpu_list::{CpuList, cpu_list};
 use super::duration::duration;
+use super::repeats;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -10,19 +11,18 @@ use std::time::Duration;
 use tipme_bench::timer::{PERIOD_MAX, PERIOD_MIN, Policy};
 
 #[derive(Args)]
-#[command(
-    after_help = "One thread on each CPU is to wake up at regular times. Printed are the times between its wake-ups (as in
-tables 1 to 3 of Jones and Regehr, 1999) and how late they come; with root also what the latest waited for.
-Naive sleeping (relative) beside absolute deadlines shows what it costs to sleep for a period instead of
-until a deadline.
+#[command(after_help = "One thread on each CPU is to wake up at regular times. Printed are the times
+between its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999) and how late they come; with
+root also what the latest waited for. Naive sleeping (relative) beside absolute deadlines shows
+what it costs to sleep for a period instead of until a deadline.
 
 Exit codes: 0 measured, 1 a wake-up was later than --threshold, 2 could not be measured. Examples:
   tipme bench timer
   tipme bench timer --mechanism relative,absolute
   sudo tipme bench timer --policy fifo:80 --period 100us -d 30s --threshold 200us
   tipme bench timer --mechanism all --rates --json before.json --svg plots
-  tipme bench timer --show before.json after.json"
-)]
+  tipme bench timer --repeat 5 --json before/    then, changed: tipme compare before/ after/
+  tipme bench timer --show before.json after.json")]
 pub struct Timer {
     /// From one deadline to the next, 10us to 1s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = period)]
@@ -45,10 +45,13 @@ pub struct Timer {
     /// Later wake-ups are explained and fail [default: explained from 1 ms on, or 10 times the median]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<Duration>,
-    /// Write the result as one JSON document
-    #[arg(long, value_name = "FILE")]
+    /// How often all of it is measured: tipme compare needs five repeats
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
+    pub repeat: usize,
+    /// Write the result as one JSON document; with --repeat, one for each into this new folder
+    #[arg(long, value_name = "FILE|DIR")]
     pub json: Option<PathBuf>,
-    /// Write plots into this folder
+    /// Write plots into this folder; with --repeat, into one below it for each
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
     /// Also ask each mechanism for periods from 50 us to 10 ms, and say what it gives
@@ -58,7 +61,7 @@ pub struct Timer {
     #[arg(long)]
     pub no_trace: bool,
     /// Measure nothing, and show the tables of results that were written before side by side
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["json", "svg", "rates", "threshold"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["json", "svg", "rates", "threshold", "repeat"])]
     pub show: Vec<PathBuf>,
 }
 

@@ -13,7 +13,7 @@ use tipme_bench::intervals::{Measured, Watch, Witness};
 use tipme_bench::job::Helper;
 use tipme_measure::{Class, Document, Intervals, Limits, Machine, Profile, SCHEMA};
 use tipme_record::{Nanos, Tid};
-use tipme_report::plot::{Figure, Set, histograms};
+use tipme_report::plot::{Figure, Quantity, Set, histograms};
 
 /// How far back from the end of a load the longest intervals are looked for: what an incident holds.
 const WINDOW_NS: u64 = 40_000_000_000;
@@ -173,7 +173,8 @@ impl Results<'_> {
             Set { name: load.intervals.load.clone(), values_ms }
         });
         let lines: Vec<String> = self.bounds.iter().cloned().chain(self.footer()).collect();
-        let figure = Figure { title: self.title, footer: &lines.join("; ") };
+        let (quantity, footer) = (Quantity::Interval, lines.join("; "));
+        let figure = Figure { title: self.title, quantity, footer: &footer };
         histograms(&figure, &sets.collect::<Vec<Set>>(), BUCKET_NS as f64 / 1e6)
     }
 
@@ -216,6 +217,6 @@ fn load_details(load: &Measured, explained: &Explained) -> Value {
     })
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+pub fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -2,9 +2,11 @@
 //! `tipme bench timer`.
 
 mod late;
+mod repeats;
 
 use crate::arguments::{Timer, TimerChoice, TimerCpus};
 use anyhow::{Context, Result, bail};
+use repeats::Repeats;
 use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -24,15 +26,16 @@ pub fn run(arguments: Timer) -> Result<ExitCode> {
     if !arguments.show.is_empty() {
         return show(&arguments.show);
     }
-    let document = measure(&arguments, &Interrupt::install()?)?;
-    print!("{}", report::text(&document));
-    if let Some(path) = &arguments.json {
-        write(path, &document)?;
+    let interrupt = Interrupt::install()?;
+    let repeats = Repeats::new(arguments.repeat, arguments.json.as_deref(), arguments.svg.as_deref())?;
+    let mut over = false;
+    for repeat in repeats.all() {
+        let document = measure(&arguments, &interrupt)?;
+        print!("{}{}", repeat.heading, report::text(&document));
+        repeat.json.iter().try_for_each(|path| write(path, &document))?;
+        repeat.svg.iter().try_for_each(|folder| draw(folder, &document))?;
+        over |= document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0);
     }
-    if let Some(folder) = &arguments.svg {
-        draw(folder, &document)?;
-    }
-    let over = document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0);
     Ok(ExitCode::from(u8::from(over && arguments.threshold.is_some())))
 }
 

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A load of one's own: so many processes that want a CPU, and that touch so many pages of memory meanwhile.
+//!
+//! A process of a load works in rounds of a fixed amount: about a millisecond of CPU time, in which it touches as
+//! many different pages as its *page demand* says. Of these, its *page reuse* is the share that the round before had
+//! touched too; the others are the next ones of its buffer, and after the last page comes the first one. These two
+//! figures are the ones by which Evans et al. (1993, section 5.1) tell background loads apart, and their four types
+//! have names here. Rounds done are what a load gets out of the machine, so that "throughput lost" is a number.
+//!
+//! The processes are in sessions of their own, as the jobs of terminals are, since the kernel may share out CPU time
+//! by session. Each ends with its parent, after a time, and after so many seconds of CPU time; together they have no
+//! more memory than was said, and are the first to go where memory runs out.
+
+mod ledger;
+mod programs;
+mod work;
+
+pub use ledger::Reading;
+pub(crate) use programs::run;
+
+use crate::arms::family;
+use crate::interrupt::Interrupt;
+use crate::job::Helper;
+use crate::process::Process;
+use crate::session::first_line;
+use anyhow::{Context, Result, bail, ensure};
+use ledger::Ledger;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+use std::io::PipeReader;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+pub use work::Speed;
+
+/// Processes of a load, at most.
+pub const LEVEL_MAX: u32 = 64;
+/// Pages that a process touches in a millisecond, at most.
+pub const DEMAND_MAX: u32 = 4_096;
+/// Memory where none is named: this share of what is available, as a divisor, and at most so many bytes.
+const MEMORY_SHARE: u64 = 4;
+const MEMORY_DEFAULT_MAX: u64 = 1 << 30;
+/// The largest memory that can be named is this share of what is available, swap included: numerator and divisor.
+const MEMORY_MOST: (u64, u64) = (3, 4);
+/// A process works for so long beyond the time that was asked for, if nobody ends it.
+const SPARE: Duration = Duration::from_secs(60);
+/// How long the processes may take to fill their memory.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the end of the processes is waited for.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks while somebody waits for the load to run.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// The types of background load of the paper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Small and bound by the CPU: low demand, high reuse.
+    Cpu,
+    /// Many short-lived children, as of a shell script: low demand, low reuse.
+    Forks,
+    /// Large and bound by the CPU: high demand, high reuse.
+    Big,
+    /// A stream through memory or a file: high demand, no reuse.
+    Stream,
+}
+
+/// Every one of them.
+pub const KINDS: [Kind; 4] = [Kind::Cpu, Kind::Forks, Kind::Big, Kind::Stream];
+
+/// What a process does to memory while it works.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Pages {
+    /// Different pages touched in a millisecond of CPU time.
+    pub demand: u32,
+    /// The share of them that the millisecond before had touched too, 0 to 1.
+    pub reuse: f64,
+}
+
+impl Kind {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Cpu => "cpu",
+            Kind::Forks => "forks",
+            Kind::Big => "big",
+            Kind::Stream => "stream",
+        }
+    }
+
+    /// What is usual for the type.
+    pub fn pages(self) -> Pages {
+        let (demand, reuse) = match self {
+            Kind::Cpu => (2, 0.95),
+            Kind::Forks => (4, 0.1),
+            Kind::Big => (200, 0.95),
+            Kind::Stream => (200, 0.0),
+        };
+        Pages { demand, reuse }
+    }
+
+    /// Whether its processes use all the memory that they may.
+    fn is_large(self) -> bool {
+        matches!(self, Kind::Big | Kind::Stream)
+    }
+}
+
+/// What shall run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub kind: Kind,
+    /// How many processes shall be runnable at any time: the load average aimed at.
+    pub level: u32,
+    pub pages: Pages,
+    /// Memory of all processes together, bytes; see [`default_memory`].
+    pub memory: u64,
+    /// Sessions over which the processes are spread, so many at most; 0 leaves them in the caller's session.
+    pub sessions: u32,
+    /// Added to the niceness of the processes.
+    pub nice: i32,
+    /// How long it is to run, at most.
+    pub time: Duration,
+    /// Where `stream` writes files instead of memory.
+    pub folder: Option<PathBuf>,
+    /// How fast this CPU is, so that rounds are the same for every load that is compared.
+    pub speed: Speed,
+    pub helper: Helper,
+}
+
+/// What the first process is told, as one word.
+#[derive(Serialize, Deserialize)]
+struct Order {
+    kind: Kind,
+    level: u32,
+    pages: Pages,
+    /// Of each process.
+    bytes: u64,
+    sessions: u32,
+    nice: i32,
+    life_s: u64,
+    /// Arithmetic of one round.
+    churn: u64,
+    folder: Option<PathBuf>,
+    ledger: PathBuf,
+}
+
+impl Options {
+    /// A load of a type as is usual for it, in one session of its own.
+    pub fn usual(kind: Kind, level: u32, time: Duration, speed: Speed, helper: &Helper) -> Options {
+        Options {
+            kind,
+            level,
+            pages: kind.pages(),
+            memory: default_memory(),
+            sessions: 1,
+            nice: 0,
+            time,
+            folder: None,
+            speed,
+            helper: helper.clone(),
+        }
+    }
+
+    /// Fails with what cannot be asked for, and what can.
+    pub fn check(&self) -> Result<()> {
+        ensure!((1..=LEVEL_MAX).contains(&self.level), "choose a level from 1 to {LEVEL_MAX}");
+        let demand = self.pages.demand;
+        ensure!((1..=DEMAND_MAX).contains(&demand), "choose a page demand from 1 to {DEMAND_MAX} pages per ms");
+        ensure!((0.0..=1.0).contains(&self.pages.reuse), "choose a page reuse from 0 to 1");
+        ensure!(self.folder.is_none() || self.kind == Kind::Stream, "only the load \"stream\" writes files");
+        let most = memory_most();
+        ensure!(
+            !self.kind.is_large() || self.memory <= most,
+            "{} MiB of memory are more than the {} MiB that a load may have here; choose less with --memory",
+            self.memory >> 20,
+            most >> 20
+        );
+        Ok(())
+    }
+
+    /// Memory of each process, bytes; none of them maps more than a gibibyte.
+    pub fn bytes_each(&self) -> u64 {
+        if self.kind.is_large() { (self.memory / u64::from(self.level.max(1))).min(1 << 30) } else { work::SMALL_BYTES }
+    }
+
+    /// Where the processes are, in words.
+    pub fn place(&self) -> String {
+        match self.sessions.min(self.level) {
+            0 => "in the session of the display's programs".to_owned(),
+            1 => "in one session of their own".to_owned(),
+            many => format!("spread over {many} sessions of their own"),
+        }
+    }
+
+    fn order(&self, ledger: PathBuf) -> Order {
+        Order {
+            kind: self.kind,
+            level: self.level,
+            pages: self.pages,
+            bytes: self.bytes_each(),
+            sessions: self.sessions,
+            nice: self.nice,
+            life_s: (self.time + SPARE).as_secs(),
+            churn: self.speed.churn(self.pages),
+            folder: self.folder.clone(),
+            ledger,
+        }
+    }
+}
+
+/// A quarter of the memory that is available, at most a gibibyte.
+pub fn default_memory() -> u64 {
+    (memory_field("MemAvailable") / MEMORY_SHARE).min(MEMORY_DEFAULT_MAX)
+}
+
+/// The most that can be asked for.
+pub fn memory_most() -> u64 {
+    let all = memory_field("MemAvailable") + memory_field("SwapFree");
+    all / MEMORY_MOST.1 * MEMORY_MOST.0
+}
+
+fn memory_field(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
+    value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
+}
+
+/// A load that runs. Dropping it ends its processes and waits until they are gone.
+pub struct Load {
+    process: Option<Process>,
+    ledger: Ledger,
+    /// Ends when the last process has: each holds the other end.
+    gone: PipeReader,
+}
+
+impl Load {
+    /// Starts the processes, and waits until each has its memory and works.
+    pub fn start(options: &Options) -> Result<Load> {
+        options.check()?;
+        let ledger = Ledger::make(options.level as usize)?;
+        let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
+        let order = serde_json::to_string(&options.order(ledger.path())).context("a path is no text")?;
+        let mut command = options.helper.command(None, &["load".into(), order.into()])?;
+        command.stdin(held).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut process = Process::start("the load", command, None)?;
+        let output = process.child().stdout.take().context("the load has no output")?;
+        let load = Load { process: Some(process), ledger, gone };
+        let line = first_line(output, PATIENCE).context("the load did not begin")?;
+        if line.trim() != "ready" {
+            bail!("the load did not begin; its message stands above");
+        }
+        Ok(load)
+    }
+
+    /// What was done so far.
+    pub fn reading(&self) -> Reading {
+        self.ledger.reading()
+    }
+
+    /// Its processes, as far as they can be told.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.process.as_ref().map_or_else(Vec::new, |process| family(process.pid()))
+    }
+
+    /// Fails where the load has ended by itself.
+    pub fn expect_alive(&mut self) -> Result<()> {
+        self.process.as_mut().map_or(Ok(()), Process::expect_alive)
+    }
+
+    /// Lets it run for so long.
+    pub fn run(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < time {
+            self.expect_alive()?;
+            interrupt.sleep(GLANCE.min(time.saturating_sub(begun.elapsed())))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        drop(self.process.take());
+        let patience = Timespec { tv_sec: END_PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        // Nobody writes: what is told is that the last writer is gone.
+        let _ = poll(&mut [PollFd::new(&self.gone, PollFlags::empty())], Some(&patience));
+    }
+}
+
+/// What a load did between two readings.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Achieved {
+    pub seconds: f64,
+    /// Runnable processes on average: those that ran or waited for a CPU.
+    pub runnable_mean: f64,
+    /// CPU time of all processes.
+    pub cpu_s: f64,
+    pub pages: u64,
+    /// Pages touched in a millisecond of CPU time.
+    pub pages_per_ms: f64,
+    /// Work done.
+    pub rounds: u64,
+    pub rounds_per_s: f64,
+    /// Short-lived children that ended.
+    pub births: u64,
+}
+
+impl Achieved {
+    /// From one reading to a later one.
+    pub fn between(before: Reading, after: Reading) -> Achieved {
+        let wall_ns = after.at.since(before.at).0.max(1) as f64;
+        let difference = |figure: fn(&Reading) -> u64| figure(&after).saturating_sub(figure(&before));
+        let cpu_ns = difference(|reading| reading.cpu_ns) as f64;
+        let (pages, rounds) = (difference(|reading| reading.pages), difference(|reading| reading.rounds));
+        Achieved {
+            seconds: wall_ns / 1e9,
+            runnable_mean: difference(|reading| reading.runnable_ns) as f64 / wall_ns,
+            cpu_s: cpu_ns / 1e9,
+            pages,
+            pages_per_ms: if cpu_ns > 0.0 { pages as f64 / (cpu_ns / 1e6) } else { 0.0 },
+            rounds,
+            rounds_per_s: rounds as f64 / (wall_ns / 1e9),
+            births: difference(|reading| reading.births),
+        }
+    }
+
+    /// Both together, one after the other.
+    pub fn and(self, other: Achieved) -> Achieved {
+        let seconds = self.seconds + other.seconds;
+        let cpu_s = self.cpu_s + other.cpu_s;
+        let (pages, rounds) = (self.pages + other.pages, self.rounds + other.rounds);
+        let share = |sum: f64, whole: f64| if whole > 0.0 { sum / whole } else { 0.0 };
+        Achieved {
+            seconds,
+            runnable_mean: share(self.runnable_mean * self.seconds + other.runnable_mean * other.seconds, seconds),
+            cpu_s,
+            pages,
+            pages_per_ms: share(pages as f64, cpu_s * 1e3),
+            rounds,
+            rounds_per_s: share(rounds as f64, seconds),
+            births: self.births + other.births,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::Nanos;
+
+    fn options(kind: Kind, level: u32) -> Options {
+        Options::usual(kind, level, Duration::from_secs(1), Speed::NONE, &Helper(Vec::new()))
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused() {
+        assert!(options(Kind::Cpu, 0).check().is_err() && options(Kind::Cpu, LEVEL_MAX + 1).check().is_err());
+        let greedy = Options { memory: u64::MAX, ..options(Kind::Big, 2) };
+        assert!(greedy.check().expect_err("too much").to_string().contains("choose less with --memory"));
+        let odd = Options { pages: Pages { demand: 1, reuse: f64::NAN }, ..options(Kind::Cpu, 1) };
+        assert!(odd.check().is_err());
+        let filed = Options { folder: Some("/tmp".into()), ..options(Kind::Cpu, 1) };
+        assert!(filed.check().is_err());
+        assert!(options(Kind::Cpu, 20).check().is_ok());
+    }
+
+    #[test]
+    fn memory_is_shared_out() {
+        let big = Options { memory: 100 << 20, ..options(Kind::Big, 20) };
+        assert_eq!(big.bytes_each(), 5 << 20);
+        assert_eq!(options(Kind::Cpu, 20).bytes_each(), work::SMALL_BYTES);
+        assert!(default_memory() <= memory_most());
+    }
+
+    #[test]
+    fn the_place_of_the_processes_is_told() {
+        let place = |sessions| Options { sessions, ..options(Kind::Cpu, 3) }.place();
+        assert_eq!(place(0), "in the session of the display's programs");
+        assert_eq!(place(1), "in one session of their own");
+        assert_eq!(place(9), "spread over 3 sessions of their own");
+    }
+
+    #[test]
+    fn what_was_done_is_a_difference() {
+        let before = Reading { at: Nanos(1_000_000_000), rounds: 100, pages: 50, cpu_ns: 7, runnable_ns: 9, births: 1 };
+        let after = Reading {
+            at: Nanos(3_000_000_000),
+            rounds: 500,
+            pages: 4_050,
+            cpu_ns: 2_000_000_007,
+            runnable_ns: 8_000_000_009,
+            births: 4,
+        };
+        let achieved = Achieved::between(before, after);
+        assert_eq!((achieved.runnable_mean, achieved.cpu_s, achieved.rounds_per_s), (4.0, 2.0, 200.0));
+        assert_eq!((achieved.pages_per_ms, achieved.births), (2.0, 3));
+        let both = achieved.and(Achieved { seconds: 2.0, rounds: 800, ..Achieved::default() });
+        assert_eq!((both.rounds_per_s, both.runnable_mean, both.pages_per_ms), (300.0, 2.0, 2.0));
+        assert_eq!(Achieved::between(before, before).pages_per_ms, 0.0);
+    }
+}

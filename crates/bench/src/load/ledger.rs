@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the processes of a load have done, in memory that they share with whoever started them: so it can be read
+//! at any time without asking them, and nothing of it is lost when they are ended.
+
+use anyhow::{Context, Result, ensure};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ffi::c_void;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tipme_desktop::clock;
+use tipme_record::Nanos;
+
+/// Words of an account, a cache line of its own, so that processes do not slow each other down.
+const WORDS: usize = 8;
+const ACCOUNT_BYTES: usize = WORDS * size_of::<u64>();
+/// Accounts, at most.
+const ACCOUNTS_MAX: usize = super::LEVEL_MAX as usize;
+
+/// What is counted, by its place in an account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Count {
+    Rounds,
+    Pages,
+    CpuNs,
+    /// CPU time, and the time waited for it.
+    RunnableNs,
+    Births,
+}
+
+/// All accounts together at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    pub at: Nanos,
+    pub rounds: u64,
+    pub pages: u64,
+    pub cpu_ns: u64,
+    pub runnable_ns: u64,
+    pub births: u64,
+}
+
+/// One account for each process of the load; a process adds to its own only.
+pub(super) struct Ledger {
+    file: File,
+    begin: NonNull<c_void>,
+    accounts: usize,
+}
+
+impl Ledger {
+    /// An empty one.
+    pub(super) fn make(accounts: usize) -> Result<Ledger> {
+        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "no ledger for {accounts} processes");
+        let file = memfd_create("tipme-load", MemfdFlags::CLOEXEC).context("cannot make memory to share")?;
+        ftruncate(&file, (accounts * ACCOUNT_BYTES) as u64).context("cannot make room for figures")?;
+        Ledger::map(File::from(file), accounts)
+    }
+
+    /// That of another process of the same user, by its path.
+    pub(super) fn open(path: &Path) -> Result<Ledger> {
+        let file = File::options().read(true).write(true).open(path);
+        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+        let accounts = file.metadata()?.len() as usize / ACCOUNT_BYTES;
+        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "{} is no ledger", path.display());
+        Ledger::map(file, accounts)
+    }
+
+    fn map(file: File, accounts: usize) -> Result<Ledger> {
+        let (both, bytes) = (ProtFlags::READ | ProtFlags::WRITE, accounts * ACCOUNT_BYTES);
+        // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
+        let begin = unsafe { mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0) };
+        let begin = NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
+        Ok(Ledger { file, begin, accounts })
+    }
+
+    /// Where another process of the same user finds it while this one lives.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+    }
+
+    /// Adds to an account.
+    pub(super) fn add(&self, account: usize, count: Count, more: u64) {
+        self.word(account, count).fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// The sums of all accounts now.
+    pub(super) fn reading(&self) -> Reading {
+        let sum =
+            |count| (0..self.accounts).map(|account| self.word(account, count).load(Ordering::Relaxed)).sum::<u64>();
+        Reading {
+            at: clock::now(),
+            rounds: sum(Count::Rounds),
+            pages: sum(Count::Pages),
+            cpu_ns: sum(Count::CpuNs),
+            runnable_ns: sum(Count::RunnableNs),
+            births: sum(Count::Births),
+        }
+    }
+
+    fn word(&self, account: usize, count: Count) -> &AtomicU64 {
+        let offset = account.min(self.accounts - 1) * ACCOUNT_BYTES + count as usize * size_of::<u64>();
+        // SAFETY: the place is inside the mapping, which lives as long as `self`, is aligned to a page, and is only
+        // ever used as atomic words, by this process and by others.
+        unsafe { self.begin.byte_add(offset).cast::<AtomicU64>().as_ref() }
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        // SAFETY: nothing refers to the mapping any more.
+        let _ = unsafe { munmap(self.begin.as_ptr(), self.accounts * ACCOUNT_BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_adds_the_other_reads() {
+        let made = Ledger::make(3).expect("memory");
+        let opened = Ledger::open(&made.path()).expect("the same process may open it");
+        opened.add(0, Count::Rounds, 5);
+        opened.add(2, Count::Rounds, 7);
+        opened.add(1, Count::Births, 1);
+        opened.add(9, Count::Pages, 3);
+        let reading = made.reading();
+        assert_eq!((reading.rounds, reading.births, reading.pages, reading.cpu_ns), (12, 1, 3, 0));
+    }
+
+    #[test]
+    fn other_files_are_no_ledgers() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        assert!(Ledger::open(file.path()).is_err());
+        assert!(Ledger::make(0).is_err() && Ledger::make(ACCOUNTS_MAX + 1).is_err());
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a process of a load does in a round: it touches pages, and it computes.
+
+use super::{Kind, Pages};
+use crate::selftest::jobs::Mapping;
+use anyhow::{Context, Result};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Memory of a process of a small load.
+pub(super) const SMALL_BYTES: u64 = 1 << 20;
+/// The CPU time that a round is to take.
+const ROUND: Duration = Duration::from_millis(1);
+/// The least of a round that is arithmetic, as a divisor: touching pages may take the rest.
+const CHURN_SHARE_MIN: u64 = 20;
+/// Rounds of arithmetic that are tried for their speed, and how often.
+const TRIED: u64 = 200_000;
+const TRIES: usize = 10;
+/// Pages that are tried for the time that touching takes.
+const TRIED_PAGES: usize = 2_048;
+const PAGE_BYTES: usize = 4_096;
+static PAGE: [u8; PAGE_BYTES] = [0x5a; PAGE_BYTES];
+
+/// What this CPU does in a millisecond, tried once, so that all loads of a measurement have the same rounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Speed {
+    /// Rounds of arithmetic.
+    churn_per_ms: u64,
+    /// Nanoseconds to touch a page for the first time, and once more.
+    fresh_ns: u64,
+    known_ns: u64,
+}
+
+impl Speed {
+    /// Tries; takes some milliseconds of CPU time.
+    pub fn try_out() -> Result<Speed> {
+        let tries = (0..TRIES).map(|_| cpu_time_of(|| churn(TRIED)));
+        let least = tries.min().unwrap_or_default().as_nanos().max(1) as u64;
+        let mut mapping = Mapping::of_small_pages(TRIED_PAGES * PAGE_BYTES)?;
+        let mut touch = || cpu_time_of(|| (0..TRIED_PAGES).for_each(|page| mapping.fill(page))).as_nanos() as u64;
+        let (fresh, known) = (touch(), touch());
+        let pages = TRIED_PAGES as u64;
+        Ok(Speed {
+            churn_per_ms: (TRIED * ROUND.as_nanos() as u64 / least).max(1),
+            fresh_ns: fresh / pages,
+            known_ns: known / pages,
+        })
+    }
+
+    /// Of no CPU: for what is asked about a load that does not run.
+    pub(crate) const NONE: Speed = Speed { churn_per_ms: 0, fresh_ns: 0, known_ns: 0 };
+
+    /// How much arithmetic fills a round beside touching its pages.
+    pub(super) fn churn(self, pages: Pages) -> u64 {
+        let demand = f64::from(pages.demand);
+        let touching_ns = demand * (pages.reuse * self.known_ns as f64 + (1.0 - pages.reuse) * self.fresh_ns as f64);
+        let rest = (1.0 - touching_ns / ROUND.as_nanos() as f64).max(1.0 / CHURN_SHARE_MIN as f64);
+        ((self.churn_per_ms as f64 * rest) as u64).max(1)
+    }
+}
+
+/// The pages of each round: so many in a row, which move on by the share that is not used again.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Window {
+    pages: usize,
+    demand: usize,
+    /// Pages that a round moves on by; what is left of a page is kept in `rest`.
+    step: f64,
+    rest: f64,
+    start: usize,
+}
+
+impl Window {
+    pub(super) fn new(pages: usize, wanted: Pages) -> Window {
+        let pages = pages.max(1);
+        let demand = (wanted.demand as usize).clamp(1, pages);
+        Window { pages, demand, step: demand as f64 * (1.0 - wanted.reuse), rest: 0.0, start: 0 }
+    }
+
+    /// The pages of the next round, which may go on at the begin; and whether the end was passed before it.
+    pub(super) fn next(&mut self) -> (impl Iterator<Item = usize> + use<>, bool) {
+        let (start, pages) = (self.start, self.pages);
+        let round = (start..start + self.demand).map(move |page| page % pages);
+        let moved = self.step + self.rest;
+        self.rest = moved.fract();
+        let end = start + moved as usize;
+        self.start = end % pages;
+        (round, end >= pages)
+    }
+}
+
+/// Where the pages are.
+pub(super) enum Ground {
+    Memory(Mapping),
+    File(File),
+}
+
+/// The memory of one process, and how it goes through it.
+pub(super) struct Worker {
+    ground: Ground,
+    window: Window,
+    churn: u64,
+    bytes: usize,
+    /// What comes after the last page is new again, as in a stream.
+    streams: bool,
+}
+
+impl Worker {
+    /// Has its memory, all of it touched where it is not a stream.
+    pub(super) fn begin(kind: Kind, pages: Pages, bytes: u64, churn: u64, folder: Option<&Path>) -> Result<Worker> {
+        let bytes = (bytes as usize).max(PAGE_BYTES);
+        let window = Window::new(bytes / PAGE_BYTES, pages);
+        let mut worker = Worker { ground: ground(bytes, folder)?, window, churn, bytes, streams: kind == Kind::Stream };
+        if let (Ground::Memory(mapping), Kind::Cpu | Kind::Big) = (&mut worker.ground, kind) {
+            (0..mapping.pages()).for_each(|page| mapping.fill(page));
+        }
+        Ok(worker)
+    }
+
+    /// One round; the pages that it touched.
+    pub(super) fn round(&mut self) -> Result<u64> {
+        let (pages, passed) = self.window.next();
+        let touched = match &mut self.ground {
+            Ground::Memory(mapping) => pages.map(|page| mapping.fill(page)).count() as u64,
+            Ground::File(file) => write_pages(file, pages)?,
+        };
+        if passed && self.streams {
+            self.renew()?;
+        }
+        churn(self.churn);
+        Ok(touched)
+    }
+
+    /// Gives back what went by, and goes on with new memory.
+    fn renew(&mut self) -> Result<()> {
+        match &self.ground {
+            Ground::File(file) => file.set_len(0).context("cannot empty a file of the load"),
+            Ground::Memory(_) => {
+                self.ground = ground(self.bytes, None)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn ground(bytes: usize, folder: Option<&Path>) -> Result<Ground> {
+    match folder {
+        None => Ok(Ground::Memory(Mapping::of_small_pages(bytes)?)),
+        Some(folder) => {
+            let file = tempfile::tempfile_in(folder);
+            Ok(Ground::File(file.with_context(|| format!("cannot make a file in {}", folder.display()))?))
+        }
+    }
+}
+
+fn write_pages(file: &File, pages: impl Iterator<Item = usize>) -> Result<u64> {
+    let mut touched = 0;
+    for page in pages {
+        file.write_all_at(&PAGE, (page * PAGE_BYTES) as u64).context("cannot write a file of the load")?;
+        touched += 1;
+    }
+    Ok(touched)
+}
+
+#[inline(always)]
+fn churn(rounds: u64) {
+    let mut state = 1_u64;
+    for _ in 0..rounds {
+        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    }
+}
+
+fn cpu_time_of(work: impl FnOnce()) -> Duration {
+    let before = cpu_time();
+    work();
+    cpu_time().saturating_sub(before)
+}
+
+/// CPU time of this thread.
+pub(super) fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(pages: usize, demand: u32, reuse: f64, count: usize) -> Vec<Vec<usize>> {
+        let mut window = Window::new(pages, Pages { demand, reuse });
+        (0..count).map(|_| window.next().0.collect()).collect()
+    }
+
+    /// The share of a round's pages that the round before had too, over many rounds.
+    fn reused(pages: usize, demand: u32, reuse: f64) -> f64 {
+        let rounds = rounds(pages, demand, reuse, 1_000);
+        let both = |pair: &[Vec<usize>]| pair[1].iter().filter(|page| pair[0].contains(page)).count();
+        rounds.windows(2).map(both).sum::<usize>() as f64 / (999.0 * f64::from(demand))
+    }
+
+    #[test]
+    fn demand_and_reuse_are_what_was_asked_for() {
+        for reuse in [0.0, 0.3, 0.95, 0.995, 1.0] {
+            assert!((reused(10_000, 40, reuse) - reuse).abs() < 0.01, "{reuse}: {}", reused(10_000, 40, reuse));
+        }
+        for round in rounds(100, 30, 0.5, 50) {
+            let mut different = round.clone();
+            different.sort_unstable();
+            different.dedup();
+            assert_eq!((different.len(), round.iter().all(|page| *page < 100)), (30, true));
+        }
+    }
+
+    #[test]
+    fn without_reuse_every_page_has_its_turn_before_one_comes_again() {
+        let mut seen: Vec<usize> = rounds(12, 4, 0.0, 3).concat();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..12).collect::<Vec<_>>());
+        let mut window = Window::new(12, Pages { demand: 4, reuse: 0.0 });
+        assert_eq!([0, 1, 2, 3].map(|_| window.next().1), [false, false, true, false]);
+    }
+
+    #[test]
+    fn a_small_buffer_bounds_the_demand() {
+        assert_eq!(rounds(3, 100, 0.0, 1), [vec![0, 1, 2]]);
+        assert_eq!(Window::new(0, Pages { demand: 0, reuse: 0.0 }).next().0.count(), 1);
+    }
+
+    #[test]
+    fn touching_takes_its_share_of_a_round() {
+        let speed = Speed { churn_per_ms: 1_000, fresh_ns: 1_000, known_ns: 10 };
+        assert_eq!(speed.churn(Pages { demand: 500, reuse: 0.0 }), 500);
+        assert_eq!(speed.churn(Pages { demand: 100, reuse: 1.0 }), 999);
+        assert_eq!(speed.churn(Pages { demand: 4_000, reuse: 0.0 }), 50);
+        let tried = Speed::try_out().expect("memory");
+        assert!(tried.churn_per_ms > 1_000, "{tried:?}");
+    }
+
+    #[test]
+    fn a_stream_goes_through_memory_and_through_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for folder in [None, Some(folder.path())] {
+            let pages = Pages { demand: 4, reuse: 0.0 };
+            let mut worker = Worker::begin(Kind::Stream, pages, 8 << 12, 1, folder).expect("memory or a file");
+            let touched: u64 = (0..5).map(|_| worker.round().expect("room")).sum();
+            assert_eq!(touched, 20);
+        }
+    }
+}

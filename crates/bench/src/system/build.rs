@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A real job beside a measurement: made-up C files that are compiled, again and again; where there is no compiler,
+//! texts that are compressed.
+
+use crate::arms::family;
+use crate::intervals::{PREFIX, Sweeper};
+use crate::job::Helper;
+use crate::load::Reading;
+use crate::memory::fork;
+use crate::process::{Process, missing};
+use crate::session::first_line;
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use tipme_desktop::clock;
+
+/// Files, and functions in each: some tenths of a second of a compiler's time for each file.
+const FILES: usize = 40;
+const FUNCTIONS: usize = 60;
+/// Jobs for each CPU.
+const JOBS_PER_CPU: usize = 2;
+/// How long the first process may take to begin.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A process of the job has so many seconds of CPU time.
+const LIFE_S: u64 = 3_600;
+/// How often those who are left are looked for.
+const SWEEPS: usize = 50;
+const BETWEEN_SWEEPS: Duration = Duration::from_millis(20);
+/// A letter for each file that is done.
+const DONE: &str = "done";
+const COMPILE: &str = r#"cd "$1" || exit 1
+    while :; do make -s -j"$2" >/dev/null 2>&1 || exit 1; rm -f *.o; done"#;
+const COMPRESS: &str = r#"cd "$1" || exit 1
+    while :; do printf '%s\n' *.c | xargs -n 1 -P "$2" sh -c 'gzip -9 -c "$0" >/dev/null && printf x >>done' || exit 1; done"#;
+const MAKEFILE: &str = "all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n\t@cc -O2 -c $< -o $@ && printf x >>done\n";
+
+/// What a job does, chosen by what is installed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// `make` and `cc`.
+    Compile,
+    /// `xargs` and `gzip`.
+    Compress,
+}
+
+impl Work {
+    /// What this machine can do.
+    pub fn here() -> Result<Work> {
+        if missing(&["make", "cc"]).is_empty() {
+            return Ok(Work::Compile);
+        }
+        crate::session::require(&["xargs", "gzip"])?;
+        Ok(Work::Compress)
+    }
+
+    /// In words.
+    pub fn name(self) -> String {
+        let jobs = jobs();
+        match self {
+            Work::Compile => format!("make -j{jobs}: {FILES} made-up C files, again and again"),
+            Work::Compress => {
+                format!("xargs -P {jobs} gzip -9: {FILES} made-up texts, again and again (no compiler here)")
+            }
+        }
+    }
+}
+
+fn jobs() -> usize {
+    JOBS_PER_CPU * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The files of the job, in a folder of its own.
+pub struct Tree {
+    work: Work,
+    folder: TempDir,
+}
+
+impl Tree {
+    /// Writes them.
+    pub(super) fn make(sweeper: &mut Sweeper) -> Result<Tree> {
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder for the build")?;
+        sweeper.folder(folder.path())?;
+        let files = (0..FILES).map(|number| (format!("part{number}.c"), source(number)));
+        for (name, text) in files.chain([("Makefile".to_owned(), MAKEFILE.to_owned())]) {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(Tree { work: Work::here()?, folder })
+    }
+
+    pub(super) fn work(&self) -> Work {
+        self.work
+    }
+}
+
+/// A made-up C file that a compiler has something to do with.
+fn source(number: usize) -> String {
+    let mut text = String::from("#include <stddef.h>\n");
+    for function in 0..FUNCTIONS {
+        let seed = number * FUNCTIONS + function;
+        // Writing to a text does not fail.
+        let _ = writeln!(
+            text,
+            "long work_{seed}(const long *in, long *out, size_t n) {{\n  long sum = {seed};\n  \
+             for (size_t i = 0; i + 4 < n; i++) {{\n    long a = in[i] * {seed} + in[i + 1], b = in[i + 2] ^ (a >> 3);\n    \
+             switch (a & 7) {{ case 0: sum += b; break; case 1: sum ^= a; break; case 2: sum -= a * b; break;\n      \
+             case 3: out[i] = sum; break; case 4: sum += out[i + 1]; break; default: sum = sum * 31 + in[i + 3]; }}\n    \
+             out[i + 2] = sum / (b | 1);\n  }}\n  return sum;\n}}"
+        );
+    }
+    text
+}
+
+/// What the first process is told, as one word.
+#[derive(Serialize, Deserialize)]
+struct Order {
+    folder: PathBuf,
+    work: Work,
+    jobs: usize,
+    own_session: bool,
+}
+
+/// The job. Dropping it ends all its processes.
+pub(crate) struct Build {
+    process: Option<Process>,
+    done: PathBuf,
+    /// The session of the job, where it has one of its own; otherwise it is in the first process's group.
+    leader: Option<u32>,
+}
+
+impl Build {
+    /// Starts it, in a session of its own like a terminal's job, or in this one.
+    pub(super) fn start(tree: &Tree, own_session: bool, helper: &Helper) -> Result<Build> {
+        let folder = tree.folder.path().to_path_buf();
+        let order = Order { folder, work: tree.work, jobs: jobs(), own_session };
+        let order = serde_json::to_string(&order).context("a path is no text")?;
+        let mut command = helper.command(None, &["build".into(), order.into()])?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut process = Process::start("the build", command, None)?;
+        let output = process.child().stdout.take().context("the build has no output")?;
+        let line = first_line(output, PATIENCE).context("the build did not begin")?;
+        let Some(rest) = line.trim().strip_prefix("ready") else {
+            bail!("the build did not begin; its message stands above")
+        };
+        let leader = rest.trim().parse().ok();
+        Ok(Build { process: Some(process), done: tree.folder.path().join(DONE), leader })
+    }
+
+    /// How many files are done.
+    pub(crate) fn reading(&self) -> Reading {
+        let rounds = std::fs::metadata(&self.done).map_or(0, |metadata| metadata.len());
+        Reading { at: clock::now(), rounds, ..Reading::default() }
+    }
+
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.process.as_ref().map_or_else(Vec::new, |process| family(process.pid()))
+    }
+
+    pub(crate) fn expect_alive(&mut self) -> Result<()> {
+        self.process.as_mut().map_or(Ok(()), Process::expect_alive)
+    }
+}
+
+impl Drop for Build {
+    /// The compilers do not end with `make`: who is left of the session is looked for.
+    fn drop(&mut self) {
+        drop(self.process.take());
+        for _ in 0..SWEEPS {
+            let left = self.leader.map_or_else(Vec::new, in_session);
+            if left.is_empty() {
+                return;
+            }
+            left.into_iter().filter_map(|pid| Pid::from_raw(pid as i32)).for_each(|pid| {
+                let _ = kill_process(pid, Signal::KILL);
+            });
+            std::thread::sleep(BETWEEN_SWEEPS);
+        }
+    }
+}
+
+/// `build ORDER`: starts the job, says `ready` with its session where it has one of its own, and waits for it.
+pub(crate) fn run(order: &str) -> Result<()> {
+    let order: Order = serde_json::from_str(order).context("the order of a build cannot be read")?;
+    let own_session = order.own_session;
+    let child = fork(LIFE_S, "build", || exec(order))?;
+    crate::intervals::ready(&if own_session { child.as_raw_nonzero().to_string() } else { String::new() })?;
+    waitpid(Some(child), WaitOptions::empty()).context("cannot wait for the build")?;
+    bail!("the build ended by itself")
+}
+
+fn exec(order: Order) -> Result<()> {
+    if order.own_session {
+        setsid().context("cannot begin a session")?;
+    }
+    let script = if order.work == Work::Compile { COMPILE } else { COMPRESS };
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "build"]).arg(&order.folder).arg(order.jobs.to_string());
+    command.stdout(Stdio::null());
+    Err(command.exec()).context("cannot start sh")
+}
+
+/// Processes of a session that have not ended.
+fn in_session(session: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| session_of(*pid) == Some(session)).collect()
+}
+
+fn session_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
+    let alive = words.next().is_some_and(|state| state != "Z" && state != "X");
+    words.nth(2).filter(|_| alive)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_another_one() {
+        assert_ne!(source(0), source(1));
+        assert_eq!(source(3).matches("long work_").count(), FUNCTIONS);
+        assert!(run("").is_err());
+    }
+
+    #[test]
+    fn this_process_is_in_its_session() {
+        let session = session_of(std::process::id()).expect("it lives");
+        assert!(in_session(session).contains(&std::process::id()));
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme manage` and `tipme why`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo tipme manage
+  sudo tipme manage --strength strong --display :0
+  tipme manage status
+  tipme manage off
+
+Favours what you look at and type into: the program with the keyboard focus, the job in the
+foreground of its terminal, the display server and the window manager. Prints a line that begins
+with \"managing\" once it is ready; stop it with Ctrl-C, and everything is as it was. Without root
+nobody can be favoured.
+
+Exit codes: 0 stopped, 1 the display is gone, 2 it could not begin.")]
+pub struct Manage {
+    #[command(subcommand)]
+    pub verb: Option<ManageVerb>,
+    /// How much the favourites are favoured
+    #[arg(long, value_enum, value_name = "STRENGTH", default_value_t = StrengthChoice::Normal)]
+    pub strength: StrengthChoice,
+    /// By which means
+    #[arg(long, value_enum, value_name = "BACKEND", default_value_t = BackendChoice::Auto)]
+    pub backend: BackendChoice,
+    /// The display [default: $DISPLAY, or the only one]
+    #[arg(long, value_name = ":N")]
+    pub display: Option<String>,
+    /// Change only this process and those below it
+    #[arg(long, value_name = "PID")]
+    pub under: Option<u32>,
+    /// A control group, version 2, that was delegated to tipme
+    #[arg(long, value_name = "DIR")]
+    pub cgroup: Option<PathBuf>,
+    /// Do not bring the program that you are likely to turn to next into memory
+    #[arg(long)]
+    pub no_predict: bool,
+    /// Keep socket, journal and predictions in this folder [default: /run/tipme; without root $XDG_RUNTIME_DIR/tipme]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// What a running manager is asked.
+#[derive(Subcommand)]
+pub enum ManageVerb {
+    /// Roles, knobs, memory and what it costs
+    Status {
+        /// One JSON document instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Favour nothing, and put everything back
+    Off,
+    /// Favour a little
+    Gentle,
+    /// Favour as usual
+    Normal,
+    /// Favour as much as is safe
+    Strong,
+}
+
+/// How much the favourites are favoured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum StrengthChoice {
+    Off,
+    Gentle,
+    Normal,
+    Strong,
+}
+
+/// By which means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum BackendChoice {
+    /// The best that can be used here
+    Auto,
+    /// Weights of control groups, version 2
+    Cgroup,
+    /// The scheduler's groups of sessions
+    Autogroup,
+    /// Nice values, policies and I/O priorities
+    Nice,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  tipme why $(pidof firefox)")]
+pub struct Why {
+    /// The process
+    pub pid: u32,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// The manager's folder [default: /run/tipme; without root $XDG_RUNTIME_DIR/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme bench warmstart`.
+
+use super::beside::{BlockTimes, Results, all, comparison, load_words, turns_words};
+use super::intervals::{Lines, Programs};
+use crate::arguments::Warmstart;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use tipme_bench::arms::Cell;
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::intervals::Watch;
+use tipme_bench::load::Kind;
+use tipme_bench::machine::Survey;
+use tipme_bench::warmstart::{self, Options, Warm};
+use tipme_measure::{Class, Profile, Summary};
+use tipme_report::arms::Scale;
+
+const TITLE: &str = "Warm start beside a load: the first key after a pause";
+const PAPER: [&str; 2] = [
+    "Evans et al. (1993), section 5.4, on a machine of its time: 0.1 s with their prototype, 1 s without it,",
+    "on the average",
+];
+
+pub fn run(arguments: Warmstart) -> Result<ExitCode> {
+    let interrupt = Interrupt::install()?;
+    let comparison = comparison(&arguments.beside, &Programs::find()?, Kind::Big);
+    let options = Options { comparison, pause: arguments.pause };
+    let mut lines = Lines("warmstart");
+    let (about, most) = options.time();
+    let turns = turns_words(&options.comparison);
+    lines.line(&format!("{turns}; about {} s in all, {} s at most", about.as_secs(), most.as_secs()));
+    let survey = Survey::begin();
+    let cells = warmstart::run(&options, &interrupt, &mut lines)?;
+    let results = Results {
+        kind: "warmstart",
+        title: TITLE,
+        of: "first key",
+        axis: "median of the first key",
+        drawn: |figures| figures.p50_ms,
+        scale: Scale::Latency,
+        bounds: bounds(&options, &cells),
+        paper: &PAPER,
+        line_ms: Some(PAPER_MS),
+        comparison: &options.comparison,
+        machine: survey.end(),
+        more: json!({ "pause_s": options.pause.as_secs_f64(), "pauses": pauses(&cells) }),
+        times: all(&cells, "key", Some(Class::Key.limits(Profile::Default)), times),
+    };
+    results.publish(&arguments.beside)
+}
+
+/// The first key with the paper's prototype.
+const PAPER_MS: f64 = 100.0;
+
+fn times(warm: &Warm) -> BlockTimes {
+    let unanswered = usize::from(warm.unanswered);
+    BlockTimes { starts_ns: vec![warm.pressed.0], times_ns: vec![warm.first.0], unanswered }
+}
+
+fn bounds(options: &Options, cells: &[Cell<Warm>]) -> Vec<String> {
+    let pause = options.pause.as_secs_f64();
+    let mut lines = vec![format!("a pause of {pause} s; {}", load_words(&options.comparison))];
+    lines.extend(cells.iter().map(|cell| {
+        let page_ins: u64 = cell.blocks.iter().map(|warm| warm.page_ins).sum();
+        let after = Summary::new(cell.blocks.iter().flat_map(|warm| &warm.after).map(|time| time.0).collect());
+        let longest = after.max().unwrap_or_default() as f64 / 1e6;
+        let name = cell.turn.name();
+        format!(
+            "{name}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"
+        )
+    }));
+    lines
+}
+
+fn pauses(cells: &[Cell<Warm>]) -> Vec<Value> {
+    let all = cells.iter().flat_map(|cell| cell.blocks.iter().map(|warm| (cell.turn.name(), warm)));
+    all.map(|(turn, warm)| {
+        let after_ns: Vec<u64> = warm.after.iter().map(|time| time.0).collect();
+        json!({ "turn": turn, "first_ns": warm.first.0, "after_ns": after_ns, "page_ins": warm.page_ins })
+    })
+    .collect()
+}

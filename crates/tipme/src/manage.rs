@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme manage`, and what a running manager is asked.
+
+use crate::arguments::{BackendChoice, Manage, ManageVerb, StrengthChoice};
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+use tipme_control::manager::{Client, Request, Response, Status};
+use tipme_manager::{Backend, Ended, Options, StateDir, Strength};
+
+/// Manages until it is stopped, or asks a running manager.
+pub fn run(arguments: Manage) -> Result<ExitCode> {
+    let client = || Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
+    match arguments.verb {
+        None => manage(arguments),
+        Some(ManageVerb::Status { json }) => status(&client(), json),
+        Some(ManageVerb::Off) => turn(&client(), "off"),
+        Some(ManageVerb::Gentle) => turn(&client(), "gentle"),
+        Some(ManageVerb::Normal) => turn(&client(), "normal"),
+        Some(ManageVerb::Strong) => turn(&client(), "strong"),
+    }
+}
+
+fn manage(arguments: Manage) -> Result<ExitCode> {
+    let options = Options {
+        strength: strength(arguments.strength),
+        backend: backend(arguments.backend),
+        display: arguments.display,
+        under: arguments.under,
+        cgroup: arguments.cgroup,
+        state: StateDir::choose(arguments.state_dir.as_deref()),
+        predict: !arguments.no_predict,
+    };
+    match tipme_manager::run(&options)? {
+        Ended::Stopped => Ok(ExitCode::SUCCESS),
+        Ended::DisplayGone(why) => {
+            eprintln!("tipme: everything is put back, since the display is gone: {why}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn strength(choice: StrengthChoice) -> Strength {
+    match choice {
+        StrengthChoice::Off => Strength::Off,
+        StrengthChoice::Gentle => Strength::Gentle,
+        StrengthChoice::Normal => Strength::Normal,
+        StrengthChoice::Strong => Strength::Strong,
+    }
+}
+
+fn backend(choice: BackendChoice) -> Option<Backend> {
+    match choice {
+        BackendChoice::Auto => None,
+        BackendChoice::Cgroup => Some(Backend::Cgroup),
+        BackendChoice::Autogroup => Some(Backend::Autogroup),
+        BackendChoice::Nice => Some(Backend::Nice),
+    }
+}
+
+fn turn(client: &Client, strength: &str) -> Result<ExitCode> {
+    client.call(&Request::Strength(strength.to_owned()))?;
+    println!("strength {strength}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(client: &Client, json: bool) -> Result<ExitCode> {
+    let Response::Status(status) = client.call(&Request::Status)? else {
+        bail!("the manager answered with something else; restart it")
+    };
+    if json {
+        println!("{}", serde_json::to_string_pretty(&status)?);
+    } else {
+        print!("{}", text(&status));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The status for people.
+fn text(status: &Status) -> String {
+    let mut lines = vec![format!(
+        "managing {} for user {} with {}, {}{}{}",
+        status.display,
+        status.user,
+        status.backend,
+        status.strength,
+        status.under.map(|pid| format!(", only below process {pid}")).unwrap_or_default(),
+        if status.present { "" } else { "; nobody is at the desk" },
+    )];
+    lines.extend(status.missing.iter().map(|missing| format!("  cannot: {missing}")));
+    let core: Vec<String> = status.core.iter().map(|(program, pid)| format!("{program} {pid}")).collect();
+    lines.push(format!("core: {}", core.join(", ")));
+    lines.extend(sets(status));
+    lines.extend(figures(status));
+    lines.join("\n") + "\n"
+}
+
+fn sets(status: &Status) -> Vec<String> {
+    let mut lines = vec![format!("{:<10} {:<16} {:>8} {:>10}  why", "role", "program", "pid", "processes")];
+    lines.extend(status.sets.iter().map(|set| {
+        format!("{:<10} {:<16} {:>8} {:>10}  {}", set.role, set.program, set.pid, set.processes, set.reason)
+    }));
+    if status.sets_left_out > 0 {
+        lines.push(format!("and {} more", status.sets_left_out));
+    }
+    lines
+}
+
+fn figures(status: &Status) -> Vec<String> {
+    let (times, memory, counts) = (&status.focus_changes, &status.memory, &status.counts);
+    let mib = |bytes: u64| bytes >> 20;
+    let mut lines = vec![
+        format!(
+            "focus changes: {}, to the last knob in {} ms (p50 {}, p99 {}, max {})",
+            times.n, times.last_ms, times.p50_ms, times.p99_ms, times.max_ms
+        ),
+        format!(
+            "memory: {} of {} MiB available, {:.1} % of time waited for, {} actions",
+            mib(memory.available_bytes),
+            mib(memory.total_bytes),
+            memory.some_percent,
+            memory.actions
+        ),
+    ];
+    lines.push(status.prediction.as_ref().map_or("prediction: off".to_owned(), |prediction| {
+        let rate = 100.0 * prediction.hits as f64 / prediction.predictions.max(1) as f64;
+        format!(
+            "prediction: {} of {} right ({rate:.0} %), {} brought into memory ahead",
+            prediction.hits, prediction.predictions, prediction.warmed
+        )
+    }));
+    lines.push(format!(
+        "knobs: {} turned, {} left alone; {} dropped, {} claims not believed",
+        counts.changed, counts.skipped, counts.dropped, counts.disbelieved
+    ));
+    lines.push(format!(
+        "own cost: {:.2} % of one CPU over {:.0} s, {:.1} MiB",
+        status.own_cpu_percent,
+        status.seconds,
+        status.own_rss_bytes as f64 / f64::from(1 << 20)
+    ));
+    lines
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme why`: what the manager does to a process, and why.
+
+use crate::arguments;
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+use tipme_control::manager::{Client, Request, Response, Why};
+use tipme_manager::StateDir;
+
+/// Asks the running manager.
+pub fn run(arguments: &arguments::Why) -> Result<ExitCode> {
+    let client = Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
+    let Response::Why(why) = client.call(&Request::Why { pid: arguments.pid })? else {
+        bail!("the manager answered with something else; restart it")
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&why)?);
+    } else {
+        print!("{}", text(&why));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The answer for people.
+fn text(why: &Why) -> String {
+    let who = format!("{} ({})", why.pid, why.program);
+    let mut lines = match &why.role {
+        Some(role) => vec![format!("{who}: {role}, since {}", why.reason)],
+        None => vec![format!("{who}: left alone, since {}", why.reason)],
+    };
+    if let (Some(membership), Some(set)) = (&why.membership, why.set) {
+        lines.push(format!("  it belongs to the set of process {set}: {}", member(membership)));
+    }
+    for knob in &why.knobs {
+        lines.push(format!("  {:<16} {} (was {})", knob.name, knob.applied, knob.baseline));
+    }
+    if why.role.is_some() && why.knobs.is_empty() {
+        lines.push("  no knob is turned".to_owned());
+    }
+    lines.extend(why.skipped.iter().map(|skipped| format!("  left alone: {skipped}")));
+    lines.join("\n") + "\n"
+}
+
+fn member(membership: &str) -> &str {
+    match membership {
+        "client" => "it is connected to the display",
+        "child" => "it was started below it",
+        "foreground" => "it is in the foreground of its terminal",
+        "property" => "its window names it as a helper",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_control::manager::Knob;
+
+    #[test]
+    fn an_answer_is_read_from_top_to_bottom() {
+        let knob = Knob { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
+        let why = Why {
+            pid: 7,
+            program: "sh".into(),
+            role: Some("focused".into()),
+            reason: "it has the keyboard focus".into(),
+            membership: Some("foreground".into()),
+            set: Some(6),
+            knobs: vec![knob],
+            skipped: vec!["I/O priority: set by the user".into()],
+        };
+        let expected = "7 (sh): focused, since it has the keyboard focus
+  it belongs to the set of process 6: it is in the foreground of its terminal
+  nice value       -8 (was 0)
+  left alone: I/O priority: set by the user
+";
+        assert_eq!(text(&why), expected);
+        let alone = Why { pid: 1, program: "init".into(), reason: "it belongs to the system".into(), ..Why::default() };
+        assert_eq!(text(&alone), "1 (init): left alone, since it belongs to the system\n");
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The manager as a user runs it, on private displays, and only below the test's own process. Needs root.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+#[path = "support/family.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
+mod family;
+#[path = "manage/fixture.rs"]
+mod fixture;
+#[path = "manage/safety.rs"]
+mod safety;
+#[path = "manage/strangers.rs"]
+mod strangers;
+
+use family::until;
+use fixture::{Desk, Managed, nice, tipme};
+use serde_json::Value;
+
+/// A focused terminal's client and shell are favoured, and no longer once another one has the focus.
+#[test]
+fn the_favour_goes_with_the_focus() {
+    let desk = Desk::start();
+    let first = desk.terminal("+20+20");
+    let second = desk.terminal("+500+20");
+    let managed = Managed::start(&desk, &[]);
+    for (on, off) in [(&first, &second), (&second, &first), (&first, &second)] {
+        desk.click(on);
+        until("the favour of the focused terminal and its shell", || {
+            nice(on.pid()) < 0 && nice(on.shell()) == nice(on.pid())
+        });
+        until("the end of the other's favour", || {
+            nice(off.pid()) > nice(on.pid()) && nice(off.shell()) > nice(on.pid())
+        });
+    }
+    let status = managed.status();
+    let role = |pid: u32| {
+        let set = status["sets"].as_array().unwrap().iter().find(|set| set["pid"] == pid);
+        set.map(|set| (set["role"].clone(), set["program"].clone()))
+    };
+    assert_eq!(role(first.pid()), Some((Value::from("focused"), Value::from("xterm"))), "{status:#}");
+    assert_ne!(role(second.pid()).unwrap().0, "focused");
+    assert!(status["focus_changes"]["n"].as_u64().unwrap() >= 2, "{status:#}");
+    assert_eq!((&status["backend"], &status["strength"]), (&Value::from("nice"), &Value::from("normal")));
+    assert!(status["own_rss_bytes"].as_u64().unwrap() < 20 << 20, "{status:#}");
+}
+
+/// A job that is put into the background loses the favour, and gets it when it comes back.
+#[test]
+fn the_favour_goes_with_the_foreground_of_the_terminal() {
+    let desk = Desk::start();
+    // The shell has job control; the first job stays behind, the second comes to the front.
+    let terminal = desk.terminal_with("+20+20", "set -m; sleep 4000 & sleep 5000");
+    let managed = Managed::start(&desk, &[]);
+    let job = |seconds: &str| {
+        let mut found = None;
+        until("both jobs", || {
+            found = terminal.below().into_iter().find(|pid| fixture::command_line(*pid) == ["sleep", seconds]);
+            found.is_some()
+        });
+        found.unwrap()
+    };
+    let (behind, front) = (job("4000"), job("5000"));
+    until("the favour of the job in front", || nice(front) < 0);
+    until("that the other job has none", || nice(behind) == 0);
+    assert_eq!(managed.why(front)["membership"], "foreground");
+    let why = managed.why(behind);
+    assert_ne!(why["role"], "focused", "{why:#}");
+    assert_eq!(why["set"], behind, "{why:#}");
+}
+
+#[test]
+fn why_tells_role_reason_membership_and_knobs() {
+    let desk = Desk::start();
+    let terminal = desk.terminal("+20+20");
+    let managed = Managed::start(&desk, &[]);
+    until("the favour", || nice(terminal.shell()) < 0);
+    let why = managed.why(terminal.shell());
+    assert_eq!((&why["role"], &why["set"]), (&Value::from("focused"), &Value::from(terminal.pid())), "{why:#}");
+    let knob = why["knobs"].as_array().unwrap().iter().find(|knob| knob["name"] == "nice value").unwrap();
+    assert_eq!((&knob["baseline"], &knob["applied"]), (&"0".into(), &nice(terminal.shell()).to_string().into()));
+    let text = managed.said(&["why", &terminal.shell().to_string()]);
+    assert!(text.contains("keyboard"), "{text}");
+    let text = managed.said(&["why", "1"]);
+    assert!(text.starts_with("1 (") && text.contains("left alone, since"), "{text}");
+    let text = managed.said(&["manage", "status"]);
+    for words in ["managing ", "core: ", "focused", "focus changes: ", "prediction: ", "own cost: "] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+}
+
+#[test]
+fn the_knob_is_turned_while_it_runs() {
+    let desk = Desk::start();
+    let terminal = desk.terminal("+20+20");
+    let managed = Managed::start(&desk, &["--strength", "gentle"]);
+    until("the favour", || nice(terminal.pid()) < 0);
+    let gentle = nice(terminal.pid());
+    managed.said(&["manage", "strong"]);
+    until("a greater favour", || nice(terminal.pid()) < gentle);
+    managed.said(&["manage", "off"]);
+    until("the end of all favour", || nice(terminal.pid()) == 0 && nice(terminal.shell()) == 0);
+    assert_eq!(managed.status()["strength"], "off");
+    assert!(managed.why(terminal.pid())["reason"].as_str().unwrap().contains("the manager is off"));
+    managed.said(&["manage", "normal"]);
+    until("the favour again", || nice(terminal.pid()) < 0);
+}
+
+#[test]
+fn without_a_manager_the_remedy_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    for arguments in [&["manage", "status"][..], &["manage", "off"], &["why", "1"]] {
+        let output = tipme().args(arguments).arg("--state-dir").arg(dir.path()).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        let expected = format!(
+            "tipme: no manager listens at {0}/manage.sock; start one with: sudo tipme manage --state-dir {0}\n",
+            dir.path().display()
+        );
+        assert_eq!(error, expected);
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A private display with terminals, and a manager of it.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use crate::family::{PATIENCE, until};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use tempfile::TempDir;
+use tipme_bench::Session;
+use tipme_bench::process::Process;
+use tipme_bench::session::Options;
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::window::Watcher;
+
+/// The program under test.
+pub fn tipme() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tipme"))
+}
+
+/// A private display.
+pub struct Desk {
+    pub session: Session,
+}
+
+/// A terminal with a shell on it.
+pub struct Terminal {
+    process: Process,
+    /// A place in its window.
+    at: (i16, i16),
+    pub window: u32,
+}
+
+impl Desk {
+    pub fn start() -> Desk {
+        forget_nice_value();
+        Desk { session: Session::start(Options::default()).unwrap() }
+    }
+
+    /// A terminal that waits, with the focus.
+    pub fn terminal(&self, place: &str) -> Terminal {
+        self.terminal_with(place, "read wait")
+    }
+
+    /// A terminal whose shell does as told.
+    pub fn terminal_with(&self, place: &str, script: &str) -> Terminal {
+        let mut command = Command::new("xterm");
+        command.args(["-geometry", &format!("40x10{place}"), "-e", "sh", "-c", script]);
+        self.session.prepare(&mut command);
+        let process = Process::start("a terminal", command, None).unwrap();
+        let watcher = Watcher::open(&self.session.target()).unwrap();
+        let window = watcher.wait_for_focus(process.pid(), PATIENCE).unwrap();
+        let mut corner = place[1..].split('+').map(|number| number.parse::<i16>().unwrap() + 60);
+        let at = (corner.next().unwrap(), corner.next().unwrap());
+        let terminal = Terminal { process, at, window };
+        until("the shell", || !terminal.below().is_empty());
+        terminal
+    }
+
+    /// Gives a terminal the focus, as its user does.
+    pub fn click(&self, terminal: &Terminal) {
+        let mut typist = Typist::open(&self.session.target(), Pace::default()).unwrap();
+        typist.click_at(terminal.at.0, terminal.at.1, 1).unwrap();
+    }
+}
+
+/// Tests may be run with a nice value; what is started here has none, since one that somebody set is left alone.
+pub fn forget_nice_value() {
+    rustix::process::setpriority_process(None, 0).unwrap();
+}
+
+impl Terminal {
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub fn shell(&self) -> u32 {
+        self.below()[0]
+    }
+
+    /// All processes below the terminal, its shell first.
+    pub fn below(&self) -> Vec<u32> {
+        let mut found = children(self.pid());
+        let mut at = 0;
+        while let Some(parent) = found.get(at) {
+            let more = children(*parent);
+            found.extend(more);
+            at += 1;
+        }
+        found
+    }
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// The nice value of a process; it must be there.
+pub fn nice(pid: u32) -> i32 {
+    stat(pid)[16].parse().unwrap()
+}
+
+/// The fields of a process from its state on.
+pub fn stat(pid: u32) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    text.rsplit_once(')').unwrap().1.split_whitespace().map(str::to_owned).collect()
+}
+
+pub fn command_line(pid: u32) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    bytes
+        .split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
+}
+
+/// `tipme manage` below this test; killed with the value.
+pub struct Managed {
+    pub child: Child,
+    pub dir: Option<TempDir>,
+    /// The line that says that it is ready.
+    pub line: String,
+    path: PathBuf,
+}
+
+impl Managed {
+    /// Starts it with the back end of nice values, and waits until it is ready.
+    pub fn start(desk: &Desk, arguments: &[&str]) -> Managed {
+        let dir = TempDir::new().unwrap();
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        Managed::start_in(dir, desk, arguments)
+    }
+
+    pub fn start_in(dir: TempDir, desk: &Desk, arguments: &[&str]) -> Managed {
+        let mut command = tipme();
+        desk.session.show(&mut command);
+        Managed::start_by(command, dir, &desk.session.display_name(), arguments)
+    }
+
+    /// The same for any display; the command has what is needed to connect.
+    pub fn start_by(mut command: Command, dir: TempDir, display: &str, arguments: &[&str]) -> Managed {
+        command.args(["manage", "--backend", "nice", "--display", display]).args(arguments);
+        if !arguments.contains(&"--under") {
+            command.arg("--under").arg(std::process::id().to_string());
+        }
+        command.arg("--state-dir").arg(dir.path());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let path = dir.path().to_owned();
+        let mut managed = Managed { child, dir: Some(dir), line, path };
+        if !managed.line.starts_with(&format!("managing {display} with nice, ")) {
+            managed.child.kill().ok();
+            let said = std::io::read_to_string(managed.child.stderr.take().unwrap()).unwrap();
+            panic!("not ready: {:?} {said}", managed.line);
+        }
+        managed
+    }
+
+    /// A verb of tipme against this manager.
+    pub fn ask(&self, arguments: &[&str]) -> Output {
+        tipme().args(arguments).arg("--state-dir").arg(self.path()).output().unwrap()
+    }
+
+    /// What such a verb says; it must succeed.
+    pub fn said(&self, arguments: &[&str]) -> String {
+        let output = self.ask(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub fn status(&self) -> Value {
+        serde_json::from_str(&self.said(&["manage", "status", "--json"])).unwrap()
+    }
+
+    pub fn why(&self, pid: u32) -> Value {
+        serde_json::from_str(&self.said(&["why", &pid.to_string(), "--json"])).unwrap()
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Ends it with a signal; returns its exit code.
+    pub fn stop(&mut self, signal: rustix::process::Signal) -> Option<i32> {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+        self.wait()
+    }
+
+    pub fn wait(&mut self) -> Option<i32> {
+        let mut status = None;
+        until("the manager's end", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap().code()
+    }
+}
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

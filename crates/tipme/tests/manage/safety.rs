@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whatever happens to the manager or to the display, nothing stays changed.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use crate::family::until;
+use crate::fixture::{Desk, Managed, Terminal, nice, stat};
+use rustix::process::Signal;
+
+/// What the manager may change of a process, as it is now: nice value, scheduling policy, I/O priority, for each thread.
+fn settings(pid: u32) -> Vec<(i32, String)> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let mut ids: Vec<u32> = threads.map(|entry| entry.file_name().to_str().unwrap().parse().unwrap()).collect();
+    ids.sort_unstable();
+    ids.into_iter().map(|tid| (nice(tid), stat(tid)[38].clone())).collect()
+}
+
+/// The display's processes and the terminals with their shells.
+fn everybody(desk: &Desk, terminals: &[&Terminal]) -> Vec<u32> {
+    let server = tipme_desktop::server::describe(&desk.session.target()).unwrap().server_pid;
+    let below = terminals.iter().flat_map(|terminal| [terminal.pid(), terminal.shell()]);
+    below.chain([server]).collect()
+}
+
+fn snapshot(pids: &[u32]) -> Vec<Vec<(i32, String)>> {
+    pids.iter().map(|pid| settings(*pid)).collect()
+}
+
+#[test]
+fn sigterm_puts_everything_back() {
+    let desk = Desk::start();
+    let (first, second) = (desk.terminal("+20+20"), desk.terminal("+500+20"));
+    let pids = everybody(&desk, &[&first, &second]);
+    let before = snapshot(&pids);
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut managed = Managed::start(&desk, &[]);
+        until("the favour", || nice(second.pid()) < 0);
+        desk.click(&first);
+        until("the favour of the other", || nice(first.pid()) < 0);
+        assert_eq!(managed.stop(signal), Some(0));
+        assert_eq!(snapshot(&pids), before);
+        desk.click(&second);
+    }
+}
+
+#[test]
+fn after_a_kill_the_next_manager_puts_everything_back() {
+    let desk = Desk::start();
+    let (first, second) = (desk.terminal("+20+20"), desk.terminal("+500+20"));
+    let pids = everybody(&desk, &[&first, &second]);
+    let before = snapshot(&pids);
+    let mut managed = Managed::start(&desk, &[]);
+    until("the favour", || nice(second.pid()) < 0);
+    managed.stop(Signal::KILL);
+    assert_ne!(snapshot(&pids), before, "a manager that is killed puts nothing back");
+    let mut next = Managed::start_in(managed.dir.take().unwrap(), &desk, &["--strength", "off"]);
+    assert_eq!(snapshot(&pids), before);
+    next.said(&["manage", "strong"]);
+    until("the favour", || nice(second.pid()) < 0);
+    assert_eq!(next.stop(Signal::TERM), Some(0));
+    assert_eq!(snapshot(&pids), before);
+}
+
+#[test]
+fn what_a_favoured_shell_starts_is_put_back_too() {
+    let desk = Desk::start();
+    let terminal = desk.terminal_with("+20+20", "read go; sleep 3000 & read wait");
+    let mut managed = Managed::start(&desk, &[]);
+    until("the favour of the shell", || nice(terminal.shell()) < 0);
+    let mut typist =
+        tipme_desktop::inject::Typist::open(&desk.session.target(), tipme_desktop::inject::Pace::default()).unwrap();
+    typist.key('\n').unwrap();
+    until("the child", || terminal.below().len() > 1);
+    let child = terminal.below()[1];
+    assert_eq!(managed.stop(Signal::TERM), Some(0));
+    assert_eq!((nice(terminal.shell()), nice(child)), (0, 0));
+}
+
+#[test]
+fn a_display_that_goes_ends_it_with_a_clear_message() {
+    let desk = Desk::start();
+    let mut managed = Managed::start(&desk, &[]);
+    drop(desk);
+    assert_eq!(managed.wait(), Some(1));
+    let said = std::io::read_to_string(managed.child.stderr.take().unwrap()).unwrap();
+    assert!(said.contains("everything is put back, since the display is gone"), "{said}");
+}
+
+#[test]
+fn nothing_outside_the_tree_is_changed() {
+    let desk = Desk::start();
+    let inside = desk.terminal("+20+20");
+    let outside = desk.terminal("+500+20");
+    // Only what is below the first terminal may be changed.
+    let below = inside.pid().to_string();
+    let managed = Managed::start(&desk, &["--under", &below]);
+    desk.click(&inside);
+    until("the favour", || nice(inside.pid()) < 0);
+    desk.click(&outside);
+    until("the loss of the focus", || nice(inside.pid()) == 0 || managed.status()["focus_changes"]["n"] != 0);
+    assert_eq!((nice(outside.pid()), nice(outside.shell())), (0, 0));
+    let why = managed.why(outside.pid());
+    let words = why.to_string();
+    assert!(words.contains(&format!("not below process {below}")), "{why:#}");
+}

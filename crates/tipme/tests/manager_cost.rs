@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How soon the knobs follow the focus, seen from outside, and what the manager costs. Prints figures; holds
+//! them against the bars only where `TIPME_BARS` is set, since a busy machine breaks any time limit.
+//! Needs root.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+#[path = "support/family.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
+mod family;
+#[path = "manage/fixture.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
+mod fixture;
+
+use fixture::{Desk, Managed, Terminal};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tipme_desktop::inject::{Pace, Typist};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConnectionExt, InputFocus};
+use x11rb::rust_connection::{DefaultStream, RustConnection};
+
+/// Bars: focus to knobs, share of one CPU, memory.
+const TO_KNOBS_MS: f64 = 10.0;
+const CPU_PERCENT: f64 = 0.2;
+const RSS_BYTES: u64 = 20 << 20;
+/// Long enough that the set without the focus has lost its favour.
+const APART: Duration = Duration::from_millis(600);
+
+/// How often the focus goes over, and how long somebody types: short where nothing is held against bars.
+fn extent() -> (usize, Duration) {
+    if judged() { (100, Duration::from_secs(60)) } else { (6, Duration::from_secs(3)) }
+}
+
+fn judged() -> bool {
+    std::env::var_os("TIPME_BARS").is_some()
+}
+
+#[test]
+fn knobs_follow_the_focus_soon_and_cheaply() {
+    let desk = Desk::start();
+    let terminals = [desk.terminal_with("+20+20", "exec cat"), desk.terminal_with("+500+20", "exec cat")];
+    let managed = Managed::start(&desk, &[]);
+    let (switches, typing) = extent();
+    let mut times = switch(&desk, &terminals, switches);
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share).ceil() as usize];
+    let before = managed.status();
+    type_and_switch(&desk, &terminals, typing);
+    let after = managed.status();
+    let (cpu, rss) = (percent(&before, &after), after["own_rss_bytes"].as_u64().unwrap());
+    let inside = &after["focus_changes"];
+    println!(
+        "focus set to nice value seen, ms: p50 {:.2}, p99 {:.2}, max {:.2}, n {}",
+        at(0.5),
+        at(0.99),
+        at(1.0),
+        times.len()
+    );
+    println!(
+        "news of it to last knob, ms: p50 {}, p99 {}, max {}, n {}",
+        inside["p50_ms"], inside["p99_ms"], inside["max_ms"], inside["n"]
+    );
+    println!(
+        "own CPU while typing and switching: {cpu:.3} % of one CPU; memory: {:.1} MiB",
+        rss as f64 / f64::from(1 << 20)
+    );
+    assert!(rss <= RSS_BYTES, "{rss} bytes");
+    if judged() {
+        assert!(at(0.99) <= TO_KNOBS_MS && cpu <= CPU_PERCENT);
+    }
+}
+
+/// Milliseconds from setting the focus to a favoured nice value.
+fn switch(desk: &Desk, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
+    let connection = connect(desk);
+    let focus = |terminal: &Terminal| {
+        connection.set_input_focus(InputFocus::PARENT, terminal.window, x11rb::CURRENT_TIME).unwrap();
+        connection.flush().unwrap();
+    };
+    focus(&terminals[0]);
+    std::thread::sleep(APART);
+    let one = |turn: usize| {
+        let terminal = &terminals[(turn + 1) % 2];
+        let favoured = priority(terminals[turn % 2].pid());
+        let begun = Instant::now();
+        focus(terminal);
+        while priority(terminal.pid()) > favoured {
+            std::thread::sleep(Duration::from_micros(50));
+            assert!(begun.elapsed() < family::PATIENCE, "no favour for turn {turn}");
+        }
+        let time = begun.elapsed().as_secs_f64() * 1e3;
+        std::thread::sleep(APART);
+        time
+    };
+    (0..times).map(one).collect()
+}
+
+fn priority(pid: u32) -> i32 {
+    rustix::process::getpriority_process(rustix::process::Pid::from_raw(pid as i32)).unwrap()
+}
+
+fn connect(desk: &Desk) -> RustConnection {
+    let stream = std::os::unix::net::UnixStream::connect(format!("/tmp/.X11-unix/X{}", desk.session.target().display));
+    let file = std::fs::read(desk.session.folder().join("authority")).unwrap();
+    let (stream, _) = DefaultStream::from_unix_stream(stream.unwrap()).unwrap();
+    let cookie = file[file.len() - 16..].to_vec();
+    RustConnection::connect_to_stream_with_auth_info(stream, 0, b"MIT-MAGIC-COOKIE-1".to_vec(), cookie).unwrap()
+}
+
+fn type_and_switch(desk: &Desk, terminals: &[Terminal; 2], time: Duration) {
+    let mut typist = Typist::open(&desk.session.target(), Pace::default()).unwrap();
+    let begun = Instant::now();
+    for terminal in terminals.iter().cycle() {
+        desk.click(terminal);
+        typist.text("the quick brown fox\n").unwrap();
+        if begun.elapsed() > time {
+            return;
+        }
+    }
+}
+
+/// The manager's share of one CPU between two looks.
+fn percent(before: &Value, after: &Value) -> f64 {
+    let seconds = |status: &Value| status["seconds"].as_f64().unwrap();
+    let used = |status: &Value| status["own_cpu_percent"].as_f64().unwrap() * seconds(status);
+    (used(after) - used(before)) / (seconds(after) - seconds(before))
+}
