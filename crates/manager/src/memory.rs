@@ -13,7 +13,7 @@ const SHORT_PERIOD: Nanos = Nanos::from_millis(1_000);
 const CALM_PERIOD: Nanos = Nanos::from_millis(5_000);
 /// How far back the share of waiting reaches.
 const PRESSURE_WINDOW: Nanos = Nanos::from_millis(2_000);
-/// Memory is short below this share of all of it, a twice of what the policy acts on.
+/// Memory is short below this share of all of it, twice what the policy acts on.
 const SHORT_DIVISOR: u64 = 8;
 /// Or above this share of waiting, in percent; half of what the policy acts on.
 const SHORT_PRESSURE: f32 = 5.0;
@@ -27,8 +27,6 @@ const BIGGEST_MAX: usize = 8;
 const DEAREST_MAX: usize = 128;
 /// Looks that are kept for the share of waiting: more than lie in its window.
 const KEPT_MAX: usize = 8;
-/// Bytes of a page, as /proc counts them.
-const PAGE_BYTES: u64 = 4096;
 
 /// What the caller knows of processes.
 pub(crate) trait Circle {
@@ -133,7 +131,8 @@ impl Watch {
 /// Bytes of a process that are in memory.
 pub(crate) fn resident(proc: &Path, pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(proc.join(pid.to_string()).join("statm")).ok()?;
-    Some(text.split(' ').nth(1)?.parse::<u64>().ok()?.saturating_mul(PAGE_BYTES))
+    let page = rustix::param::page_size() as u64;
+    Some(text.split(' ').nth(1)?.parse::<u64>().ok()?.saturating_mul(page))
 }
 
 /// The bytes in a line such as `MemTotal:   24594056 kB`.

@@ -2,6 +2,8 @@
 //! `tipme compare` from files to exit code.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -110,6 +112,7 @@ fn a_document_and_plots_are_written() {
     let (json, svg) = (folder.path().join("difference.json"), folder.path().join("plots"));
     compare(&[&quick, &slow, Path::new("--json"), &json, Path::new("--svg"), &svg]);
     let document: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    support::schema::assert_fits("compare", &document);
     assert_eq!(
         (&document["kind"], &document["of"], &document["schema"]),
         (&"compare".into(), &"measure".into(), &1.into())
