@@ -47,7 +47,7 @@ lint: ## formatting and clippy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-install: ## install below PREFIX (/usr/local), with service, man page and completions
+install: ## install below PREFIX (/usr/local), with services, session agent, man pages and completions
 	scripts/install-files "$(TIPME)" "$(PREFIX)" "$(DESTDIR)"
 
 uninstall: ## remove what install brought; incidents and settings stay
@@ -70,7 +70,7 @@ check-auto: build ## half an hour of typing with hitches: what record --auto mar
 	$(AS_ROOT) scripts/check-auto $(AUTO)
 
 check-manager: deps ## how soon the manager's knobs follow the focus, and what it costs
-	$(AS_ROOT) scripts/check-manager
+	$(AS_ROOT) scripts/check-manager $(GIVE_BACK)
 
 vm: ## build the virtual test bed below ~/.cache/tipme-vm (see docs/vm.md)
 	$(AS_ROOT) tests/vm/run build

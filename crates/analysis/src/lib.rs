@@ -55,6 +55,7 @@ mod timeline;
 mod verdict;
 mod waits;
 
+pub use bytes::clean;
 pub use fuzz::exercise;
 pub use interval::{Explanation, explain};
 pub use lateness::{Late, Lateness, lateness};

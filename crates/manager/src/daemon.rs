@@ -285,7 +285,7 @@ impl Manager {
         if self.present.replace(present) != Some(present) {
             self.handle(now, vec![Event::Presence(present)]);
         }
-        if let Some(set) = self.desk.stalest().filter(|set| present && self.desk.is_due(*set, now)) {
+        if let Some(set) = self.desk.stalest(now).filter(|_| present) {
             self.refresh(set, now);
         }
         self.look_at_memory(now);
@@ -339,6 +339,8 @@ impl Manager {
                     self.attention = attention;
                     let events = self.desk.clear();
                     self.handle(clock::now(), events);
+                    // What is there already comes without news; what fails now fails again at the next turn.
+                    let _ = self.attend(clock::now());
                     return None;
                 }
                 Err(error @ Error::Hung { .. }) => why = error.to_string(),

@@ -113,12 +113,16 @@ impl Desk {
     /// What the display told, as news for the policy. A focus is told after the windows that came with it.
     pub(crate) fn take(&mut self, changes: Vec<Change>, now: Nanos) -> Vec<Event> {
         let mut touched = BTreeSet::new();
+        // First, so that there is room for those that have come instead.
+        for change in &changes {
+            if let Change::Gone(window) = change {
+                touched.extend(self.windows.remove(window).and_then(|gone| gone.owner.ok()));
+            }
+        }
         for change in changes {
             match change {
                 Change::Window(state) => touched.extend(self.put_window(state)),
-                Change::Gone(window) => {
-                    touched.extend(self.windows.remove(&window).and_then(|gone| gone.owner.ok()));
-                }
+                Change::Gone(_) => {}
                 Change::Keyboard(window) => self.keyboard.window = window,
                 Change::Pointer(window) => self.pointer.window = window,
             }
@@ -152,9 +156,10 @@ impl Desk {
         terminals.into_iter().any(|terminal| foreground(&self.proc, terminal.leader) != Some(terminal.foreground))
     }
 
-    /// The client whose look is the oldest.
-    pub(crate) fn stalest(&self) -> Option<SetId> {
-        self.groups.iter().min_by_key(|(_, group)| group.looked).map(|(client, _)| SetId(*client))
+    /// The client whose look is the oldest of those that may be looked at.
+    pub(crate) fn stalest(&self, now: Nanos) -> Option<SetId> {
+        let due = self.groups.iter().filter(|(client, _)| self.is_due(SetId(**client), now));
+        due.min_by_key(|(_, group)| group.looked).map(|(client, _)| SetId(*client))
     }
 
     /// The client with the keyboard focus.

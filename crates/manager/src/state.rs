@@ -33,7 +33,7 @@ impl StateDir {
     /// there; else `/run/tipme`.
     pub fn find(named: Option<&Path>) -> StateDir {
         let chosen = StateDir::choose(named);
-        let here = named.is_some() || chosen.socket().exists();
+        let here = named.is_some() || std::os::unix::net::UnixStream::connect(chosen.socket()).is_ok();
         if here { chosen } else { StateDir::of_root() }
     }
 

@@ -124,7 +124,7 @@ pub struct Knobs {
     /// Nice value of each thread, -20 to 19.
     pub nice: Option<i8>,
     /// Time slice of each thread in microseconds, 100 to 100000: who wakes up with a shorter slice than the running
-    /// thread's takes the CPU at once. Shares do not change. Kernels before 6.12 have none.
+    /// thread's, and has not had more than its share, takes the CPU at once. Shares do not change. Kernels before 6.12 have none.
     pub slice_us: Option<u32>,
     /// Scheduling policy of each thread.
     pub scheduling: Option<Scheduling>,

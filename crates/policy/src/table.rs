@@ -4,8 +4,8 @@
 //! **What the numbers mean.** Shares of a CPU are as the weights: a cgroup's weight, or what the kernel makes of a
 //! nice value, a factor of 1.25 for each step and 1024 for 0. The ratio of the weights is what shortens a burst of
 //! work of many milliseconds. How soon a short one begins is a matter of the slice: beside twenty computing sessions
-//! a wake-up took 4 ms in the median, with a favoured weight as well, and 0.1 ms with a slice of 0.1 ms. Strength moves the focused set away from the
-//! rest. In a gentle table the visible sets stay below the focused one. A recent set's favour goes down from its
+//! a wake-up took 4 ms in the median, with a favoured weight as well, and 0.1 ms with a slice of 0.1 ms.
+//! Strength moves the focused set away from the rest. In a gentle table the visible sets stay below the focused one. A recent set's favour goes down from its
 //! value in the table to that of the rest.
 //!
 //! **Nothing starves**, under any back end and strength:

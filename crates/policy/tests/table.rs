@@ -143,6 +143,7 @@ fn nobody_can_lock_others_out() {
             assert_ne!(knobs.io, Some(IoPriority::Idle), "its requests would wait for ever");
             assert!(knobs.cpu_weight.is_none_or(|weight| (1..=10_000).contains(&weight)));
             assert!(knobs.io_weight.is_none_or(|weight| (1..=10_000).contains(&weight)));
+            assert!(knobs.slice_us.is_none_or(|slice| (100..=100_000).contains(&slice)));
             assert!([knobs.nice, knobs.autogroup].iter().flatten().all(|nice| (-20..=19).contains(nice)));
         }
     }

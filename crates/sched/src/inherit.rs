@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What children and threads inherit, so that taking back reaches them too.
 //!
-//! The kernel hands nice value, policy and I/O priority on to every child and thread. Such a value is
+//! The kernel hands nice value, slice, policy and I/O priority on to every child and thread. Such a value is
 //! nobody's wish. It is told from one that the user has set by all of: it is a value that was put
 //! into a process here; the bearer was born after that; and the bearer descends from that process, or
 //! it or one above it shares its session, or it could not have got a negative nice value by itself. A child that leaves

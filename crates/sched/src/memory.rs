@@ -67,6 +67,9 @@ impl<W: World, L: Log> Engine<W, L> {
         let members: Vec<Identity> = members.unwrap_or_default();
         let mut left = ADVICE_BYTES_MAX;
         for who in members {
+            if left == 0 {
+                break;
+            }
             left = left.saturating_sub(self.advise(who, Advice::WillNeed, left, applied));
         }
     }

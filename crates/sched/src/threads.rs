@@ -170,7 +170,8 @@ impl<W: World, L: Log> Engine<W, L> {
             if !matches!(claim, Claim::Foreign) {
                 continue;
             }
-            found = true;
+            // A slice changes nobody's share, and the usual one differs with the number of CPUs: it says little.
+            found |= knob != ThreadKnob::Slice;
             let place = thread.place(who, knob);
             let value = crate::explain::words(&place, &thread.value(knob).into());
             let ours = self.ledger.cell(&place).is_some();
@@ -189,6 +190,10 @@ impl<W: World, L: Log> Engine<W, L> {
         want: Option<i64>,
         plan: &mut Plan,
     ) {
+        // Real-time threads have no slice.
+        if knob == ThreadKnob::Slice && matches!(claim, Claim::Untouched) && !thread.is_fair() {
+            return;
+        }
         let place = thread.place(who, knob);
         let present = Value::Number(thread.value(knob));
         let (baseline, to) = match (claim, want) {

@@ -150,6 +150,12 @@ impl Thread {
         }
     }
 
+    /// Whether it has one of the policies without a real-time priority, whatever is reset on fork.
+    pub(crate) fn is_fair(&self) -> bool {
+        let policy = self.scheduling & !i64::from(libc::SCHED_RESET_ON_FORK);
+        [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].map(i64::from).contains(&policy)
+    }
+
     pub(crate) fn place(&self, process: Identity, knob: ThreadKnob) -> Place {
         Place::Thread { process, tid: self.tid, start: self.start, knob }
     }

@@ -71,7 +71,8 @@ pub enum Verb {
     Selftest(Selftest),
     /// How idle the CPUs are, and what takes their time: the idle-loop instrument; no root, no tracing needed
     Idle(Idle),
-    /// The papers' micro-benchmarks: timers, memory pressure, new processes
+    /// The papers' benchmarks: timers, memory pressure, new processes, and typing, scrolling, a session and warm starts
+    /// beside a load
     #[command(subcommand)]
     Bench(Bench),
     /// A background load of the paper's types: so many runnable processes, with page demand and page reuse

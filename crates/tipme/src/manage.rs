@@ -4,6 +4,7 @@
 use crate::arguments::{BackendChoice, Manage, ManageVerb, StrengthChoice};
 use anyhow::{Result, bail};
 use std::process::ExitCode;
+use tipme_analysis::clean;
 use tipme_control::manager::{Client, Request, Response, Status};
 use tipme_manager::{Backend, Ended, Options, StateDir, Strength};
 
@@ -87,7 +88,7 @@ fn text(status: &Status) -> String {
         if status.present { "" } else { "; nobody is at the desk" },
     )];
     lines.extend(status.missing.iter().map(|missing| format!("  cannot: {missing}")));
-    let core: Vec<String> = status.core.iter().map(|(program, pid)| format!("{program} {pid}")).collect();
+    let core: Vec<String> = status.core.iter().map(|(program, pid)| format!("{} {pid}", clean(program))).collect();
     lines.push(format!("core: {}", core.join(", ")));
     lines.extend(sets(status));
     lines.extend(figures(status));
@@ -97,7 +98,7 @@ fn text(status: &Status) -> String {
 fn sets(status: &Status) -> Vec<String> {
     let mut lines = vec![format!("{:<10} {:<16} {:>8} {:>10}  why", "role", "program", "pid", "processes")];
     lines.extend(status.sets.iter().map(|set| {
-        format!("{:<10} {:<16} {:>8} {:>10}  {}", set.role, set.program, set.pid, set.processes, set.reason)
+        format!("{:<10} {:<16} {:>8} {:>10}  {}", set.role, clean(&set.program), set.pid, set.processes, set.reason)
     }));
     if status.sets_left_out > 0 {
         lines.push(format!("and {} more", status.sets_left_out));

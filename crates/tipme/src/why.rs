@@ -4,6 +4,7 @@
 use crate::arguments;
 use anyhow::{Result, bail};
 use std::process::ExitCode;
+use tipme_analysis::clean;
 use tipme_control::manager::{Client, Request, Response, Why};
 use tipme_manager::StateDir;
 
@@ -23,7 +24,7 @@ pub fn run(arguments: &arguments::Why) -> Result<ExitCode> {
 
 /// The answer for people.
 fn text(why: &Why) -> String {
-    let who = format!("{} ({})", why.pid, why.program);
+    let who = format!("{} ({})", why.pid, clean(&why.program));
     let mut lines = match &why.role {
         Some(role) => vec![format!("{who}: {role}, since {}", why.reason)],
         None => vec![format!("{who}: left alone, since {}", why.reason)],

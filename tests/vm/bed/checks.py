@@ -83,7 +83,7 @@ def install(machine, results, tipme):
 
 
 def devices(machine, results):
-    """What the reference machine lacks."""
+    """Input devices, a display and disks of its own."""
     inputs = machine.run("grep ^N: /proc/bus/input/devices | cut -d'\"' -f2 || true").splitlines()
     swap = machine.run("swapon --show=NAME,SIZE --noheadings").split()
     machine.run("modprobe uinput; for try in $(seq 100); do test -e /dev/dri/card0 && break; sleep 0.2; done")
@@ -184,7 +184,7 @@ def controllers(machine, results):
     if not told:
         results.add(name, ABSENT, "doctor of this build says nothing of control groups")
         return
-    results.met(name, any("cpu" in one for one in told), "; ".join(told))
+    results.met(name, any("--cgroup DIR" in one for one in told), "; ".join(told))
 
 
 def extensible_scheduler(machine, results):
@@ -197,7 +197,7 @@ def extensible_scheduler(machine, results):
     if not told:
         results.add(name, ABSENT, "doctor of this build says nothing of sched_ext")
         return
-    results.met(name, told[0][0] == bool(there), told[0][1])
+    results.met(name, told[0][0] and ("is at work:" in told[0][1]) == (there == "enabled"), told[0][1])
 
 
 def one_job(fault):

@@ -89,6 +89,14 @@ impl Manager {
     }
 }
 
+impl Drop for Manager {
+    /// It has time to put everything back before it is ended with its folder.
+    fn drop(&mut self) {
+        self.process.signal(Signal::TERM);
+        let _ = self.process.wait(STOP_PATIENCE);
+    }
+}
+
 /// Reads to the end, so that it never waits for a reader.
 fn follow(source: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = sync_channel(LINES_MAX);

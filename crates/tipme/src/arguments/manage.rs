@@ -38,7 +38,8 @@ pub struct Manage {
     /// Do not bring the program that you are likely to turn to next into memory
     #[arg(long)]
     pub no_predict: bool,
-    /// Keep socket, journal and predictions in this folder [default: /run/tipme; without root $XDG_RUNTIME_DIR/tipme]
+    /// Keep socket, journal and predictions in this folder [default: /run/tipme, predictions in
+    /// /var/lib/tipme; without root $XDG_RUNTIME_DIR/tipme and $XDG_STATE_HOME/tipme]
     #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
 }
