@@ -43,6 +43,7 @@ mod problem;
 #[cfg(test)]
 mod properties;
 mod protocol;
+mod readers;
 mod reclaim;
 mod recording;
 mod remedy;

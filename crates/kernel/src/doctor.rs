@@ -30,10 +30,9 @@ pub fn check() -> Vec<Finding> {
 }
 
 fn of_classes(kernel: &Kernel<'_>) -> Vec<Finding> {
-    let on = kernel
-        .classes_on()
-        .iter()
-        .map(|class| Finding { what: format!("records: {class}"), result: Ok("recorded".to_owned()) });
+    let told = |class| kernel.hooks(class).map_or("recorded".to_owned(), |hooks| format!("recorded by {hooks}"));
+    let on =
+        kernel.classes_on().iter().map(|class| Finding { what: format!("records: {class}"), result: Ok(told(class)) });
     let off = kernel.missing().iter().map(|missing| Finding {
         what: format!("records: {}", missing.what),
         result: Err(format!("not recorded: {}", missing.why)),

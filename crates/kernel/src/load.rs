@@ -4,10 +4,10 @@
 use crate::detail::{Detail, Limits};
 use crate::memory::{Pool, Shares};
 use crate::perf::cpu_clock;
-use crate::programs::{Hook, PROGRAMS, Program, REQUIRED, classes};
+use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
 use crate::skeleton::{OpenTipmeSkel, TipmeSkel, TipmeSkelBuilder};
 use anyhow::{Context, Result, bail};
-use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Btf, Link, OpenObject, ProgramMut};
 use std::mem::MaybeUninit;
@@ -43,8 +43,15 @@ pub struct Kernel<'a> {
     /// Held for their effect: what is dropped is detached.
     _links: Vec<Link>,
     shares: Shares,
+    chosen: Chosen,
+}
+
+/// What is recorded, and by which programs.
+struct Chosen {
     on: Vec<&'static str>,
     missing: Vec<Missing>,
+    /// The programs of the classes in `on`, as far as this kernel has their hooks.
+    programs: Vec<&'static Program>,
 }
 
 impl<'a> Kernel<'a> {
@@ -54,26 +61,32 @@ impl<'a> Kernel<'a> {
         libbpf_rs::set_print(None);
         let cpus = possible_cpus()?;
         let shares = Shares::of(options.memory, cpus)?;
-        let (on, missing) = choose_classes(options)?;
-        let mut skeleton = load(storage, &on, shares, options)?;
+        let mut chosen = choose(options)?;
+        let mut skeleton = load(storage, &chosen.programs, shares, options)?;
         fill_queues(&mut skeleton, shares)?;
         let pools = [
             Pool::map(skeleton.maps.pool_sched.as_fd(), shares.chunks(Class::Sched))?,
             Pool::map(skeleton.maps.pool_rare.as_fd(), shares.chunks(Class::Rare))?,
             Pool::map(skeleton.maps.pool_exits.as_fd(), shares.chunks(Class::Exits))?,
         ];
-        let attached = attach(&skeleton, &on, options.hertz)?;
-        Ok(Kernel { skeleton, pools, walk: attached.walk, _links: attached.links, shares, on, missing })
+        let attached = attach(&skeleton, &mut chosen, options.hertz)?;
+        let walk = attached.walk.context("the task walk is not there")?;
+        Ok(Kernel { skeleton, pools, walk, _links: attached.links, shares, chosen })
     }
 
     /// Classes that are being recorded.
     pub fn classes_on(&self) -> &[&'static str] {
-        &self.on
+        &self.chosen.on
     }
 
     /// Classes that are not, and why.
     pub fn missing(&self) -> &[Missing] {
-        &self.missing
+        &self.chosen.missing
+    }
+
+    /// The hooks that record a class, where kernels differ in them.
+    pub fn hooks(&self, class: &str) -> Option<String> {
+        hooks_of(class, &self.chosen.programs)
     }
 
     /// How memory is shared out.
@@ -118,68 +131,90 @@ fn possible_cpus() -> Result<usize> {
 }
 
 /// Splits the classes into those to switch on and those that are missing, with the reason.
-fn choose_classes(options: &Options) -> Result<(Vec<&'static str>, Vec<Missing>)> {
+fn choose(options: &Options) -> Result<Chosen> {
     let btf = Btf::from_vmlinux()
         .context("cannot read /sys/kernel/btf/vmlinux: kernel has no BTF; enable CONFIG_DEBUG_INFO_BTF")?;
     let known = classes();
     if let Some(unknown) = options.without.iter().find(|name| !known[1..].contains(&name.as_str())) {
         bail!("there is no class {unknown:?} to switch off; the classes are {}", known[1..].join(", "));
     }
-    let mut on = Vec::new();
-    let mut missing = Vec::new();
+    let mut chosen = Chosen { on: Vec::new(), missing: Vec::new(), programs: Vec::new() };
     let unasked = |class: &&str| Detail::of_class(class).is_some_and(|detail| !options.details.contains(&detail));
     for class in known.into_iter().filter(|class| !unasked(class)) {
-        match refusal(class, options, &btf) {
-            None => on.push(class),
-            Some(why) => missing.push(Missing { what: class.to_owned(), why }),
+        match wanted_programs(class, options, &btf) {
+            Ok(programs) => chosen.add(class, programs),
+            Err(why) => chosen.leave_out(class, why),
         }
     }
-    anyhow::ensure!(on.contains(&REQUIRED), "this kernel cannot record: {}", missing[0].why);
-    drop_rejected(options, &mut on, &mut missing)?;
-    Ok((on, missing))
+    anyhow::ensure!(chosen.on.contains(&REQUIRED), "this kernel cannot record: {}", chosen.missing[0].why);
+    drop_rejected(options, &mut chosen)?;
+    Ok(chosen)
 }
 
-fn refusal(class: &str, options: &Options, btf: &Btf<'_>) -> Option<String> {
-    if options.without.iter().any(|name| name == class) {
-        return Some("switched off with --without".to_owned());
+impl Chosen {
+    fn add(&mut self, class: &'static str, programs: Vec<&'static Program>) {
+        self.on.push(class);
+        self.programs.extend(programs);
     }
-    let absent = of_class(class).find_map(|program| match program.hook {
-        Hook::Tracepoint(name) if !has_tracepoint(btf, name) => Some(name),
-        _ => None,
-    });
-    absent.map(|name| format!("kernel has no tracepoint {name}"))
+
+    fn leave_out(&mut self, class: &str, why: String) {
+        self.on.retain(|on| *on != class);
+        self.programs.retain(|program| program.class != class);
+        self.missing.push(Missing { what: class.to_owned(), why });
+    }
+
+    /// The programs of some classes.
+    fn programs_of(&self, classes: &[&str]) -> Vec<&'static Program> {
+        self.programs.iter().copied().filter(|program| classes.contains(&program.class)).collect()
+    }
+}
+
+/// The programs of a class, or why it is not recorded.
+fn wanted_programs(class: &str, options: &Options, btf: &Btf<'_>) -> Result<Vec<&'static Program>, String> {
+    if options.without.iter().any(|name| name == class) {
+        return Err("switched off with --without".to_owned());
+    }
+    programs_of(class, |hook| has(btf, hook)).map_err(|hook| format!("kernel has no {hook}"))
+}
+
+/// Whether the kernel has something that programs can attach to.
+fn has(btf: &Btf<'_>, hook: Hook) -> bool {
+    match hook {
+        Hook::Tracepoint(name) => has_tracepoint(btf, name),
+        Hook::Return(name) => btf.type_by_name::<Func<'_>>(name).is_some(),
+        Hook::Clock | Hook::Walk => true,
+    }
 }
 
 /// Whether the kernel has a tracepoint of this name that programs can attach to.
-pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
+fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
 }
 
-fn of_class(class: &str) -> impl Iterator<Item = &'static Program> {
-    PROGRAMS.iter().filter(move |program| program.class == class)
-}
-
 /// Where all classes together do not load, tries each one and leaves out those that the verifier refuses.
-fn drop_rejected(options: &Options, on: &mut Vec<&'static str>, missing: &mut Vec<Missing>) -> Result<()> {
+fn drop_rejected(options: &Options, chosen: &mut Chosen) -> Result<()> {
     let least = Shares([4, 4, 4]);
-    let Err(whole) = load(&mut Storage::default(), on, least, options) else { return Ok(()) };
-    load(&mut Storage::default(), &[REQUIRED], least, options).map_err(|_| whole)?;
-    on.retain(|class| match load(&mut Storage::default(), &[REQUIRED, class], least, options) {
-        Ok(_) => true,
-        Err(error) => {
-            missing.push(Missing { what: (*class).to_owned(), why: format!("kernel refuses the programs: {error:#}") });
-            false
+    let try_load = |programs: &[&Program]| load(&mut Storage::default(), programs, least, options).map(drop);
+    let Err(whole) = try_load(&chosen.programs) else { return Ok(()) };
+    try_load(&chosen.programs_of(&[REQUIRED])).map_err(|_| whole)?;
+    for class in chosen.on.clone() {
+        if let Err(error) = try_load(&chosen.programs_of(&[REQUIRED, class])) {
+            chosen.leave_out(class, format!("kernel refuses the programs: {error:#}"));
         }
-    });
+    }
     Ok(())
 }
 
-fn load<'a>(storage: &'a mut Storage, on: &[&str], shares: Shares, options: &Options) -> Result<TipmeSkel<'a>> {
+fn load<'a>(
+    storage: &'a mut Storage,
+    programs: &[&Program],
+    shares: Shares,
+    options: &Options,
+) -> Result<TipmeSkel<'a>> {
     let place = storage.0.insert(Box::new(MaybeUninit::uninit()));
     let mut open = TipmeSkelBuilder::default().open(place).context("cannot open the kernel programs")?;
     for mut program in open.open_object_mut().progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        let wanted = PROGRAMS.iter().any(|known| known.name == name && on.contains(&known.class));
+        let wanted = programs.iter().any(|wanted| program.name() == wanted.name);
         program.set_autoload(wanted);
     }
     configure(&mut open, shares, options)?;
@@ -262,28 +297,47 @@ fn find<'s>(skeleton: &'s TipmeSkel<'_>, name: &str) -> Result<ProgramMut<'s>> {
     programs.find(|program| program.name() == name).with_context(|| format!("program {name} is not there"))
 }
 
+/// What holds attached programs: what is dropped is detached.
+#[derive(Default)]
 struct Attached {
-    walk: Link,
+    walk: Option<Link>,
     links: Vec<Link>,
 }
 
-fn attach(skeleton: &TipmeSkel<'_>, on: &[&str], hertz: u64) -> Result<Attached> {
-    let mut links = Vec::new();
-    let mut walk = None;
-    for program in PROGRAMS.iter().filter(|program| on.contains(&program.class)) {
-        let loaded = find(skeleton, program.name)?;
-        let refused = || format!("cannot attach {}", program.name);
-        match program.hook {
-            Hook::Tracepoint(_) => links.push(loaded.attach_trace().with_context(refused)?),
-            Hook::Walk => walk = Some(loaded.attach().with_context(refused)?),
-            Hook::Clock => {
-                for cpu in 0..libbpf_rs::num_possible_cpus()? as u32 {
-                    // The link takes the descriptor over and closes it.
-                    let clock = cpu_clock(cpu, hertz)?.into_raw_fd();
-                    links.push(loaded.attach_perf_event(clock).with_context(refused)?);
-                }
+/// Attaches class by class. One whose programs the kernel does not let be attached is left out, unless it is required.
+fn attach(skeleton: &TipmeSkel<'_>, chosen: &mut Chosen, hertz: u64) -> Result<Attached> {
+    let mut all = Attached::default();
+    for class in chosen.on.clone() {
+        match attach_programs(skeleton, &chosen.programs_of(&[class]), hertz) {
+            Ok(attached) => {
+                all.walk = all.walk.or(attached.walk);
+                all.links.extend(attached.links);
             }
+            Err(error) if class == REQUIRED => return Err(error),
+            Err(error) => chosen.leave_out(class, format!("kernel refuses the programs: {error:#}")),
         }
     }
-    Ok(Attached { walk: walk.context("the task walk is not there")?, links })
+    Ok(all)
+}
+
+fn attach_programs(skeleton: &TipmeSkel<'_>, programs: &[&Program], hertz: u64) -> Result<Attached> {
+    let mut attached = Attached::default();
+    for program in programs {
+        let loaded = find(skeleton, program.name)?;
+        let refused = || format!("cannot attach {} ({})", program.name, program.hook);
+        match program.hook {
+            Hook::Tracepoint(_) | Hook::Return(_) => {
+                attached.links.push(loaded.attach_trace().with_context(refused)?);
+            }
+            Hook::Walk => attached.walk = Some(loaded.attach().with_context(refused)?),
+            Hook::Clock => attached.links.extend(attach_clock(&loaded, hertz).with_context(refused)?),
+        }
+    }
+    Ok(attached)
+}
+
+fn attach_clock(program: &ProgramMut<'_>, hertz: u64) -> Result<Vec<Link>> {
+    let cpus = possible_cpus()? as u32;
+    // The link takes the descriptor over and closes it.
+    (0..cpus).map(|cpu| Ok(program.attach_perf_event(cpu_clock(cpu, hertz)?.into_raw_fd())?)).collect()
 }

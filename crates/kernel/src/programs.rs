@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel programs, by class. One line here is all that a new program needs.
+//!
+//! Where a kernel lacks a tracepoint, a stand-in may write the same records from another hook. What a
+//! kernel has decides, never its version.
+
+use std::fmt;
 
 /// How a program is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hook {
     /// A BTF tracepoint of this name.
     Tracepoint(&'static str),
+    /// The return of the kernel function of this name. Some kernels refuse it.
+    Return(&'static str),
     /// A CPU clock event on every CPU.
     Clock,
     /// The walk over all tasks, run at a mark.
@@ -18,13 +25,23 @@ pub(crate) struct Program {
     pub(crate) hook: Hook,
     /// Classes other than [`REQUIRED`] can be switched off, and may be missing on a kernel.
     pub(crate) class: &'static str,
+    /// The program that this one takes the place of, where the kernel lacks that one's hook.
+    instead_of: Option<&'static str>,
 }
 
 /// The class without which nothing can be recorded.
 pub(crate) const REQUIRED: &str = "tasks";
 
+const fn hooked(name: &'static str, hook: Hook, class: &'static str) -> Program {
+    Program { name, hook, class, instead_of: None }
+}
+
 const fn tracepoint(name: &'static str, tracepoint: &'static str, class: &'static str) -> Program {
-    Program { name, hook: Hook::Tracepoint(tracepoint), class }
+    hooked(name, Hook::Tracepoint(tracepoint), class)
+}
+
+const fn stand_in(name: &'static str, hook: Hook, class: &'static str, of: &'static str) -> Program {
+    Program { name, hook, class, instead_of: Some(of) }
 }
 
 /// All programs; identity first, so that no task is switched to before it is known.
@@ -33,12 +50,14 @@ pub(crate) const PROGRAMS: &[Program] = &[
     tracepoint("exec", "sched_process_exec", REQUIRED),
     tracepoint("exit_task", "sched_process_exit", REQUIRED),
     tracepoint("rename", "task_rename", REQUIRED),
-    Program { name: "walk_tasks", hook: Hook::Walk, class: REQUIRED },
+    hooked("walk_tasks", Hook::Walk, REQUIRED),
     tracepoint("sched_switch", "sched_switch", REQUIRED),
     tracepoint("sched_waking", "sched_waking", REQUIRED),
     tracepoint("sched_migrate_task", "sched_migrate_task", REQUIRED),
     tracepoint("message_sent", "sock_send_length", "display"),
+    stand_in("send_returned", Hook::Return("unix_stream_sendmsg"), "display", "message_sent"),
     tracepoint("message_taken", "sock_recv_length", "display"),
+    stand_in("receive_returned", Hook::Return("unix_stream_recvmsg"), "display", "message_taken"),
     tracepoint("tty_written", "workqueue_queue_work", "terminals"),
     tracepoint("tty_delivered", "workqueue_execute_start", "terminals"),
     tracepoint("irq_entry", "irq_handler_entry", "interrupts"),
@@ -65,7 +84,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     tracepoint("folio_dirtied", "writeback_dirty_folio", "writers"),
     tracepoint("memory_taken", "rss_stat", "memory"),
     tracepoint("signal_sent", "signal_generate", "signals"),
-    Program { name: "sample", hook: Hook::Clock, class: "samples" },
+    hooked("sample", Hook::Clock, "samples"),
 ];
 
 /// The names of all classes, [`REQUIRED`] first.
@@ -77,4 +96,82 @@ pub fn classes() -> Vec<&'static str> {
         }
     }
     names
+}
+
+/// The programs that record a class on a kernel that has these hooks, in the order of the table; or the first
+/// hook that is lacking and that nothing stands in for.
+pub(crate) fn programs_of(class: &str, has: impl Fn(Hook) -> bool) -> Result<Vec<&'static Program>, Hook> {
+    let own = PROGRAMS.iter().filter(|program| program.class == class && program.instead_of.is_none());
+    own.map(|program| available(program, &has).ok_or(program.hook)).collect()
+}
+
+/// A program, or what stands in for it, as the kernel has the hooks.
+fn available(program: &'static Program, has: &impl Fn(Hook) -> bool) -> Option<&'static Program> {
+    let stand_ins = PROGRAMS.iter().filter(|other| other.instead_of == Some(program.name));
+    std::iter::once(program).chain(stand_ins).find(|one| has(one.hook))
+}
+
+/// Where a class could be recorded at more than one place: the hooks of these programs, which record it.
+pub(crate) fn hooks_of(class: &str, programs: &[&Program]) -> Option<String> {
+    let alternatives = PROGRAMS.iter().any(|program| program.class == class && program.instead_of.is_some());
+    let hooks = programs.iter().filter(|program| program.class == class).map(|program| program.hook.to_string());
+    alternatives.then(|| hooks.collect::<Vec<_>>().join(" and "))
+}
+
+impl fmt::Display for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Hook::Tracepoint(name) => write!(f, "tracepoint {name}"),
+            Hook::Return(name) => write!(f, "return of {name}"),
+            Hook::Clock => f.write_str("CPU clock"),
+            Hook::Walk => f.write_str("task iterator"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(programs: &[&Program]) -> Vec<&'static str> {
+        programs.iter().map(|program| program.name).collect()
+    }
+
+    fn without(missing: &'static [&'static str]) -> impl Fn(Hook) -> bool {
+        move |hook| !matches!(hook, Hook::Tracepoint(name) | Hook::Return(name) if missing.contains(&name))
+    }
+
+    #[test]
+    fn a_tracepoint_that_is_there_needs_no_stand_in() {
+        let programs = programs_of("display", |_| true).unwrap();
+        assert_eq!(names(&programs), ["message_sent", "message_taken"]);
+        let told = hooks_of("display", &programs).unwrap();
+        assert_eq!(told, "tracepoint sock_send_length and tracepoint sock_recv_length");
+    }
+
+    #[test]
+    fn an_older_kernel_records_the_display_at_the_return_of_functions() {
+        let programs = programs_of("display", without(&["sock_send_length", "sock_recv_length"])).unwrap();
+        assert_eq!(names(&programs), ["send_returned", "receive_returned"]);
+        let told = hooks_of("display", &programs).unwrap();
+        assert_eq!(told, "return of unix_stream_sendmsg and return of unix_stream_recvmsg");
+    }
+
+    #[test]
+    fn the_missing_hook_is_named_where_nothing_stands_in() {
+        let lacking = programs_of("display", without(&["sock_recv_length", "unix_stream_recvmsg"])).err();
+        assert_eq!(lacking, Some(Hook::Tracepoint("sock_recv_length")));
+        let lacking = programs_of("locks", without(&["contention_end"])).err();
+        assert_eq!(lacking.map(|hook| hook.to_string()).as_deref(), Some("tracepoint contention_end"));
+    }
+
+    #[test]
+    fn stand_ins_write_the_class_of_what_they_replace() {
+        for program in PROGRAMS {
+            let Some(replaced) = program.instead_of else { continue };
+            let replaced = PROGRAMS.iter().find(|other| other.name == replaced).unwrap();
+            assert_eq!((program.class, replaced.instead_of), (replaced.class, None));
+        }
+        assert_eq!(hooks_of("tasks", &programs_of(REQUIRED, |_| true).unwrap()), None);
+    }
 }

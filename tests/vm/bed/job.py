@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The main job, with a real keyboard: a hitch, the hot key, a verdict that names the cause.
 
-Keys are typed calmly, a fault is injected in the guest, one key is typed into it, and the hot key is pressed,
-all by QEMU's keyboard. The diagnosis has nothing but the incident file. What it says of each key is then held
-against what was seen from outside.
+Keys are typed calmly, a fault is injected in the guest, keys are typed into it, and the hot key is pressed,
+all by QEMU's keyboard. Whether there was a hitch at all is seen from outside, on the screen: a fault that held nothing
+up is repeated. The diagnosis has nothing but the incident file. What it says of each key is then held against what was
+seen from outside.
 """
 
 import dataclasses
@@ -19,6 +20,8 @@ from .screen import Screen
 CALM_KEYS, PAUSE_S = 12, 0.25
 # The time until the fault has its effect, in seconds.
 ONSET_S = 0.3
+# A hitch holds the screen up for so much longer than calm keys do, in milliseconds; so often it is tried.
+HELD_MIN_MS, TRIES_MAX = 250, 5
 # From one picture of a 60 Hz screen to the next.
 REFRESH_MS = 1000 / 60
 # A stamp of the device and tipme's time of input are the same number, in microseconds.
@@ -54,9 +57,9 @@ def main_job(machine, results, fault, new_incident, mark_keys):
     pid = machine.run(f"{TOOLS}/await-focus", 90).strip()
     screen = Screen(machine)
     screen.await_quiet()
+    name = f"main job, {fault.name}"
     typed, stamps = type_into(machine, results, screen, fault, pid, mark_keys)
     incident = new_incident()
-    name = f"main job, {fault.name}"
     if not results.met(f"{name}: hot key", incident is not None, incident or "no incident came of it"):
         return
     before = results.failed
@@ -78,17 +81,32 @@ def keep(machine, incident, typed, stamps):
 
 def type_into(machine, results, screen, fault, pid, mark_keys):
     """What was seen of each key, and the guest's own stamps of them."""
-    with machine.begun(f"{TOOLS}/evdev-stamps", 240, "ready") as listening:
+    with machine.begun(f"{TOOLS}/evdev-stamps", 400, "ready") as listening:
         typed = [type_one(screen, number) for number in range(CALM_KEYS)]
-        with machine.begun(fault.command.format(pid=pid), fault.seconds, "begun"):
-            time.sleep(ONSET_S)
-            typed += [type_one(screen, number, calm=False) for number in range(fault.keys)]
+        typed += type_until_held(machine, results, screen, fault, pid, typed)
         time.sleep(0.5)
         screen.chord(*mark_keys)
         results.alone_from = time.monotonic() + WINDOW_S
         time.sleep(1)
         stamps = [int(line) for line in listening.communicate(timeout=60)[0].split()]
     return typed, stamps
+
+
+def type_until_held(machine, results, screen, fault, pid, calm):
+    """Keys typed into the fault, which is repeated until the screen was held up."""
+    usual = statistics.median(one.latency_ms for one in calm if one)
+    typed, held = [], []
+    while len(held) < TRIES_MAX and max(held, default=0) < HELD_MIN_MS:
+        with machine.begun(fault.command.format(pid=pid), fault.seconds, "begun"):
+            time.sleep(ONSET_S)
+            tried = [type_one(screen, number, calm=False) for number in range(fault.keys)]
+        typed += tried
+        held.append(max((one.latency_ms - usual for one in tried if one), default=0))
+    told = f"screen held up for {held[-1]:.0f} ms longer than the usual {usual:.0f} ms"
+    if held[1:]:
+        told += ", before that for " + ", ".join(f"{one:.0f}" for one in held[:-1])
+    results.met(f"main job, {fault.name}: hitch", held[-1] >= HELD_MIN_MS, told)
+    return typed
 
 
 def type_one(screen, number, calm=True):

@@ -204,6 +204,29 @@ impl Machinery {
         self.push(us, 0, Class::Rare, &record, words.as_flattened())
     }
 
+    /// Bytes that the recorder saw pass, but could not read.
+    pub fn unread(
+        &mut self,
+        us: u64,
+        tid: u32,
+        (connection, client): (u32, u32),
+        direction: u8,
+        bytes: u32,
+    ) -> &mut Self {
+        let record = record!(Message {
+            us,
+            tid,
+            pid: Pid(tid),
+            connection: connection,
+            client: Pid(client),
+            bytes: bytes,
+            direction: direction,
+            flags: 2,
+            display: DISPLAY
+        });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
     pub fn fork(&mut self, us: u64, tid: u32, child: u32) -> &mut Self {
         let record = record!(Fork { us, tid, parent: Pid(tid), child_tid: Tid(child), child_pid: Pid(child) });
         self.push(us, 0, Class::Rare, &record, &[])
@@ -297,7 +320,16 @@ impl Machinery {
 
     /// A key of an input device.
     pub fn device_key(&mut self, us: u64) -> &mut Self {
-        let mut record = record!(Input { us, 0, press: 1 });
+        self.device_press(us, 0)
+    }
+
+    /// A button of an input device.
+    pub fn device_button(&mut self, us: u64) -> &mut Self {
+        self.device_press(us, 1)
+    }
+
+    fn device_press(&mut self, us: u64, class: u16) -> &mut Self {
+        let mut record = record!(Input { us, 0, class: class, press: 1 });
         record.head.generation = 0;
         self.inputs.extend(record.as_bytes());
         self

@@ -17,6 +17,7 @@
 #define FLAG_MORE 1
 #define FLAG_UNREAD 2
 #define FLAG_SWAPPED 4
+#define MSG_PEEK 2
 
 /* Set while the user does not want input to be recorded. */
 bool input_hidden;
@@ -318,8 +319,7 @@ static __always_inline void note_sent(struct side *side, struct reading *reading
 	}
 }
 
-SEC("tp_btf/sock_send_length")
-int BPF_PROG(message_sent, struct sock *sock, int bytes)
+static __always_inline int record_sent(struct sock *sock, int bytes)
 {
 	struct side side = {};
 	__u32 zero = 0;
@@ -339,12 +339,12 @@ int BPF_PROG(message_sent, struct sock *sock, int bytes)
 	return 0;
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(message_taken, struct sock *sock, int bytes)
+/* Bytes that are only looked at stay in the queue. */
+static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 {
 	struct side side = {};
 
-	if (bytes <= 0 || !find_side(&side, sock))
+	if (bytes <= 0 || (flags & MSG_PEEK) || !find_side(&side, sock))
 		return 0;
 	write_message(&side, 0, bytes, side.server == side.own ? X_REQUEST_TAKEN : X_EVENT_TAKEN);
 	if (side.server == side.own)
@@ -352,4 +352,23 @@ int BPF_PROG(message_taken, struct sock *sock, int bytes)
 	else
 		note_taken(number_of(side.server), bpf_ktime_get_ns());
 	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(message_sent, struct sock *sock, int bytes) { return record_sent(sock, bytes); }
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(message_taken, struct sock *sock, int bytes, int flags) { return record_taken(sock, bytes, flags); }
+
+/* The same where a kernel lacks these tracepoints (before 6.3): what the functions behind them return. */
+SEC("fexit/unix_stream_sendmsg")
+int BPF_PROG(send_returned, struct socket *socket, void *message, unsigned long size, int bytes)
+{
+	return record_sent(socket->sk, bytes);
+}
+
+SEC("fexit/unix_stream_recvmsg")
+int BPF_PROG(receive_returned, struct socket *socket, void *message, unsigned long size, int flags, int bytes)
+{
+	return record_taken(socket->sk, bytes, flags);
 }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which press of an input device an event tells of: by the thread that reads the devices, in order, and once.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod support;
+
+use support::{APP, BEGIN, DRAW_TEXT, Machinery, SERVER};
+use tipme_analysis::timed;
+
+/// The server's input thread, those who take the CPUs from everybody, and another client.
+const READER: u32 = 101;
+const HOGS: [u32; 2] = [500, 501];
+const OTHER: u32 = 300;
+
+const EPOLL_WAIT: i32 = 232;
+
+const KEY: [u8; 4] = [2, 0, 0, 0];
+const BUTTON: [u8; 4] = [4, 0, 0, 0];
+
+/// A machine whose server has an input thread, with a hog on each CPU where nobody else runs.
+fn busy_machine() -> Machinery {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(READER, SERVER, 1, "InputThread", 1).task(OTHER, OTHER, 1, "panel", 1);
+    for (cpu, hog) in HOGS.into_iter().enumerate() {
+        machine.task(hog, hog, 1, "hog", 0).switch(1_000, cpu as u32, hog, 0);
+    }
+    machine
+}
+
+/// What happens to a press; times in microseconds.
+trait Presses {
+    /// A key's interrupt: the stamp, and the wake-up of the reader.
+    fn key(&mut self, stamp: u64) -> &mut Self;
+    /// The reader gets its turn on CPU 0 and wakes the server, which tells clients from 200 microseconds later on.
+    fn read(&mut self, us: u64) -> &mut Self;
+    /// The reader ends the wait in which the server was idle.
+    fn wake_idle(&mut self, us: u64) -> &mut Self;
+    /// The server tells a client, which takes it and draws a millisecond later.
+    fn tell(&mut self, us: u64, client: u32, words: &[[u8; 4]]) -> &mut Self;
+    /// The server is done on CPU 0.
+    fn rest(&mut self, us: u64) -> &mut Self;
+}
+
+impl Presses for Machinery {
+    fn key(&mut self, stamp: u64) -> &mut Self {
+        self.device_key(stamp).wake_from(stamp + 20, READER, HOGS[0], 2, 0)
+    }
+
+    fn read(&mut self, us: u64) -> &mut Self {
+        self.switch(us, 0, READER, 0).wake_idle(us + 50).switch(us + 100, 0, SERVER, 1)
+    }
+
+    fn wake_idle(&mut self, us: u64) -> &mut Self {
+        self.wake(us, SERVER, READER).wait(us + 2, SERVER, us - 10_000, |wait| wait.syscall = EPOLL_WAIT)
+    }
+
+    fn tell(&mut self, us: u64, client: u32, words: &[[u8; 4]]) -> &mut Self {
+        let (connection, bytes) = ((client / 100, client), 32 * words.len() as u32);
+        self.message(us, SERVER, connection, 2, bytes, words).wake_from(us + 5, client, SERVER, 0, 1);
+        self.switch(us + 10, 1, client, 0).message(us + 20, client, connection, 3, bytes, &[]);
+        self.message(us + 1_000, client, connection, 0, 20, &[DRAW_TEXT]).switch(us + 1_010, 1, HOGS[1], 1)
+    }
+
+    fn rest(&mut self, us: u64) -> &mut Self {
+        self.switch(us, 0, HOGS[0], 1)
+    }
+}
+
+/// Client and time of input of all interactions, by that time.
+fn inputs(machine: &mut Machinery) -> Vec<(u32, u64)> {
+    let listed = timed(&machine.incident(6_000_000)).unwrap();
+    listed.iter().map(|one| (one.client_pid, (one.input_ns - BEGIN) / 1_000)).collect()
+}
+
+#[test]
+fn a_press_that_is_read_late_keeps_the_time_of_the_device() {
+    let mut machine = busy_machine();
+    machine.key(1_000_000).read(1_000_100).tell(1_000_300, APP, &[KEY]).rest(1_003_000);
+    machine.key(2_000_000).read(2_300_000).tell(2_300_300, APP, &[KEY]).rest(2_303_000);
+    assert_eq!(inputs(&mut machine), [(APP, 1_000_000), (APP, 2_000_000)]);
+}
+
+#[test]
+fn a_reader_that_loses_its_cpu_before_it_wakes_the_server_changes_nothing() {
+    let mut machine = busy_machine();
+    machine.key(2_000_000).switch(2_000_100, 0, READER, 0).switch(2_000_110, 0, HOGS[0], 0);
+    machine.read(2_400_000).tell(2_400_300, APP, &[KEY]).rest(2_403_000);
+    assert_eq!(inputs(&mut machine), [(APP, 2_000_000)]);
+}
+
+#[test]
+fn a_server_that_gets_its_turn_late_changes_nothing() {
+    let mut machine = busy_machine();
+    machine.key(2_000_000).switch(2_000_100, 0, READER, 0).wake_idle(2_000_150);
+    machine
+        .switch(2_000_200, 0, HOGS[0], 1)
+        .switch(2_500_000, 0, SERVER, 0)
+        .tell(2_500_100, APP, &[KEY])
+        .rest(2_503_000);
+    assert_eq!(inputs(&mut machine), [(APP, 2_000_000)]);
+}
+
+#[test]
+fn presses_that_are_read_together_are_told_in_order_and_once() {
+    let mut machine = busy_machine();
+    machine.key(2_000_000).device_key(2_100_000).device_key(2_200_000);
+    machine.read(2_300_000).tell(2_300_300, APP, &[KEY, KEY]).tell(2_302_000, APP, &[KEY]).rest(2_305_000);
+    assert_eq!(inputs(&mut machine), [(APP, 2_000_000), (APP, 2_100_000), (APP, 2_200_000)]);
+}
+
+#[test]
+fn what_one_client_was_told_of_is_not_what_another_is_told_of_next() {
+    let mut machine = busy_machine();
+    machine.key(2_000_000).device_key(2_100_000);
+    machine.read(2_300_000).tell(2_300_300, OTHER, &[KEY]).tell(2_302_000, APP, &[KEY]).rest(2_305_000);
+    assert_eq!(inputs(&mut machine), [(OTHER, 2_000_000), (APP, 2_100_000)]);
+}
+
+#[test]
+fn two_clients_may_be_told_of_one_press() {
+    let mut machine = busy_machine();
+    machine.key(2_000_000).read(2_300_000).tell(2_300_300, OTHER, &[KEY]).tell(2_302_000, APP, &[KEY]).rest(2_305_000);
+    assert_eq!(inputs(&mut machine), [(OTHER, 2_000_000), (APP, 2_000_000)]);
+}
+
+#[test]
+fn a_press_that_nobody_was_told_of_is_not_found_in_a_later_event() {
+    let mut machine = busy_machine();
+    machine.key(2_000_000).read(2_000_100).rest(2_000_300);
+    // The server repeats a key by a timer of its own, 3 ms later.
+    machine.wake_from(2_003_000, SERVER, HOGS[0], 2, 0).switch(2_003_050, 0, SERVER, 0);
+    machine.tell(2_003_100, APP, &[KEY]).rest(2_006_000);
+    assert_eq!(inputs(&mut machine), [(APP, 2_003_000)]);
+}
+
+#[test]
+fn a_press_that_is_not_read_yet_is_not_what_an_event_tells_of() {
+    let mut machine = busy_machine();
+    machine.key(1_000_000).read(1_000_100).tell(1_000_300, APP, &[KEY]).rest(1_003_000);
+    machine.wake_from(1_990_000, SERVER, HOGS[0], 2, 0).switch(1_990_050, 0, SERVER, 0).key(1_995_000);
+    machine.tell(2_000_000, APP, &[KEY]).rest(2_003_000);
+    machine.read(2_300_000).tell(2_300_300, APP, &[KEY]).rest(2_303_000);
+    assert_eq!(inputs(&mut machine), [(APP, 1_000_000), (APP, 1_990_000), (APP, 1_995_000)]);
+}
+
+#[test]
+fn a_click_that_another_client_hands_on_keeps_the_time_of_the_device() {
+    let mut machine = busy_machine();
+    machine.device_button(2_000_000).wake_from(2_000_020, READER, HOGS[0], 2, 0).read(2_000_100);
+    machine.message(2_000_300, SERVER, (3, OTHER), 2, 32, &[BUTTON]).wake_from(2_000_305, OTHER, SERVER, 0, 1);
+    // The window manager gets its turn late, and lets the click pass to the window.
+    machine.rest(2_000_400).switch(2_050_000, 1, OTHER, 0).message(2_050_010, OTHER, (3, OTHER), 3, 32, &[]);
+    machine.wake(2_050_100, SERVER, OTHER).switch(2_050_110, 1, HOGS[1], 1).switch(2_050_150, 0, SERVER, 0);
+    machine.tell(2_050_300, APP, &[BUTTON]).rest(2_053_000);
+    assert_eq!(inputs(&mut machine), [(APP, 2_000_000)]);
+}
+
+#[test]
+fn without_a_known_reader_a_press_belongs_to_what_follows_at_once() {
+    let mut machine = busy_machine();
+    machine.device_key(2_000_000).read(2_004_000).tell(2_004_300, APP, &[KEY]).rest(2_007_000);
+    machine.device_key(3_000_000).read(3_300_000).tell(3_300_300, APP, &[KEY]).rest(3_303_000);
+    assert_eq!(inputs(&mut machine), [(APP, 2_000_000), (APP, 3_300_050)]);
+}
+
+#[test]
+fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobody_was_told_of() {
+    for (known, expected) in [(APP, &[(APP, 1_000_000), (APP, 2_000_000)][..]), (OTHER, &[(OTHER, 1_000_000)][..])] {
+        let mut machine = busy_machine();
+        machine.key(1_000_000).read(1_000_100).tell(1_000_300, known, &[KEY]).rest(1_003_000);
+        machine.key(2_000_000).read(2_000_100).wake_from(2_000_300, APP, SERVER, 0, 1).switch(2_000_310, 1, APP, 0);
+        machine.message(2_000_400, APP, (2, APP), 3, 32, &[]).unread(2_020_000, SERVER, (2, APP), 2, 32);
+        machine.message(2_001_000, APP, (2, APP), 0, 20, &[DRAW_TEXT]).switch(2_001_010, 1, HOGS[1], 1);
+        machine.rest(2_023_000);
+        assert_eq!(inputs(&mut machine), expected);
+    }
+}
