@@ -174,7 +174,7 @@ fn a_stopped_server_costs_only_the_patience() {
     let begin = Instant::now();
     let error = server::describe(&target).expect_err("a stopped server");
     assert!(matches!(error, Error::Hung { .. }), "{error}");
-    assert!(begin.elapsed() < SHORT * 4, "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -72,7 +72,8 @@ fn suffer(fault: &Fault) -> (Injected, f64) {
     let (helper, folder) = (helper(), patient.folder.path().to_path_buf());
     let site = Site { folder: &folder, display: 0, authority: Path::new(""), cpu: last_cpu(), helper: &helper };
     let mut injection = (fault.prepare)(&site).expect("it is prepared");
-    assert!(patient.key() < Duration::from_millis(250), "{}: a key is slow before anything was done", fault.name);
+    let calm = (0..5).map(|_| patient.key()).min();
+    assert!(calm < Some(Duration::from_millis(250)), "{}: each key is slow before anything was done", fault.name);
     injection.begin(patient.process.pid()).expect("it begins");
     let took = patient.key().as_secs_f64() * 1e3;
     let failure = std::fs::read_to_string(folder.join("failure")).unwrap_or_default();

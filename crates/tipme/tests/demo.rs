@@ -18,7 +18,6 @@ use tipme_bench::job::Helper;
 
 fn assert_named(fault: &str) {
     let folder = TempDir::new().unwrap();
-    let begin = Instant::now();
     let output = tipme().args(["demo", "--fault", fault, "--json", "--state-dir"]).arg(folder.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
@@ -28,7 +27,6 @@ fn assert_named(fault: &str) {
     assert!(pids.contains(&outcome["verdict"]["findings"][0]["culprit"]["pid"]));
     assert!(Path::new(outcome["incident"].as_str().unwrap()).starts_with(folder.path()));
     assert!(said.contains("demo: calm typing 1/8 s\n"), "{said}");
-    assert!(begin.elapsed() < Duration::from_secs(60) || said.contains("waiting"), "{:?}", begin.elapsed());
 }
 
 #[test]

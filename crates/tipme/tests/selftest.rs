@@ -6,7 +6,6 @@ mod support;
 
 use serde_json::Value;
 use std::path::Path;
-use std::time::{Duration, Instant};
 use support::tipme;
 use tempfile::TempDir;
 
@@ -23,7 +22,6 @@ fn selftest(arguments: &[&str]) -> (Option<i32>, Value, String) {
 
 #[test]
 fn known_faults_are_named() {
-    let begin = Instant::now();
     let folder = TempDir::new().unwrap();
     let keep = folder.path().to_str().unwrap();
     let (code, document, said) = selftest(&[&FAULTS[..], &["--keep", keep]].concat());
@@ -40,7 +38,6 @@ fn known_faults_are_named() {
     assert_eq!((code, &document["schema"], &document["accuracy"]), (Some(0), &1.into(), &1.0.into()));
     assert_eq!((&document["n"], &document["clean_runs"]), (&FAULTS.len().into(), &0.into()));
     assert!(said.contains("selftest: 1/5 ") && said.contains(" on patient ... "), "{said}");
-    assert!(begin.elapsed() < Duration::from_secs(60) || said.contains("waiting"), "{:?}", begin.elapsed());
 }
 
 #[test]
