@@ -5,11 +5,13 @@
 //! every arm has its turn, and each second block goes through them backwards.
 
 mod background;
+mod estimate;
 mod manager;
 mod sessions;
 mod weights;
 
 pub(crate) use background::Background;
+pub use estimate::Estimate;
 pub use manager::{Manager, ManagerProgram};
 pub use sessions::autogroup_enabled;
 
@@ -17,24 +19,29 @@ use crate::alone::Alone;
 use crate::interrupt::Interrupt;
 use crate::intervals::Watch;
 use crate::job::Helper;
-use crate::load::{Achieved, Kind, Load, Options as LoadOptions, Pages, Speed};
+use crate::load::{Achieved, Kind, Load, Options as LoadOptions, Pages, Progress, Speed};
+use crate::pinned::Pinned;
 use crate::session::Session;
 use crate::steady::Steady;
 use anyhow::{Context, Result, ensure};
+use rustix::process::getpriority_process;
 use serde::{Deserialize, Serialize};
+use std::ops::Add;
 use std::time::Duration;
 use weights::Weights;
-pub(crate) use weights::family;
 
 /// Turns of each arm, at least and at most.
 pub const BLOCKS_MIN: usize = 1;
 pub const BLOCKS_MAX: usize = 50;
 /// A load runs for so long before anything is measured beside it.
 const SETTLING: Duration = Duration::from_secs(1);
-/// Waits for the right to be alone, each of five minutes, at most.
-const TURNS: usize = 6;
+/// Waits for the right to be alone, at most, and how long all of them take.
+const TURNS: u32 = 6;
+const OTHERS_MAX: Duration = crate::alone::PATIENCE.saturating_mul(TURNS);
 /// What `nice` without a number would not do: as far back as niceness goes.
 const NICE_MOST: i32 = 19;
+/// The strength of a manager that does nothing.
+const STRENGTH_NONE: &str = "off";
 
 /// What is done for the user beside a load.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -68,12 +75,18 @@ impl Arm {
     pub fn lacks(self) -> Option<String> {
         match self {
             Arm::Weight => weights::lacks(),
+            Arm::Nice19 => lacks_niceness(getpriority_process(None).unwrap_or_default()),
             Arm::Autogroup if !autogroup_enabled() => Some(
                 "the kernel does not share out by session; try: sysctl kernel.sched_autogroup_enabled=1".to_owned(),
             ),
             _ => None,
         }
     }
+}
+
+/// Why a load cannot be put behind a benchmark of such niceness.
+fn lacks_niceness(own: i32) -> Option<String> {
+    (own >= NICE_MOST).then(|| format!("the benchmark itself runs at niceness {own}; start it without nice"))
 }
 
 /// One turn: an arm beside a load of some level, 0 for none.
@@ -86,6 +99,13 @@ pub struct Turn {
 impl Turn {
     /// Nothing runs beside, and nothing is done.
     pub const UNLOADED: Turn = Turn { level: 0, arm: Arm::Unmanaged };
+
+    /// What it takes beside measuring.
+    pub(crate) fn around(self) -> Estimate {
+        let managed = (self.arm == Arm::Managed).then_some(Manager::ESTIMATE);
+        let loaded = (self.level > 0).then_some(Load::ESTIMATE);
+        managed.into_iter().chain(loaded).fold(Estimate::new(SETTLING, SETTLING), Estimate::add)
+    }
 
     /// In words.
     pub fn name(self) -> String {
@@ -123,7 +143,44 @@ impl Comparison {
         ensure!((BLOCKS_MIN..=BLOCKS_MAX).contains(&self.blocks), "choose {BLOCKS_MIN} to {BLOCKS_MAX} blocks");
         let most = self.level_max();
         let options = |level| self.load(Turn { level, arm: Arm::Unmanaged }, Duration::ZERO, Speed::NONE);
-        if most > 0 { options(most).check() } else { Ok(()) }
+        if most > 0 {
+            options(most).check()?;
+        }
+        self.check_arms()
+    }
+
+    /// Fails where an arm does nothing that the unmanaged one does not.
+    fn check_arms(&self) -> Result<()> {
+        let idle = self.managed && self.manager.strength.as_deref() == Some(STRENGTH_NONE);
+        ensure!(!idle, "a manager of strength \"{STRENGTH_NONE}\" does nothing; choose another --strength");
+        for arm in &self.against {
+            let name = arm.name();
+            ensure!(
+                self.level_max() > 0,
+                "{name} does something to a load only, and there is none; choose one with --load"
+            );
+            ensure!(
+                self.levels.iter().any(|level| self.differs(*arm, *level)),
+                "{name} puts the load into one session, and it is in one already: it would be the unmanaged arm again; \
+                 choose --sessions 0 or more than one, and more than one process"
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether an arm does anything beside such a load.
+    fn differs(&self, arm: Arm, level: u32) -> bool {
+        match arm {
+            Arm::Unmanaged | Arm::Managed => true,
+            Arm::Autogroup => level > 0 && self.sessions.min(level) != 1,
+            Arm::Nice19 | Arm::Weight => level > 0,
+        }
+    }
+
+    /// How long all turns take, each of which measures for so long.
+    pub fn estimate(&self, measured: Estimate) -> Estimate {
+        let turns = self.turns(0).into_iter().map(|turn| measured + turn.around());
+        Session::ESTIMATE + turns.fold(Estimate::default(), Estimate::add) * self.blocks
     }
 
     /// The highest level.
@@ -141,12 +198,12 @@ impl Comparison {
         arms
     }
 
-    /// The turns of one block. Without a load there are two arms at most: alternatives to the manager act on the load.
+    /// The turns of one block: those that differ. Alternatives to the manager act on the load only.
     pub fn turns(&self, block: usize) -> Vec<Turn> {
         let arms = self.arms();
         let mut turns = vec![Turn::UNLOADED];
         for level in &self.levels {
-            let fits = |arm: &&Arm| *level > 0 || matches!(arm, Arm::Unmanaged | Arm::Managed);
+            let fits = |arm: &&Arm| self.differs(**arm, *level);
             turns.extend(arms.iter().filter(fits).map(|arm| Turn { level: *level, arm: *arm }));
         }
         turns.sort_unstable();
@@ -200,9 +257,10 @@ pub struct Contest<'a> {
 }
 
 impl<'a> Contest<'a> {
-    /// Tries out how fast this CPU is, while nothing else runs.
-    pub fn begin(comparison: &'a Comparison, interrupt: &'a Interrupt) -> Result<Contest<'a>> {
+    /// Tries out how fast this CPU is, while no other measurement of this kind runs.
+    pub fn begin(comparison: &'a Comparison, interrupt: &'a Interrupt, watch: &mut dyn Watch) -> Result<Contest<'a>> {
         comparison.check()?;
+        let _alone = alone(interrupt, watch)?;
         Ok(Contest { comparison, speed: Speed::try_out()?, interrupt })
     }
 
@@ -243,16 +301,28 @@ impl<'a> Contest<'a> {
             _ => None,
         };
         self.interrupt.sleep(SETTLING)?;
-        let before = background.as_ref().map(Background::reading);
-        let value = measure()?;
-        let after = background.as_ref().map(Background::reading);
-        background.as_mut().map_or(Ok(()), Background::expect_alive).context("the measurement does not count")?;
+        let (value, load) = observed(background.as_mut(), measure)?;
         drop(background);
         drop(weights);
         manager.map_or(Ok(()), Manager::stop)?;
-        let load = before.zip(after).map(|(before, after)| Achieved::between(before, after));
         Ok(Measured { value, load })
     }
+}
+
+/// Measures, and says what the background did meanwhile; fails where that did not last.
+fn observed<T>(
+    background: Option<&mut Background>,
+    measure: impl FnOnce() -> Result<T>,
+) -> Result<(T, Option<Achieved>)> {
+    let _pinned = Pinned::new();
+    let Some(background) = background else { return Ok((measure()?, None)) };
+    let progress = background.progress()?;
+    let before = background.reading();
+    let value = measure()?;
+    let achieved = Achieved::between(before, background.reading());
+    let window_rounds_min = progress.map_or(Ok(None), Progress::finish)?;
+    background.expect_whole().context("the measurement does not count")?;
+    Ok((value, Some(Achieved { window_rounds_min, ..achieved })))
 }
 
 /// What the turns of one kind gave, in the order of the blocks.
@@ -282,7 +352,7 @@ pub fn all_turns<T>(
     watch: &mut dyn Watch,
     measure: &mut dyn FnMut(Turn, &mut dyn Watch) -> Result<T>,
 ) -> Result<Vec<Cell<T>>> {
-    let contest = Contest::begin(comparison, interrupt)?;
+    let contest = Contest::begin(comparison, interrupt, watch)?;
     let mut cells: Vec<Cell<T>> = Vec::new();
     for block in 0..comparison.blocks {
         for turn in comparison.turns(block) {
@@ -365,6 +435,41 @@ mod tests {
         assert_eq!((load(20, Arm::Nice19).nice, load(20, Arm::Managed).nice), (19, 0));
         assert_eq!(load(5, Arm::Unmanaged).memory, (100 << 20) / 20 * 5);
         assert_eq!(load(20, Arm::Unmanaged).memory, (100 << 20) / 20 * 20);
+    }
+
+    #[test]
+    fn what_would_be_the_unmanaged_arm_again_is_refused() {
+        let one = comparison(&[20], false, &[Arm::Autogroup]);
+        let why = one.check().expect_err("one session already").to_string();
+        assert!(why.contains("autogroup") && why.contains("--sessions"), "{why}");
+        let sessions =
+            |sessions, levels: &[u32]| Comparison { sessions, ..comparison(levels, false, &[Arm::Autogroup]) };
+        assert!(sessions(0, &[20]).check().is_ok() && sessions(20, &[1, 20]).check().is_ok());
+        assert!(sessions(20, &[1]).check().is_err(), "one process is in one session");
+        let why = comparison(&[0], true, &[Arm::Nice19]).check().expect_err("no load").to_string();
+        assert!(why.contains("nice19") && why.contains("--load"), "{why}");
+        let mut off = comparison(&[20], true, &[]);
+        off.manager.strength = Some("off".to_owned());
+        assert!(off.check().expect_err("it does nothing").to_string().contains("--strength"));
+        assert!(lacks_niceness(0).is_none() && lacks_niceness(19).is_some_and(|why| why.contains("without nice")));
+    }
+
+    #[test]
+    fn where_an_arm_makes_no_difference_it_has_no_turn() {
+        let comparison = Comparison { sessions: 20, ..comparison(&[1, 20], false, &[Arm::Nice19]) };
+        let autogroup = |level| comparison.differs(Arm::Autogroup, level);
+        assert_eq!([0, 1, 20].map(autogroup), [false, false, true]);
+    }
+
+    #[test]
+    fn the_estimate_has_starts_and_ends_in_it() {
+        let measured = Estimate::new(Duration::from_secs(10), Duration::from_secs(20));
+        let plain = comparison(&[0], false, &[]).estimate(measured);
+        assert!(plain.about > measured.about * 3 && plain.most > measured.most * 3, "{plain:?}");
+        let managed = comparison(&[20], true, &[]).estimate(measured);
+        let turns = (measured + Estimate::new(SETTLING, SETTLING)) * 9;
+        let around = Session::ESTIMATE + Load::ESTIMATE * 6 + Manager::ESTIMATE * 3;
+        assert_eq!(managed, turns + around);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::idle;
 use crate::intervals;
 use crate::load;
+use crate::pagein;
 use crate::selftest::{jobs, patient};
 use crate::system;
 use crate::timer;
@@ -49,6 +50,7 @@ pub fn run(words: &[OsString]) -> Result<()> {
         "idle-work" => idle::work(text(1), text(2)),
         "load" => load::run(text(1)),
         "build" => system::run_build(text(1)),
+        "pagein" => pagein::run_program(number(1)?, number(2)?, number(3)?, Path::new(text(4)), Path::new(text(5))),
         "patient" => patient::window(number(1)?, Path::new(text(2)), Path::new(text(3))),
         "timer-culprit" => timer::culprit::run(&[text(1), text(2), text(3), text(4)]),
         "tty-patient" => patient::terminal(Path::new(text(1))),

@@ -13,15 +13,17 @@
 
 mod ledger;
 mod programs;
+mod progress;
 mod work;
 
 pub use ledger::Reading;
 pub(crate) use programs::run;
+pub use progress::{Progress, WINDOW};
 
-use crate::arms::family;
+use crate::arms::Estimate;
 use crate::interrupt::Interrupt;
 use crate::job::Helper;
-use crate::process::Process;
+use crate::process::{Process, family};
 use crate::session::first_line;
 use anyhow::{Context, Result, bail, ensure};
 use ledger::Ledger;
@@ -40,8 +42,14 @@ pub const DEMAND_MAX: u32 = 4_096;
 /// Memory where none is named: this share of what is available, as a divisor, and at most so many bytes.
 const MEMORY_SHARE: u64 = 4;
 const MEMORY_DEFAULT_MAX: u64 = 1 << 30;
+/// Memory of one process, at most.
+const MEMORY_EACH_MAX: u64 = 1 << 30;
 /// The largest memory that can be named is this share of what is available, swap included: numerator and divisor.
-const MEMORY_MOST: (u64, u64) = (3, 4);
+const MEMORY_MOST: Share = (3, 4);
+/// Where a load starts that was fine when it was asked for: what was there before it may have grown.
+const MEMORY_MOST_AT_START: Share = (7, 8);
+/// A part of a whole: numerator and divisor.
+type Share = (u64, u64);
 /// A process works for so long beyond the time that was asked for, if nobody ends it.
 const SPARE: Duration = Duration::from_secs(60);
 /// How long the processes may take to fill their memory.
@@ -64,9 +72,6 @@ pub enum Kind {
     /// A stream through memory or a file: high demand, no reuse.
     Stream,
 }
-
-/// Every one of them.
-pub const KINDS: [Kind; 4] = [Kind::Cpu, Kind::Forks, Kind::Big, Kind::Stream];
 
 /// What a process does to memory while it works.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -116,7 +121,7 @@ pub struct Options {
     pub memory: u64,
     /// Sessions over which the processes are spread, so many at most; 0 leaves them in the caller's session.
     pub sessions: u32,
-    /// Added to the niceness of the processes.
+    /// Niceness of the processes; with 0 they keep the caller's.
     pub nice: i32,
     /// How long it is to run, at most.
     pub time: Duration,
@@ -163,24 +168,58 @@ impl Options {
 
     /// Fails with what cannot be asked for, and what can.
     pub fn check(&self) -> Result<()> {
+        self.check_within(MEMORY_MOST)
+    }
+
+    fn check_within(&self, share: Share) -> Result<()> {
         ensure!((1..=LEVEL_MAX).contains(&self.level), "choose a level from 1 to {LEVEL_MAX}");
         let demand = self.pages.demand;
         ensure!((1..=DEMAND_MAX).contains(&demand), "choose a page demand from 1 to {DEMAND_MAX} pages per ms");
         ensure!((0.0..=1.0).contains(&self.pages.reuse), "choose a page reuse from 0 to 1");
         ensure!(self.folder.is_none() || self.kind == Kind::Stream, "only the load \"stream\" writes files");
-        let most = memory_most();
+        if self.kind.is_large() {
+            self.check_memory(share)?;
+        }
+        self.check_pages()
+    }
+
+    fn check_memory(&self, share: Share) -> Result<()> {
+        let (most, each) = (memory_most_here(share), self.bytes_each());
         ensure!(
-            !self.kind.is_large() || self.memory <= most,
+            self.memory <= most,
             "{} MiB of memory are more than the {} MiB that a load may have here; choose less with --memory",
             self.memory >> 20,
             most >> 20
         );
+        ensure!(
+            each <= MEMORY_EACH_MAX,
+            "{} MiB of memory are {} MiB for each of {} processes, which may have {} MiB; choose less with --memory, \
+             or more processes",
+            self.memory >> 20,
+            each >> 20,
+            self.level,
+            MEMORY_EACH_MAX >> 20
+        );
         Ok(())
     }
 
-    /// Memory of each process, bytes; none of them maps more than a gibibyte.
+    /// Two rounds in a row must have room: what the second touches anew is not what the first one touched.
+    fn check_pages(&self) -> Result<()> {
+        let demand = f64::from(self.pages.demand);
+        let (needed, there) = ((demand * (2.0 - self.pages.reuse)).ceil() as u64, work::pages(self.bytes_each()));
+        let remedy = if self.kind.is_large() { " or more memory with --memory" } else { "" };
+        ensure!(
+            needed <= there,
+            "a page demand of {demand} with a reuse of {} takes {needed} pages, and a process of this load has {there}; \
+             choose less with --demand{remedy}",
+            self.pages.reuse
+        );
+        Ok(())
+    }
+
+    /// Memory of each process, bytes.
     pub fn bytes_each(&self) -> u64 {
-        if self.kind.is_large() { (self.memory / u64::from(self.level.max(1))).min(1 << 30) } else { work::SMALL_BYTES }
+        if self.kind.is_large() { self.memory / u64::from(self.level.max(1)) } else { work::SMALL_BYTES }
     }
 
     /// Where the processes are, in words.
@@ -213,13 +252,21 @@ pub fn default_memory() -> u64 {
     (memory_field("MemAvailable") / MEMORY_SHARE).min(MEMORY_DEFAULT_MAX)
 }
 
-/// The most that can be asked for.
-pub fn memory_most() -> u64 {
-    let all = memory_field("MemAvailable") + memory_field("SwapFree");
-    all / MEMORY_MOST.1 * MEMORY_MOST.0
+/// The most that can be asked for, of what is available and of what swap is free.
+pub(crate) fn memory_most(available: u64, swap_free: u64) -> u64 {
+    part(available + swap_free, MEMORY_MOST)
 }
 
-fn memory_field(name: &str) -> u64 {
+fn memory_most_here(share: Share) -> u64 {
+    part(memory_field("MemAvailable") + memory_field("SwapFree"), share)
+}
+
+fn part(whole: u64, (numerator, divisor): Share) -> u64 {
+    whole / divisor * numerator
+}
+
+/// A field of the kernel's account of memory, bytes; 0 where it has none of this name.
+pub(crate) fn memory_field(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
     value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
@@ -229,14 +276,18 @@ fn memory_field(name: &str) -> u64 {
 pub struct Load {
     process: Option<Process>,
     ledger: Ledger,
+    level: u32,
     /// Ends when the last process has: each holds the other end.
     gone: PipeReader,
 }
 
 impl Load {
+    /// Its start and its end; to fill memory takes longer than this where that must be made free.
+    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(1), PATIENCE.saturating_add(END_PATIENCE));
+
     /// Starts the processes, and waits until each has its memory and works.
     pub fn start(options: &Options) -> Result<Load> {
-        options.check()?;
+        options.check_within(MEMORY_MOST_AT_START)?;
         let ledger = Ledger::make(options.level as usize)?;
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
         let order = serde_json::to_string(&options.order(ledger.path())).context("a path is no text")?;
@@ -244,7 +295,7 @@ impl Load {
         command.stdin(held).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::start("the load", command, None)?;
         let output = process.child().stdout.take().context("the load has no output")?;
-        let load = Load { process: Some(process), ledger, gone };
+        let load = Load { process: Some(process), ledger, level: options.level, gone };
         let line = first_line(output, PATIENCE).context("the load did not begin")?;
         if line.trim() != "ready" {
             bail!("the load did not begin; its message stands above");
@@ -262,9 +313,29 @@ impl Load {
         self.process.as_ref().map_or_else(Vec::new, |process| family(process.pid()))
     }
 
+    /// Begins to watch whether each of its processes gets on.
+    pub fn progress(&self) -> Result<Progress> {
+        Ok(Progress::watch(Ledger::open(&self.ledger.path())?))
+    }
+
     /// Fails where the load has ended by itself.
     pub fn expect_alive(&mut self) -> Result<()> {
-        self.process.as_mut().map_or(Ok(()), Process::expect_alive)
+        let casualties = self.reading().casualties;
+        let alive = self.process.as_mut().map_or(Ok(()), Process::expect_alive);
+        alive.with_context(|| format!("{casualties} of {} processes of the load ended before their time", self.level))
+    }
+
+    /// Fails where any of its processes has ended by itself: what was measured beside the others does not count.
+    pub fn expect_whole(&mut self) -> Result<()> {
+        self.expect_alive()?;
+        let casualties = self.reading().casualties;
+        ensure!(
+            casualties == 0,
+            "{casualties} processes of the load ended before their time, of {} that run at a time; their message stands \
+             above, or somebody ended them; where memory ran out (see dmesg), choose less with --memory or --load",
+            self.level
+        );
+        Ok(())
     }
 
     /// Lets it run for so long.
@@ -303,6 +374,10 @@ pub struct Achieved {
     pub rounds_per_s: f64,
     /// Short-lived children that ended.
     pub births: u64,
+    /// Processes and short-lived children that ended before their time.
+    pub casualties: u64,
+    /// The fewest rounds that a process did in any ten seconds; `None` where that was not watched for so long.
+    pub window_rounds_min: Option<u64>,
 }
 
 impl Achieved {
@@ -321,6 +396,8 @@ impl Achieved {
             rounds,
             rounds_per_s: rounds as f64 / (wall_ns / 1e9),
             births: difference(|reading| reading.births),
+            casualties: after.casualties,
+            window_rounds_min: None,
         }
     }
 
@@ -339,6 +416,8 @@ impl Achieved {
             rounds,
             rounds_per_s: share(rounds as f64, seconds),
             births: self.births + other.births,
+            casualties: self.casualties + other.casualties,
+            window_rounds_min: [self.window_rounds_min, other.window_rounds_min].into_iter().flatten().min(),
         }
     }
 }
@@ -365,11 +444,31 @@ mod tests {
     }
 
     #[test]
+    fn what_the_memory_does_not_hold_is_refused() {
+        let small = Options { pages: Pages { demand: 150, reuse: 0.0 }, ..options(Kind::Cpu, 1) };
+        let why = small.check().expect_err("256 pages").to_string();
+        assert!(why.contains("takes 300 pages, and a process of this load has 256"), "{why}");
+        assert!(Options { pages: Pages { demand: 150, reuse: 0.5 }, ..options(Kind::Cpu, 1) }.check().is_ok());
+        let large = Options { memory: 1 << 20, ..options(Kind::Big, 4) };
+        assert!(large.check().expect_err("64 pages each").to_string().contains("or more memory with --memory"));
+        let wide = Options { memory: 3 << 30, ..options(Kind::Big, 2) };
+        assert!(wide.check().is_err(), "1.5 GiB for each process");
+    }
+
+    #[test]
     fn memory_is_shared_out() {
         let big = Options { memory: 100 << 20, ..options(Kind::Big, 20) };
         assert_eq!(big.bytes_each(), 5 << 20);
         assert_eq!(options(Kind::Cpu, 20).bytes_each(), work::SMALL_BYTES);
-        assert!(default_memory() <= memory_most());
+        assert!(default_memory() <= memory_most_here(MEMORY_MOST));
+    }
+
+    #[test]
+    fn what_was_fine_before_may_start_where_a_little_less_is_there() {
+        assert_eq!((part(1_600, MEMORY_MOST), part(1_600, MEMORY_MOST_AT_START)), (1_200, 1_400));
+        let most = memory_most_here(MEMORY_MOST);
+        let edge = Options { memory: most + most / 20, ..options(Kind::Big, 64) };
+        assert!(edge.check().is_err() && edge.check_memory(MEMORY_MOST_AT_START).is_ok());
     }
 
     #[test]
@@ -382,7 +481,15 @@ mod tests {
 
     #[test]
     fn what_was_done_is_a_difference() {
-        let before = Reading { at: Nanos(1_000_000_000), rounds: 100, pages: 50, cpu_ns: 7, runnable_ns: 9, births: 1 };
+        let before = Reading {
+            at: Nanos(1_000_000_000),
+            rounds: 100,
+            pages: 50,
+            cpu_ns: 7,
+            runnable_ns: 9,
+            births: 1,
+            casualties: 0,
+        };
         let after = Reading {
             at: Nanos(3_000_000_000),
             rounds: 500,
@@ -390,11 +497,14 @@ mod tests {
             cpu_ns: 2_000_000_007,
             runnable_ns: 8_000_000_009,
             births: 4,
+            casualties: 2,
         };
         let achieved = Achieved::between(before, after);
         assert_eq!((achieved.runnable_mean, achieved.cpu_s, achieved.rounds_per_s), (4.0, 2.0, 200.0));
-        assert_eq!((achieved.pages_per_ms, achieved.births), (2.0, 3));
-        let both = achieved.and(Achieved { seconds: 2.0, rounds: 800, ..Achieved::default() });
+        assert_eq!((achieved.pages_per_ms, achieved.births, achieved.casualties), (2.0, 3, 2));
+        let more = Achieved { seconds: 2.0, rounds: 800, window_rounds_min: Some(3), ..Achieved::default() };
+        let both = achieved.and(more);
+        assert_eq!((both.casualties, both.window_rounds_min), (2, Some(3)));
         assert_eq!((both.rounds_per_s, both.runnable_mean, both.pages_per_ms), (300.0, 2.0, 2.0));
         assert_eq!(Achieved::between(before, before).pages_per_ms, 0.0);
     }

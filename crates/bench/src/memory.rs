@@ -14,12 +14,12 @@ pub use programs::{CHILDREN_MAX, SLEEP};
 pub(crate) use programs::{children as run_children, fork, timer as run_timer, word};
 
 use crate::alone::Alone;
+use crate::group::ControlGroup;
 use crate::interrupt::Interrupt;
 use crate::intervals::{Bounds, GRACE, Measured, PATIENCE, PREFIX, Stage, Stamping, Sweeper, Watch, Witness};
 use crate::job::Helper;
 use crate::process::Process;
 use crate::selftest::disk::PrivateDisk;
-use crate::selftest::group::ControlGroup;
 use anyhow::{Context, Result, bail, ensure};
 use backing::Ground;
 use programs::{CHILD_BYTES, NO_FILE, OWN_BYTES};

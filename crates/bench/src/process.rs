@@ -134,19 +134,57 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
+/// Words of `/proc/PID/stat`, counted from the state, which is the first one behind the name.
+const GROUP: usize = 2;
+const SESSION: usize = 3;
+const MAJOR_FAULTS: usize = 9;
+
 /// Processes whose process group is `group` and that have not ended.
 pub fn group_members(group: u32) -> Vec<u32> {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| group_of(*pid) == Some(group)).collect()
+    members(GROUP, group)
 }
 
-fn group_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut words = rest.split_whitespace();
-    let alive = words.next().is_some_and(|state| state != "Z" && state != "X");
-    words.nth(1).filter(|_| alive)?.parse().ok()
+/// Processes of a session that have not ended.
+pub(crate) fn session_members(session: u32) -> Vec<u32> {
+    members(SESSION, session)
+}
+
+/// Page faults of some processes so far that waited for a disk; who has ended has none.
+pub(crate) fn major_faults(pids: &[u32]) -> u64 {
+    pids.iter().filter_map(|pid| figure(&stat(*pid)?, MAJOR_FAULTS)).sum()
+}
+
+/// A process and all below it.
+pub(crate) fn family(root: u32) -> Vec<u32> {
+    let mut members = vec![root];
+    let mut at = 0;
+    while let Some(pid) = members.get(at).copied() {
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let children = std::fs::read_to_string(path).unwrap_or_default();
+        members.extend(children.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+        at += 1;
+    }
+    members
+}
+
+fn members(word: usize, of: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let belongs = |pid: &u32| stat(*pid).is_some_and(|stat| lives(&stat) && figure(&stat, word) == Some(of.into()));
+    pids.filter(belongs).collect()
+}
+
+fn stat(pid: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()
+}
+
+/// The name may hold anything, a parenthesis too.
+fn figure(stat: &str, word: usize) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(word)?.parse().ok()
+}
+
+fn lives(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
 /// Those of `programs` that are not installed.
@@ -193,6 +231,22 @@ mod tests {
         assert_eq!(ended.code(), Some(3));
         let error = process.expect_alive().expect_err("it ended");
         assert_eq!(error.to_string(), "helper ended early: exit status: 3");
+    }
+
+    #[test]
+    fn figures_stand_behind_the_name() {
+        let stat = "7 (a (b) c) S 1 8 9 0 -1 4194560 100 200 31 4 5 6 7 8";
+        let found = [GROUP, SESSION, MAJOR_FAULTS].map(|word| figure(stat, word));
+        assert_eq!(found, [Some(8), Some(9), Some(31)]);
+        assert_eq!((figure("nonsense", GROUP), major_faults(&[0])), (None, 0));
+        assert!(lives(stat) && !lives("7 (a) Z 1") && !lives("nonsense"));
+    }
+
+    #[test]
+    fn this_process_is_in_its_session_and_family() {
+        let own = std::process::id();
+        let session = figure(&stat(own).expect("it lives"), SESSION).expect("a session") as u32;
+        assert!(session_members(session).contains(&own) && family(own).contains(&own));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! the key that starts it until the terminal draws no more, after it has answered a question for the place of its
 //! cursor that stands behind the file: so it has taken all of it.
 
-use crate::arms::{Cell, Comparison, all_turns};
+use crate::arms::{Cell, Comparison, Estimate, all_turns};
 use crate::interrupt::Interrupt;
 use crate::intervals::Watch;
 use crate::seen::Seen;
@@ -29,6 +29,8 @@ pub const SCROLL_MAX: Duration = Duration::from_secs(300);
 const QUIET: Duration = Duration::from_millis(200);
 /// How long the terminal may go on drawing behind the file.
 const REST_PATIENCE: Duration = Duration::from_secs(20);
+/// What a terminal draws in a second, about.
+const USUAL_BYTES_PER_S: f64 = (4 << 20) as f64;
 /// Between two looks.
 const GLANCE: Duration = Duration::from_millis(2);
 /// For each key: the file, a question for the cursor's place, its answer, and a letter into another file.
@@ -50,10 +52,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// The longest that measuring may take.
-    pub fn time_max(&self) -> Duration {
-        let turns = (self.comparison.turns(0).len() * self.comparison.blocks) as u32;
-        (SCROLL_MAX + REST_PATIENCE) * turns
+    /// How long all of it takes; about that where the terminal draws as fast as is usual.
+    pub fn estimate(&self) -> Estimate {
+        let scrolling = Duration::from_secs_f64(self.bytes as f64 / USUAL_BYTES_PER_S);
+        self.comparison.estimate(Estimate::new(QUIET * 2 + scrolling, QUIET + SCROLL_MAX + REST_PATIENCE))
     }
 
     fn check(&self) -> Result<()> {
@@ -66,7 +68,10 @@ impl Options {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scrolled {
     pub pressed: Nanos,
+    /// At least so long where the terminal did not come to rest.
     pub time: Nanos,
+    /// The terminal drew no more; false where it went on for longer than was waited for.
+    pub rested: bool,
 }
 
 /// Scrolls once in every turn. Everything that was started has ended when it returns.
@@ -97,13 +102,22 @@ fn once(session: &Session, marks: &Path, interrupt: &Interrupt) -> Result<Scroll
         }
         interrupt.sleep(GLANCE)?;
     }
-    let taken = clock::now();
-    while seen.quiet_for() < QUIET && clock::now().since(taken) < nanos(REST_PATIENCE) {
-        interrupt.sleep(GLANCE)?;
-    }
+    let rested = rests(|| seen.quiet_for(), REST_PATIENCE, interrupt)?;
     let drawn = seen.finish()?;
     let last = drawn.last().copied().context("the terminal drew nothing")?;
-    Ok(Scrolled { pressed, time: last.since(pressed) })
+    Ok(Scrolled { pressed, time: last.since(pressed), rested })
+}
+
+/// Waits until nothing has been drawn for a while; false where that did not come in time.
+fn rests(quiet_for: impl Fn() -> Duration, patience: Duration, interrupt: &Interrupt) -> Result<bool> {
+    let begun = clock::now();
+    while quiet_for() < QUIET {
+        if clock::now().since(begun) >= nanos(patience) {
+            return Ok(false);
+        }
+        interrupt.sleep(GLANCE)?;
+    }
+    Ok(true)
 }
 
 fn length(path: &Path) -> u64 {
@@ -127,6 +141,13 @@ fn text(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_that_goes_on_drawing_does_not_rest() {
+        let interrupt = Interrupt::default();
+        assert!(!rests(|| Duration::ZERO, GLANCE, &interrupt).expect("nobody interrupts"));
+        assert!(rests(|| QUIET, Duration::ZERO, &interrupt).expect("nobody interrupts"));
+    }
 
     #[test]
     fn the_file_has_its_size_and_no_line_twice() {

@@ -9,7 +9,6 @@
 mod app;
 pub(crate) mod disk;
 pub mod faults;
-pub(crate) mod group;
 pub(crate) mod jobs;
 mod judge;
 mod keyboard;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A private display: Xvfb, a window manager and a terminal, for as long as the value lives.
 
+use crate::arms::Estimate;
 use crate::process::{Process, missing};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -14,8 +15,9 @@ use tempfile::TempDir;
 use tipme_desktop::window::{DamageWatch, Watcher};
 use tipme_desktop::{Target, authority_file};
 
-/// How long a program of the session may take to be ready; a first font cache takes fifteen seconds.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a program of the session may take to be ready; a first font cache takes fifteen seconds, and longer on an
+/// emulated machine.
+const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What may be chosen about a session.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,22 +30,25 @@ pub struct Options {
 pub struct Session {
     options: Options,
     display: u32,
-    terminal: Option<Terminal>,
+    focused: Option<Focused>,
     _manager: Process,
     _server: Process,
     folder: TempDir,
 }
 
-/// A terminal emulator with the keyboard focus.
-struct Terminal {
+/// A program whose window has the keyboard focus: mostly a terminal emulator.
+struct Focused {
     process: Process,
     window: u32,
 }
 
 impl Session {
+    /// The start of the server, of the window manager and of one program.
+    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(2), START_PATIENCE.saturating_mul(3));
+
     /// Starts an X server on a free display number and a window manager on it.
     ///
-    /// Returns when both answer by protocol; fails with what is missing, or after 30 seconds.
+    /// Returns when both answer by protocol; fails with what is missing, or after a minute.
     pub fn start(options: Options) -> Result<Session> {
         require(&["Xvfb", "openbox", "xterm"])?;
         let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
@@ -56,7 +61,7 @@ impl Session {
         clean(&mut command, folder.path(), display);
         let manager = Process::start("the window manager", command, options.cpu)?;
         watcher.wait_for_manager(START_PATIENCE)?;
-        Ok(Session { options, display, terminal: None, _manager: manager, _server: server, folder })
+        Ok(Session { options, display, focused: None, _manager: manager, _server: server, folder })
     }
 
     /// The display, with its authority file.
@@ -93,7 +98,6 @@ impl Session {
     ///
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
     pub fn open_terminal(&mut self, prefix: &[OsString], program: &[OsString]) -> Result<()> {
-        let watcher = Watcher::open(&self.target())?;
         let xterm = ["xterm", "-geometry", "100x30+20+20", "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"];
         let words: Vec<OsString> =
             prefix.iter().cloned().chain(xterm.map(OsString::from)).chain(program.iter().cloned()).collect();
@@ -101,22 +105,28 @@ impl Session {
         let mut command = Command::new(first);
         command.args(rest);
         self.prepare(&mut command);
-        let mut process = Process::start("the terminal", command, self.options.cpu)?;
+        self.open_program("the terminal", command)
+    }
+
+    /// Opens a program with a window, in the terminal's place, and waits until that can be seen and has the focus.
+    pub(crate) fn open_program(&mut self, name: &str, command: Command) -> Result<()> {
+        let watcher = Watcher::open(&self.target())?;
+        let mut process = Process::start(name, command, self.options.cpu)?;
         let window = watcher.wait_for_focus(process.pid(), START_PATIENCE);
         process.expect_alive()?;
-        self.terminal = Some(Terminal { window: window?, process });
+        self.focused = Some(Focused { window: window?, process });
         Ok(())
     }
 
-    /// Process of the terminal emulator, where one is open.
+    /// Process of the terminal emulator, or of the program in its place, where one is open.
     pub fn terminal_pid(&self) -> Option<u32> {
-        self.terminal.as_ref().map(|terminal| terminal.process.pid())
+        self.focused.as_ref().map(|focused| focused.process.pid())
     }
 
-    /// Begins to watch what the terminal draws.
+    /// Begins to watch what the terminal, or the program in its place, draws.
     pub fn watch_terminal(&self) -> Result<DamageWatch> {
-        let terminal = self.terminal.as_ref().context("no terminal is open")?;
-        Ok(DamageWatch::open(&self.target(), terminal.window)?)
+        let focused = self.focused.as_ref().context("no terminal is open")?;
+        Ok(DamageWatch::open(&self.target(), focused.window)?)
     }
 }
 

@@ -12,15 +12,16 @@ mod desk;
 pub use build::Work;
 pub(crate) use build::{Build, run as run_build};
 
-use crate::arms::{Arm, Background, Comparison, Contest, Turn, alone};
+use crate::arms::{Arm, Background, Comparison, Contest, Estimate, Turn, alone};
 use crate::interrupt::Interrupt;
 use crate::intervals::{Sweeper, Watch};
-use crate::load::{Achieved, Load};
+use crate::load::{Achieved, Load, Speed};
 use crate::session::{self, Session};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use build::Tree;
 use desk::Desk;
 use serde::{Deserialize, Serialize};
+use std::ops::Add;
 use std::time::Duration;
 use tipme_record::Nanos;
 
@@ -39,9 +40,6 @@ pub enum Beside {
     /// Many processes that compute and go through memory.
     Synthetic,
 }
-
-/// Each of them, as in the paper's table.
-pub const BESIDE: [Beside; 3] = [Beside::Nothing, Beside::Build, Beside::Synthetic];
 
 impl Beside {
     /// As in the results.
@@ -90,8 +88,8 @@ pub struct Outcome {
     pub runs: Vec<Runs>,
     /// Names of the applications.
     pub applications: Vec<&'static str>,
-    /// What the build was.
-    pub work: Work,
+    /// What the build was; `None` where there was none.
+    pub work: Option<Work>,
 }
 
 impl Options {
@@ -107,14 +105,30 @@ impl Options {
         turns
     }
 
-    /// How many runs there are, and about how long the script takes on a machine that is at rest.
-    pub fn plan(&self) -> (usize, Duration) {
-        (self.turns(0).len() * self.comparison.blocks, desk::about(self.rounds))
+    /// How many runs of the script there are.
+    pub fn runs(&self) -> usize {
+        self.turns(0).len() * self.comparison.blocks
+    }
+
+    /// How long all of it takes; about that where nothing is slow.
+    pub fn estimate(&self) -> Estimate {
+        let script = Estimate::new(desk::about(self.rounds), RUN_MAX + desk::VISIT_MAX);
+        let turns = self.turns(0).into_iter().map(|(beside, arm)| {
+            let level = if beside == Beside::Synthetic { self.comparison.level_max() } else { 0 };
+            let build = if beside == Beside::Build { Build::ESTIMATE } else { Estimate::default() };
+            script + build + Turn { level, arm }.around()
+        });
+        Session::ESTIMATE + desk::ESTIMATE + turns.fold(Estimate::default(), Estimate::add) * self.comparison.blocks
     }
 
     fn check(&self) -> Result<()> {
         ensure!((1..=ROUNDS_MAX).contains(&self.rounds), "choose 1 to {ROUNDS_MAX} rounds");
         ensure!(!self.beside.is_empty(), "nothing to measure beside");
+        let level = self.comparison.level_max();
+        ensure!(
+            level > 0 || !self.beside.contains(&Beside::Synthetic),
+            "the synthetic load has no process; see --load"
+        );
         self.comparison.check()
     }
 }
@@ -124,8 +138,9 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
     options.check()?;
     session::require(&["Xvfb", "openbox", "xterm", "vi", "less", "sh"])?;
     let mut sweeper = Sweeper::start(&options.comparison.helper)?;
-    let tree = Tree::make(&mut sweeper)?;
-    let contest = Contest::begin(&options.comparison, interrupt)?;
+    let builds = options.beside.contains(&Beside::Build);
+    let tree = builds.then(|| Tree::make(&mut sweeper)).transpose()?;
+    let contest = Contest::begin(&options.comparison, interrupt, watch)?;
     let session = Session::start(session::Options::default())?;
     let mut desk = Desk::set(&session, interrupt)?;
     let mut all: Vec<Runs> = Vec::new();
@@ -139,20 +154,21 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
                 beside.name(),
                 arm.name()
             ));
-            let start = |speed| background(options, beside, &tree, speed);
+            let start = |speed| background(options, beside, tree.as_ref(), speed);
             let measured = contest.turn_beside(arm, &session, start, || desk.play(options.rounds, interrupt))?;
             take(&mut all, beside, arm, measured.value, measured.load);
         }
     }
     all.sort_by_key(|runs| (runs.arm, runs.beside));
-    Ok(Outcome { runs: all, applications: desk.names(), work: tree.work() })
+    Ok(Outcome { runs: all, applications: desk.names(), work: tree.as_ref().map(Tree::work) })
 }
 
-fn background(options: &Options, beside: Beside, tree: &Tree, speed: crate::load::Speed) -> Result<Option<Background>> {
+fn background(options: &Options, beside: Beside, tree: Option<&Tree>, speed: Speed) -> Result<Option<Background>> {
     let comparison = &options.comparison;
     match beside {
         Beside::Nothing => Ok(None),
         Beside::Build => {
+            let tree = tree.context("there is nothing to build")?;
             let build = Build::start(tree, comparison.sessions > 0, &comparison.helper)?;
             Ok(Some(Background::Build(build)))
         }
@@ -170,5 +186,46 @@ fn take(all: &mut Vec<Runs>, beside: Beside, arm: Arm, played: Played, load: Opt
             runs.load = runs.load.zip(load).map(|(before, more)| before.and(more));
         }
         None => all.push(Runs { beside, arm, runs: vec![played], load }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arms::ManagerProgram;
+    use crate::job::Helper;
+    use crate::load::Kind;
+
+    fn options(beside: &[Beside], level: u32) -> Options {
+        let comparison = Comparison {
+            levels: vec![level],
+            managed: true,
+            against: Vec::new(),
+            blocks: 2,
+            kind: Kind::Big,
+            pages: Kind::Big.pages(),
+            memory: 64 << 20,
+            sessions: 1,
+            manager: ManagerProgram::new("tipme".into()),
+            helper: Helper(Vec::new()),
+        };
+        Options { comparison, beside: beside.to_vec(), rounds: 1 }
+    }
+
+    #[test]
+    fn each_second_block_goes_backwards() {
+        let options = options(&[Beside::Nothing, Beside::Build], 0);
+        let mut backwards = options.turns(1);
+        backwards.reverse();
+        assert_eq!((options.turns(0), options.runs()), (backwards, 8));
+    }
+
+    #[test]
+    fn only_what_is_run_is_asked_for_and_takes_time() {
+        assert!(options(&[Beside::Nothing], 0).check().is_ok());
+        assert!(options(&[Beside::Synthetic], 0).check().is_err() && options(&[], 0).check().is_err());
+        let about = |beside| options(beside, 4).estimate().about;
+        assert!(about(&[Beside::Nothing]) < about(&[Beside::Synthetic]));
+        assert!(about(&[Beside::Nothing]) < about(&[Beside::Build]));
     }
 }

@@ -2,12 +2,12 @@
 //! How long a key takes to its letter in a terminal, beside a load.
 //!
 //! The steady typing of Evans et al. (1993, section 5.2): keys at a person's pace go into a terminal, whose program
-//! answers each with its letter. Display server, terminal and program are ordinary processes beside the load; who
-//! presses the keys and watches the screen is ahead of all of them. The next key is pressed once the one before is
-//! on the screen, as somebody does who looks there: so no drawing is taken for the answer to another key, and a
-//! long stall counts once.
+//! answers each with its letter. Display server, terminal and program are started like any others, and favoured only by
+//! what the arm does; who presses the keys and watches the screen has real-time priority where that is allowed. The next
+//! key is pressed once the one before is on the screen, as somebody does who looks there: so a long stall counts once,
+//! and a drawing is taken for the answer to another key only behind a key that was given up.
 
-use crate::arms::{Cell, Comparison, all_turns};
+use crate::arms::{Cell, Comparison, Estimate, all_turns};
 use crate::interrupt::Interrupt;
 use crate::intervals::Watch;
 use crate::seen::{Seen, latencies};
@@ -69,11 +69,10 @@ impl Options {
         INTERVAL * (self.keys_per_block() + FIRST_KEYS) as u32
     }
 
-    /// About how long measuring takes, and the longest that it may take.
-    pub fn time(&self) -> (Duration, Duration) {
-        let blocks = (self.comparison.turns(0).len() * self.comparison.blocks) as u32;
-        let around = Duration::from_secs(3);
-        ((self.time_per_block() + around) * blocks, (self.time_per_block() + BLOCK_SPARE + around) * blocks)
+    /// How long all of it takes.
+    pub fn estimate(&self) -> Estimate {
+        let typing = self.time_per_block();
+        self.comparison.estimate(Estimate::new(QUIET + typing, QUIET + typing + BLOCK_SPARE))
     }
 
     fn check(&self) -> Result<()> {

@@ -4,9 +4,10 @@
 //! The warm start of Evans et al. (1993, section 5.2): somebody types, stops for 30 seconds, and types again. Where
 //! memory is short, the pages of the terminal have gone meanwhile, and the first key brings them back.
 
-use crate::arms::{Cell, Comparison, all_turns, family};
+use crate::arms::{Cell, Comparison, Estimate, all_turns};
 use crate::interrupt::Interrupt;
 use crate::intervals::Watch;
+use crate::process::{family, major_faults};
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
 use crate::steady::Steady;
@@ -17,8 +18,6 @@ use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::server::describe;
 use tipme_record::Nanos;
 
-/// Of the paper.
-pub const PAUSE: Duration = Duration::from_secs(30);
 /// The longest pause that can be chosen.
 pub const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 /// Keys before the pause, and behind the first one after it.
@@ -50,12 +49,12 @@ pub struct Warm {
 }
 
 impl Options {
-    /// About how long measuring takes, and the longest that it may take.
-    pub fn time(&self) -> (Duration, Duration) {
-        let turns = (self.comparison.turns(0).len() * self.comparison.blocks) as u32;
+    /// How long all of it takes.
+    pub fn estimate(&self) -> Estimate {
         let keys = (KEYS_BEFORE + 1 + KEYS_AFTER) as u32;
-        let around = self.pause + Duration::from_secs(3);
-        ((around + INTERVAL * keys) * turns, (around + (INTERVAL + ANSWER_PATIENCE) * keys) * turns)
+        let still = QUIET + self.pause;
+        let most = still + (INTERVAL + ANSWER_PATIENCE) * keys;
+        self.comparison.estimate(Estimate::new(still + INTERVAL * keys, most))
     }
 }
 
@@ -96,9 +95,9 @@ fn once(
     type_keys(KEYS_BEFORE)?;
     watch.line(&format!("a pause of {} s", pause.as_secs()));
     interrupt.sleep(pause)?;
-    let before = page_ins(pids);
+    let before = major_faults(pids);
     let pressed = type_keys(1 + KEYS_AFTER)?;
-    let page_ins = page_ins(pids).saturating_sub(before);
+    let page_ins = major_faults(pids).saturating_sub(before);
     let times = latencies(&pressed, &seen.finish()?);
     let patience = nanos(ANSWER_PATIENCE);
     let mut answered = times.iter().map(|time| time.unwrap_or(patience));
@@ -115,25 +114,4 @@ fn key(typist: &mut Typist, seen: &Seen, letter: char, interrupt: &Interrupt) ->
     let at = typist.key(letter)?;
     await_answer(seen, at, interrupt)?;
     Ok(at)
-}
-
-/// Major page faults of some processes so far; who has ended has none.
-fn page_ins(pids: &[u32]) -> u64 {
-    pids.iter().filter_map(|pid| page_ins_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).sum()
-}
-
-fn page_ins_of(stat: &str) -> Option<u64> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(9)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn major_faults_are_the_twelfth_field() {
-        assert_eq!(page_ins_of("7 (a (b) c) S 1 7 7 0 -1 4194560 100 200 31 4 5 6 7 8"), Some(31));
-        assert_eq!(page_ins_of("nonsense"), None);
-        assert_eq!(page_ins(&[0]), 0);
-    }
 }

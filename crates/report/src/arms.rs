@@ -19,7 +19,9 @@ const P95: Share = Share(9_500);
 pub struct ArmFigures {
     /// `null` where there is no value.
     pub p50_ms: Option<f64>,
+    /// `null` with fewer than 100 values, as everywhere: there are not five above it.
     pub p95_ms: Option<f64>,
+    /// `null` with fewer than 500.
     pub p99_ms: Option<f64>,
     pub max_ms: Option<f64>,
     pub n: usize,
@@ -31,12 +33,12 @@ impl ArmFigures {
     /// Of times in nanoseconds, in any order.
     pub fn of(times_ns: Vec<u64>, unanswered: usize) -> ArmFigures {
         let summary = Summary::new(times_ns);
-        let ms = |share: Share| summary.value(share).map(|ns| ns as f64 / 1e6);
+        let ms = |ns: u64| ns as f64 / 1e6;
         ArmFigures {
-            p50_ms: ms(Share::P50),
-            p95_ms: ms(P95),
-            p99_ms: ms(Share::P99),
-            max_ms: ms(Share::ALL),
+            p50_ms: summary.value(Share::P50).map(ms),
+            p95_ms: summary.shown(P95).map(ms),
+            p99_ms: summary.shown(Share::P99).map(ms),
+            max_ms: summary.max().map(ms),
             n: summary.n(),
             unanswered,
         }
@@ -59,6 +61,27 @@ pub struct ArmRow {
     pub rounds_per_s: Option<f64>,
     /// What of it is missing beside the same load unmanaged; below 0 where there is more.
     pub throughput_lost_percent: Option<f64>,
+    /// The fewest rounds that a process of the load did in any ten seconds; 0 is starvation, `null` was not watched.
+    pub window_rounds_min: Option<u64>,
+}
+
+/// The one figure by which turns are compared and drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// `p95`, or `median` where a turn has too few values for that.
+    pub name: &'static str,
+    pub of: fn(&ArmFigures) -> Option<f64>,
+}
+
+impl Told {
+    /// The same for all turns.
+    pub fn of(rows: &[ArmRow], scale: Scale) -> Told {
+        let many = scale == Scale::Latency && rows.iter().all(|row| row.figures.p95_ms.is_some());
+        match many {
+            true => Told { name: "p95", of: |figures| figures.p95_ms },
+            false => Told { name: "median", of: |figures| figures.p50_ms },
+        }
+    }
 }
 
 /// What the times of a table are.
@@ -100,10 +123,8 @@ pub fn arms(rows: &[ArmRow], scale: Scale, of: &str) -> String {
     std::iter::once(head).chain(rows.iter().map(|row| line(row, scale))).collect()
 }
 
-/// A high percentile has a place only where enough values lie above it; the median and the largest value always have.
 fn line(row: &ArmRow, scale: Scale) -> String {
     let figures = &row.figures;
-    let shown = |share: Share, ms: Option<f64>| scale.shown(ms.filter(|_| share.is_shown(figures.n)));
     let median = scale.shown(figures.p50_ms);
     let unanswered = match figures.unanswered {
         0 => String::new(),
@@ -114,8 +135,8 @@ fn line(row: &ArmRow, scale: Scale) -> String {
         "{:22} {:>6} {median:>9} {:>9} {:>9} {:>9}  {:>8} {:>7}{unanswered}\n",
         row.turn,
         figures.n,
-        shown(P95, figures.p95_ms),
-        shown(Share::P99, figures.p99_ms),
+        scale.shown(figures.p95_ms),
+        scale.shown(figures.p99_ms),
         scale.shown(figures.max_ms),
         number(row.runnable_mean),
         number(row.throughput_lost_percent),
@@ -125,16 +146,24 @@ fn line(row: &ArmRow, scale: Scale) -> String {
 /// A line for each turn beside a load: how its p95, or its median where times are few, compares with unloaded.
 pub fn against_unloaded(rows: &[ArmRow], scale: Scale) -> String {
     let Some(calm) = rows.iter().find(|row| row.level == 0 && row.arm == "unmanaged") else { return String::new() };
-    let many = scale == Scale::Latency && rows.iter().all(|row| P95.is_shown(row.figures.n));
-    let figure = |row: &ArmRow| if many { row.figures.p95_ms } else { row.figures.p50_ms };
-    let name = if many { "p95" } else { "median" };
+    let told = Told::of(rows, scale);
     let loaded = rows.iter().filter(|row| row.level > 0);
-    let told = loaded.filter_map(|row| {
-        let (ms, calm) = (figure(row)?, figure(calm).filter(|ms| *ms > 0.0)?);
-        let more = scale.shown(Some(ms - calm));
+    let lines = loaded.filter_map(|row| {
+        let (ms, calm) = ((told.of)(&row.figures)?, (told.of)(&calm.figures).filter(|ms| *ms > 0.0)?);
+        let (name, more) = (told.name, scale.shown(Some(ms - calm)));
         Some(format!("  {}: {name} {:.2} times unloaded, {more} {} more\n", row.turn, ms / calm, scale.unit()))
     });
-    told.collect()
+    lines.collect()
+}
+
+/// A line for each turn whose load was watched: whether all of its processes got on.
+pub fn progress(rows: &[ArmRow]) -> String {
+    let watched = rows.iter().filter_map(|row| Some((&row.turn, row.window_rounds_min?)));
+    let lines = watched.map(|(turn, rounds)| {
+        let starved = if rounds == 0 { "; starved" } else { "" };
+        format!("  {turn}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n")
+    });
+    lines.collect()
 }
 
 /// Fills in what of the load's work is missing beside the same load unmanaged.
@@ -167,6 +196,7 @@ mod tests {
             runnable_mean: (level > 0).then_some(19.84),
             rounds_per_s: (level > 0).then_some(rounds_per_s),
             throughput_lost_percent: None,
+            window_rounds_min: None,
         }
     }
 
@@ -202,6 +232,30 @@ mod tests {
         let text = arms(&[few], Scale::Elapsed, "scrolling");
         assert!(text.contains("p50 s") && text.contains("      2.00         -         -      3.00"), "{text}");
         assert!(text.contains("(1 not answered in time)"), "{text}");
+    }
+
+    #[test]
+    fn a_percentile_is_told_where_enough_values_lie_above_it_and_nowhere_else() {
+        let of = |n: u64| ArmFigures::of((0..n).map(|ms| ms * MS).collect(), 0);
+        assert_eq!((of(99).p95_ms, of(99).p50_ms, of(99).max_ms), (None, Some(49.0), Some(98.0)));
+        assert_eq!((of(100).p95_ms, of(499).p99_ms, of(500).p99_ms), (Some(94.0), None, Some(494.0)));
+        let mut few = rows();
+        assert_eq!(Told::of(&few, Scale::Latency).name, "p95");
+        assert_eq!(Told::of(&few, Scale::Elapsed).name, "median");
+        few[1].figures = of(99);
+        let told = Told::of(&few, Scale::Latency);
+        assert_eq!((told.name, (told.of)(&few[1].figures)), ("median", Some(49.0)));
+    }
+
+    #[test]
+    fn starvation_is_told() {
+        let mut rows = rows();
+        assert_eq!(progress(&rows), "");
+        (rows[1].window_rounds_min, rows[2].window_rounds_min) = (Some(812), Some(0));
+        insta::assert_snapshot!(progress(&rows), @r"
+          load 20, unmanaged: every process of the load did 812 rounds or more in any 10 s
+          load 20, managed: every process of the load did 0 rounds or more in any 10 s; starved
+        ");
     }
 
     #[test]

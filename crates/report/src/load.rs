@@ -31,12 +31,22 @@ pub struct LoadOutcome {
     pub rounds_per_s: f64,
     /// Short-lived children that ended.
     pub births: u64,
+    /// Processes and short-lived children that ended before their time.
+    pub casualties: u64,
+    /// The fewest rounds that a process did in any ten seconds; 0 is starvation, `null` where it ran for less.
+    pub window_rounds_min: Option<u64>,
 }
 
 /// Some lines for people.
 pub fn load(outcome: &LoadOutcome) -> String {
     let average = outcome.load_average_1min;
     let average = average.map_or_else(String::new, |average| format!("; load average of the last minute {average:.2}"));
+    let least = outcome.window_rounds_min;
+    let least = least.map_or_else(String::new, |rounds| format!("; every process {rounds} or more in any 10 s"));
+    let casualties = match outcome.casualties {
+        0 => String::new(),
+        many => format!("  ended early    {many} processes, before their time; see dmesg where memory ran out\n"),
+    };
     let births = if outcome.births > 0 { format!(", {} short lives", outcome.births) } else { String::new() };
     format!(
         "load {}: {} processes {}, {:.1} s\n  \
@@ -44,7 +54,8 @@ pub fn load(outcome: &LoadOutcome) -> String {
          CPU time       {:.1} s, {:.2} CPUs\n  \
          page demand    {:.1} pages per ms of CPU time, {} asked for; reuse {}\n  \
          memory         {} MiB at most\n  \
-         throughput     {:.1} rounds a second, {} rounds{births}\n",
+         throughput     {:.1} rounds a second, {} rounds{births}{least}\n\
+         {casualties}",
         outcome.load,
         outcome.level,
         outcome.place,
@@ -84,6 +95,8 @@ mod tests {
             rounds: 110_000,
             rounds_per_s: 1_833.3,
             births: 3_000,
+            casualties: 2,
+            window_rounds_min: Some(310),
             ..LoadOutcome::default()
         };
         insta::assert_snapshot!(load(&outcome), @r"
@@ -92,9 +105,11 @@ mod tests {
           CPU time       118.8 s, 1.98 CPUs
           page demand    4.0 pages per ms of CPU time, 4 asked for; reuse 0.1
           memory         1024 MiB at most
-          throughput     1833.3 rounds a second, 110000 rounds, 3000 short lives
+          throughput     1833.3 rounds a second, 110000 rounds, 3000 short lives; every process 310 or more in any 10 s
+          ended early    2 processes, before their time; see dmesg where memory ran out
         ");
         let nothing = load(&LoadOutcome::default());
         assert!(nothing.contains("0.00 CPUs") && !nothing.contains("short lives") && !nothing.contains("last minute"));
+        assert!(!nothing.contains("ended early") && !nothing.contains("in any 10 s"), "{nothing}");
     }
 }

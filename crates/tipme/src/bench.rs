@@ -5,6 +5,7 @@ mod beside;
 mod fork;
 mod intervals;
 mod memory;
+mod pagein;
 mod scroll;
 mod system;
 mod timer;
@@ -25,5 +26,6 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
         Bench::Scroll(arguments) => scroll::run(arguments),
         Bench::System(arguments) => system::run(arguments),
         Bench::Warmstart(arguments) => warmstart::run(arguments),
+        Bench::Pagein(arguments) => pagein::run(arguments),
     }
 }

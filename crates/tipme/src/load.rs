@@ -61,7 +61,7 @@ fn plan(options: &Options) -> String {
 
 fn run_for(options: &Options, interrupt: &Interrupt, lines: &mut Lines) -> Result<Achieved> {
     let mut load = Load::start(options)?;
-    let (begun, before) = (Instant::now(), load.reading());
+    let (begun, before, progress) = (Instant::now(), load.reading(), load.progress()?);
     lines.line("running");
     while begun.elapsed() < options.time && interrupt.check().is_ok() {
         let left = options.time.saturating_sub(begun.elapsed());
@@ -70,12 +70,17 @@ fn run_for(options: &Options, interrupt: &Interrupt, lines: &mut Lines) -> Resul
             _ => lines.line(&news(Achieved::between(before, load.reading()))),
         }
     }
-    Ok(Achieved::between(before, load.reading()))
+    let achieved = Achieved::between(before, load.reading());
+    Ok(Achieved { window_rounds_min: progress.finish()?, ..achieved })
 }
 
 fn news(achieved: Achieved) -> String {
+    let casualties = match achieved.casualties {
+        0 => String::new(),
+        many => format!(", {many} processes ended early"),
+    };
     format!(
-        "{:.0} s, {:.1} runnable, {:.0} rounds a second",
+        "{:.0} s, {:.1} runnable, {:.0} rounds a second{casualties}",
         achieved.seconds, achieved.runnable_mean, achieved.rounds_per_s
     )
 }
@@ -98,5 +103,7 @@ fn outcome(options: &Options, achieved: Achieved) -> LoadOutcome {
         rounds: achieved.rounds,
         rounds_per_s: achieved.rounds_per_s,
         births: achieved.births,
+        casualties: achieved.casualties,
+        window_rounds_min: achieved.window_rounds_min,
     }
 }

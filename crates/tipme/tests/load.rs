@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 mod support;
 
@@ -43,7 +44,9 @@ fn each_type_does_what_it_is_named_for() {
     for kind in [&["cpu"][..], &["forks"], &["big"], &["stream"], &["stream", "--folder", path]] {
         let more = ["--level", "3", "-d", "3s", "--memory", "24M", "--json"];
         let done = document(&[kind, &more].concat());
+        support::schema::assert_fits("load", &done);
         let number = |key: &str| done[key].as_f64().unwrap();
+        assert_eq!(done["casualties"], 0, "{done:#}");
         assert_eq!((&done["load"], &done["level"]), (&kind[0].into(), &3.into()));
         assert!(number("runnable_mean") > 0.3 && number("runnable_mean") < 4.5, "{done:#}");
         assert!(number("rounds") > 0.0 && number("cpu_s") > 0.0 && number("seconds") >= 3.0, "{done:#}");
@@ -85,6 +88,39 @@ fn processes_are_in_the_sessions_that_were_asked_for() {
 }
 
 #[test]
+fn processes_that_end_early_are_counted_and_told() {
+    let folder = TempDir::new().unwrap();
+    let result = folder.path().join("result.json");
+    for (sessions, kind) in [("0", "cpu"), ("2", "big")] {
+        let mut command = tipme();
+        command.args(["load", kind, "--level", "3", "-d", "300s", "--memory", "12M", "--json", "--sessions", sessions]);
+        let mut program = Program::start_into(command, std::fs::File::create(&result).unwrap());
+        program.wait_for("running");
+        let victim = family::until_named(&program, &format!("load-{kind}"), 3);
+        rustix::process::kill_process(rustix::process::Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
+        program.wait_for("1 processes ended early");
+        program.signal(Signal::TERM);
+        assert_eq!(program.wait().code(), Some(0), "{:?}", program.said());
+        let done: Value = serde_json::from_slice(&std::fs::read(&result).unwrap()).unwrap();
+        assert_eq!((&done["casualties"], &done["level"]), (&1.into(), &3.into()), "{done:#}");
+    }
+}
+
+#[test]
+fn where_all_have_ended_the_load_has() {
+    let mut command = tipme();
+    command.args(["load", "cpu", "--level", "2", "-d", "300s"]);
+    let mut program = Program::start(command);
+    program.wait_for("running");
+    for left in [2, 1] {
+        let victim = family::until_named(&program, "load-cpu", left);
+        rustix::process::kill_process(rustix::process::Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
+    }
+    assert_eq!(program.wait().code(), Some(2), "{:?}", program.said());
+    assert!(program.said().join("\n").contains("2 of 2 processes of the load ended"), "{:?}", program.said());
+}
+
+#[test]
 fn no_process_outlives_ctrl_c_or_a_kill() {
     for (signal, code, kind) in [(Signal::INT, Some(0), "forks"), (Signal::KILL, None, "big")] {
         let mut command = tipme();
@@ -110,6 +146,8 @@ fn another_user_may_as_well() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
+    let cut = load(&["cpu", "--demand", "500"]);
+    assert_eq!((cut.status.code(), said(&cut).contains("choose less with --demand")), (Some(2), true));
     let folder = load(&["cpu", "--folder", "/tmp"]);
     assert_eq!((folder.status.code(), said(&folder).contains("only the load \"stream\"")), (Some(2), true));
     for wrong in [&["--level", "0"][..], &["--level", "65"], &["--reuse", "2"], &["--demand", "0"], &["-d", "10"]] {

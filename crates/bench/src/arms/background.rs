@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What runs beside a turn.
 
-use crate::load::{Load, Reading};
+use crate::load::{Load, Progress, Reading};
 use crate::system::Build;
 use anyhow::Result;
 
@@ -28,10 +28,18 @@ impl Background {
         }
     }
 
-    /// Fails where it has ended by itself.
-    pub(crate) fn expect_alive(&mut self) -> Result<()> {
+    /// Begins to watch whether each of its processes gets on; a build's have no counts.
+    pub(super) fn progress(&self) -> Result<Option<Progress>> {
         match self {
-            Background::Load(load) => load.expect_alive(),
+            Background::Load(load) => load.progress().map(Some),
+            Background::Build(_) => Ok(None),
+        }
+    }
+
+    /// Fails where it, or a process of it, has ended by itself.
+    pub(crate) fn expect_whole(&mut self) -> Result<()> {
+        match self {
+            Background::Load(load) => load.expect_whole(),
             Background::Build(build) => build.expect_alive(),
         }
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager, started as a user starts it, for what this process and its children are.
 
+use super::Estimate;
 use crate::interrupt::Interrupt;
 use crate::process::Process;
 use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -18,9 +20,9 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at whether to go on waiting.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Lines of its output that wait to be read, at most; it would wait then.
+/// Lines of its output that wait to be looked at, at most; what comes beyond them is read and dropped.
 const LINES_MAX: usize = 1_024;
-/// What its first line begins with.
+/// What the line begins with by which it says that it manages; others may come before it.
 const READY: &str = "managing ";
 
 /// How the manager is started.
@@ -32,12 +34,14 @@ pub struct ManagerProgram {
     pub strength: Option<String>,
     /// `--backend`, likewise.
     pub backend: Option<String>,
+    /// `--cgroup`, likewise.
+    pub cgroup: Option<PathBuf>,
 }
 
 impl ManagerProgram {
     /// With the manager's own choices.
     pub fn new(program: PathBuf) -> ManagerProgram {
-        ManagerProgram { program, strength: None, backend: None }
+        ManagerProgram { program, strength: None, backend: None, cgroup: None }
     }
 
     fn command(&self, session: &Session, state: &TempDir) -> Command {
@@ -45,37 +49,39 @@ impl ManagerProgram {
         session.show(&mut command);
         command.args(["manage", "--display", &session.display_name(), "--under", &std::process::id().to_string()]);
         command.arg("--state-dir").arg(state.path());
-        for (option, value) in [("--strength", &self.strength), ("--backend", &self.backend)] {
-            value.iter().for_each(|value| {
-                command.args([option, value]);
-            });
-        }
+        self.options().for_each(|(option, value)| {
+            command.arg(option).arg(value);
+        });
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         command
+    }
+
+    /// What is not left to the manager.
+    fn options(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
+        let words = [("--strength", &self.strength), ("--backend", &self.backend)];
+        let words = words.into_iter().filter_map(|(option, value)| Some((option, OsStr::new(value.as_deref()?))));
+        words.chain(self.cgroup.iter().map(|folder| ("--cgroup", folder.as_os_str())))
     }
 }
 
 /// A manager that runs. It restores everything when it is stopped or dropped.
 pub struct Manager {
     process: Process,
-    /// What it said when it was ready.
-    said: String,
     _state: TempDir,
 }
 
 impl Manager {
+    /// Its start and its end.
+    pub(super) const ESTIMATE: Estimate =
+        Estimate::new(Duration::from_secs(2), START_PATIENCE.saturating_add(STOP_PATIENCE));
+
     /// Starts it, and waits until it manages.
     pub fn start(program: &ManagerProgram, session: &Session, interrupt: &Interrupt) -> Result<Manager> {
         let state = tempfile::Builder::new().prefix("tipme-bench-").tempdir().context("cannot make a folder")?;
         let mut process = Process::start("tipme manage", program.command(session, &state), None)?;
         let output = process.child().stdout.take().context("tipme manage has no output")?;
-        let said = wait_until_ready(&follow(output), interrupt)?;
-        Ok(Manager { process, said, _state: state })
-    }
-
-    /// Its first line, without the begin.
-    pub fn said(&self) -> &str {
-        &self.said
+        wait_until_ready(&follow(output), interrupt)?;
+        Ok(Manager { process, _state: state })
     }
 
     /// Lets it put everything back; fails where it did not.
@@ -90,7 +96,7 @@ impl Manager {
 }
 
 impl Drop for Manager {
-    /// It has time to put everything back before it is ended with its folder.
+    /// It has time to put everything back before it is killed and its folder removed; who was stopped has ended.
     fn drop(&mut self) {
         self.process.signal(Signal::TERM);
         let _ = self.process.wait(STOP_PATIENCE);
@@ -102,19 +108,19 @@ fn follow(source: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = sync_channel(LINES_MAX);
     std::thread::spawn(move || {
         for line in BufReader::new(source).lines().map_while(Result::ok) {
-            // Nobody listens once it has begun.
+            // Nobody looks at lines once it has begun.
             let _ = sender.try_send(line);
         }
     });
     lines
 }
 
-fn wait_until_ready(lines: &Receiver<String>, interrupt: &Interrupt) -> Result<String> {
+fn wait_until_ready(lines: &Receiver<String>, interrupt: &Interrupt) -> Result<()> {
     let deadline = Instant::now() + START_PATIENCE;
     loop {
         interrupt.check()?;
         match lines.recv_timeout(GLANCE) {
-            Ok(line) if line.starts_with(READY) => return Ok(line),
+            Ok(line) if line.starts_with(READY) => return Ok(()),
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
             Err(RecvTimeoutError::Timeout) => bail!("tipme manage did not begin within {START_PATIENCE:?}"),
@@ -126,12 +132,31 @@ fn wait_until_ready(lines: &Receiver<String>, interrupt: &Interrupt) -> Result<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
+
+    #[test]
+    fn what_was_chosen_is_passed_on() {
+        let text = |option: &str| Some(option.to_owned());
+        let chosen = ManagerProgram {
+            strength: text("strong"),
+            backend: text("cgroup"),
+            cgroup: Some("/sys/fs/cgroup/a b".into()),
+            ..ManagerProgram::new("tipme".into())
+        };
+        let words = |program: &ManagerProgram| {
+            let options = program.options().map(|(option, value)| [option.into(), value.to_os_string()]);
+            options.collect::<Vec<[OsString; 2]>>().concat()
+        };
+        let expected = ["--strength", "strong", "--backend", "cgroup", "--cgroup", "/sys/fs/cgroup/a b"];
+        assert_eq!(words(&chosen), expected.map(OsString::from));
+        assert!(words(&ManagerProgram::new("tipme".into())).is_empty());
+    }
 
     #[test]
     fn it_is_ready_when_it_says_so() {
         let interrupt = Interrupt::default();
         let ready = wait_until_ready(&follow("restoring\nmanaging :9, back end nice\n".as_bytes()), &interrupt);
-        assert_eq!(ready.expect("it said so"), "managing :9, back end nice");
+        assert!(ready.is_ok(), "{ready:?}");
         let early = wait_until_ready(&follow("no display\n".as_bytes()), &interrupt).expect_err("it ended");
         assert!(early.to_string().contains("ended early"), "{early}");
         interrupt.set();

@@ -4,10 +4,9 @@
 use super::{SLEEP, WORK};
 use crate::intervals::{Stamps, ready};
 use crate::memory::{fork, word};
+use crate::toil::{churn, cpu_time, next_chance};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
-use rustix::time::{ClockId, clock_gettime};
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Rounds of arithmetic that are tried for their speed.
@@ -76,7 +75,7 @@ fn end(child: Pid) {
 fn storm(life: u64) -> Result<()> {
     let mut chance = 1_u64;
     let mut birth = || {
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        chance = next_chance(chance);
         let time = Duration::from_millis(STORM_LEAST_MS + (chance >> 33) % STORM_MORE_MS);
         fork(life, "compiler", || {
             let end = cpu_time() + time;
@@ -111,20 +110,6 @@ fn calibrated(time: Duration) -> u64 {
     });
     let least = tries.min().unwrap_or_default().as_nanos().max(1);
     (u128::from(TRIED_ROUNDS) * time.as_nanos() / least).clamp(1, u128::from(u32::MAX)) as u64
-}
-
-#[inline(always)]
-fn churn(rounds: u64) {
-    let mut state = 1_u64;
-    for _ in 0..rounds {
-        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-    }
-}
-
-/// CPU time of this thread.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[cfg(test)]

@@ -29,6 +29,10 @@ pub(super) enum Count {
     /// CPU time, and the time waited for it.
     RunnableNs,
     Births,
+    /// 1 once the process has ended before its time.
+    Ended,
+    /// Short lives that ended before their time.
+    Cut,
 }
 
 /// All accounts together at a time.
@@ -40,14 +44,19 @@ pub struct Reading {
     pub cpu_ns: u64,
     pub runnable_ns: u64,
     pub births: u64,
+    /// Processes and short lives that ended before their time, such as for want of memory.
+    pub casualties: u64,
 }
 
-/// One account for each process of the load; a process adds to its own only.
+/// One account for each process of the load; a process adds to its own only, and who started it notes its end.
 pub(super) struct Ledger {
     file: File,
     begin: NonNull<c_void>,
     accounts: usize,
 }
+
+// SAFETY: the memory behind it is used as atomic words only, and stays where it is whichever thread has the value.
+unsafe impl Send for Ledger {}
 
 impl Ledger {
     /// An empty one.
@@ -85,10 +94,23 @@ impl Ledger {
         self.word(account, count).fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Notes that the process of an account has ended before its time; as often as one likes.
+    pub(super) fn end(&self, account: usize) {
+        self.word(account, Count::Ended).store(1, Ordering::Relaxed);
+    }
+
+    /// Rounds of each process so far.
+    pub(super) fn rounds(&self) -> Vec<u64> {
+        self.all(Count::Rounds).collect()
+    }
+
+    fn all(&self, count: Count) -> impl Iterator<Item = u64> + '_ {
+        (0..self.accounts).map(move |account| self.word(account, count).load(Ordering::Relaxed))
+    }
+
     /// The sums of all accounts now.
     pub(super) fn reading(&self) -> Reading {
-        let sum =
-            |count| (0..self.accounts).map(|account| self.word(account, count).load(Ordering::Relaxed)).sum::<u64>();
+        let sum = |count| self.all(count).sum::<u64>();
         Reading {
             at: clock::now(),
             rounds: sum(Count::Rounds),
@@ -96,6 +118,7 @@ impl Ledger {
             cpu_ns: sum(Count::CpuNs),
             runnable_ns: sum(Count::RunnableNs),
             births: sum(Count::Births),
+            casualties: sum(Count::Ended) + sum(Count::Cut),
         }
     }
 
@@ -128,6 +151,17 @@ mod tests {
         opened.add(9, Count::Pages, 3);
         let reading = made.reading();
         assert_eq!((reading.rounds, reading.births, reading.pages, reading.cpu_ns), (12, 1, 3, 0));
+        assert_eq!((made.rounds(), reading.casualties), (vec![5, 0, 7], 0));
+    }
+
+    #[test]
+    fn an_end_is_counted_once_and_a_short_life_each_time() {
+        let ledger = Ledger::make(2).expect("memory");
+        ledger.end(1);
+        ledger.end(1);
+        assert_eq!(ledger.reading().casualties, 1);
+        ledger.add(0, Count::Cut, 2);
+        assert_eq!(ledger.reading().casualties, 3);
     }
 
     #[test]

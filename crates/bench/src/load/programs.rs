@@ -2,10 +2,12 @@
 //! The processes of a load: one that starts the others, one for each session, and those that work.
 
 use super::ledger::{Count, Ledger};
-use super::work::{Worker, cpu_time};
+use super::work::Worker;
 use super::{Kind, Order};
 use crate::memory::fork;
+use crate::toil::{cpu_time, next_chance, queued};
 use anyhow::{Context, Result};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, setpriority_process, setsid, wait, waitpid};
 use std::io::{PipeWriter, Read, Write};
 use std::time::{Duration, Instant};
@@ -24,44 +26,79 @@ pub(crate) fn run(order: &str) -> Result<()> {
     }
     let ledger = Ledger::open(&order.ledger)?;
     let (mut begun, begin) = std::io::pipe().context("cannot make a pipe")?;
-    let sessions = order.sessions.min(order.level);
-    match sessions {
-        0 => start(&order, &ledger, 0..order.level, &begin)?,
-        many => (0..many).try_for_each(|session| start_session(&order, &ledger, session, many, &begin))?,
-    }
+    let (mut begin, end) = (Some(begin), deadline(&order));
+    let children = match order.sessions.min(order.level) {
+        0 => start(&order, &ledger, 0..order.level, &mut begin)?,
+        many => start_sessions(&order, &ledger, many, &mut begin)?,
+    };
     drop(begin);
     let mut said = vec![0; order.level as usize];
     begun.read_exact(&mut said).context("a process of the load ended before it worked")?;
     crate::intervals::ready("")?;
-    while wait(WaitOptions::empty()).is_ok() {}
+    attend(&children, &ledger, end);
     Ok(())
+}
+
+/// A child and the accounts of those whom it takes along when it ends.
+struct Started {
+    pid: Pid,
+    accounts: Vec<u32>,
 }
 
 /// Starts every so-many-th process in a session of its own.
-fn start_session(order: &Order, ledger: &Ledger, session: u32, sessions: u32, begin: &PipeWriter) -> Result<()> {
-    fork(order.life_s, "load-session", || {
-        setsid().context("cannot begin a session")?;
-        start(order, ledger, (session..order.level).step_by(sessions as usize), begin)?;
-        while wait(WaitOptions::empty()).is_ok() {}
-        Ok(())
-    })?;
-    Ok(())
+fn start_sessions(order: &Order, ledger: &Ledger, many: u32, begin: &mut Begin) -> Result<Vec<Started>> {
+    let one = |session: u32| {
+        let accounts: Vec<u32> = (session..order.level).step_by(many as usize).collect();
+        let own = accounts.clone();
+        let pid = fork(order.life_s, "load-session", || {
+            setsid().context("cannot begin a session")?;
+            let children = start(order, ledger, own.into_iter(), begin)?;
+            // So that nobody waits for this process to say that it works.
+            drop(begin.take());
+            attend(&children, ledger, deadline(order));
+            Ok(())
+        })?;
+        Ok(Started { pid, accounts })
+    };
+    (0..many).map(one).collect()
 }
 
-fn start(order: &Order, ledger: &Ledger, accounts: impl Iterator<Item = u32>, begin: &PipeWriter) -> Result<()> {
+fn start(
+    order: &Order,
+    ledger: &Ledger,
+    accounts: impl Iterator<Item = u32>,
+    begin: &mut Begin,
+) -> Result<Vec<Started>> {
     let name = format!("load-{}", order.kind.name());
-    for account in accounts {
-        fork(order.life_s, &name, || {
+    let one = |account: u32| {
+        let pid = fork(order.life_s, &name, || {
             let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
             let desk = Desk { order, ledger, account: account as usize, end: deadline(order) };
             if order.kind == Kind::Forks { desk.raise(&name, begin) } else { desk.work(begin) }
         })?;
+        Ok(Started { pid, accounts: vec![account] })
+    };
+    accounts.map(one).collect()
+}
+
+/// Waits until all children have ended, and notes who did before the time was over.
+fn attend(children: &[Started], ledger: &Ledger, end: Instant) {
+    while let Ok(ended) = retry_on_intr(|| wait(WaitOptions::empty())) {
+        let ended = ended.filter(|_| Instant::now() < end).map(|(pid, _)| pid);
+        let gone = children.iter().filter(|child| Some(child.pid) == ended);
+        gone.flat_map(|child| &child.accounts).for_each(|account| ledger.end(*account as usize));
     }
-    Ok(())
 }
 
 fn deadline(order: &Order) -> Instant {
     Instant::now() + Duration::from_secs(order.life_s)
+}
+
+/// By which a process says that it works; it closes it then, so that the end of another one is seen.
+type Begin = Option<PipeWriter>;
+
+fn say(begin: &mut Begin) -> Result<()> {
+    begin.take().context("said already")?.write_all(&[1]).context("nobody waits for this process")
 }
 
 /// What one process of the load has before it.
@@ -79,9 +116,9 @@ impl Desk<'_> {
     }
 
     /// Works until the time is over.
-    fn work(&self, mut begin: &PipeWriter) -> Result<()> {
+    fn work(&self, begin: &mut Begin) -> Result<()> {
         let mut worker = self.worker()?;
-        begin.write_all(&[1]).context("nobody waits for this process")?;
+        say(begin)?;
         let mut spent = Spent::now();
         while Instant::now() < self.end {
             self.rounds(&mut worker, ROUNDS_PER_LOOK)?;
@@ -100,15 +137,15 @@ impl Desk<'_> {
     }
 
     /// Has a child at any time, each of which works for a little while.
-    fn raise(&self, name: &str, mut begin: &PipeWriter) -> Result<()> {
-        begin.write_all(&[1]).context("nobody waits for this process")?;
+    fn raise(&self, name: &str, begin: &mut Begin) -> Result<()> {
+        say(begin)?;
         let (mut chance, mut spent) = (self.account as u64 + 1, Spent::now());
         while Instant::now() < self.end {
-            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            chance = next_chance(chance);
             let rounds = LIFE_LEAST + (chance >> 33) % LIFE_MORE;
             let child = fork(self.order.life_s, name, || self.live(rounds))?;
-            end_of(child)?;
-            self.add(Count::Births, 1);
+            let count = if ended_well(child)? { Count::Births } else { Count::Cut };
+            self.add(count, 1);
             spent = self.note(spent);
         }
         Ok(())
@@ -135,9 +172,10 @@ impl Desk<'_> {
     }
 }
 
-fn end_of(child: Pid) -> Result<()> {
-    waitpid(Some(child), WaitOptions::empty()).context("cannot wait for a short life")?;
-    Ok(())
+/// Waits for a short life; false where it was cut short.
+fn ended_well(child: Pid) -> Result<bool> {
+    let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("cannot wait for a short life")?;
+    Ok(ended.is_some_and(|(_, status)| status.exit_status() == Some(0)))
 }
 
 /// Time that this process had since its begin.
@@ -150,9 +188,7 @@ struct Spent {
 
 impl Spent {
     fn now() -> Spent {
-        let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-        let waited = text.split(' ').nth(1).and_then(|word| word.parse().ok());
-        Spent { cpu_ns: cpu_time().as_nanos() as u64, waited_ns: waited.unwrap_or_default() }
+        Spent { cpu_ns: cpu_time().as_nanos() as u64, waited_ns: queued().as_nanos() as u64 }
     }
 }
 

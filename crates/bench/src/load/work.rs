@@ -3,10 +3,9 @@
 
 use super::{Kind, Pages};
 use crate::selftest::jobs::Mapping;
+use crate::toil::{churn, cpu_time};
 use anyhow::{Context, Result};
-use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
-use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
@@ -24,6 +23,11 @@ const TRIES: usize = 10;
 const TRIED_PAGES: usize = 2_048;
 const PAGE_BYTES: usize = 4_096;
 static PAGE: [u8; PAGE_BYTES] = [0x5a; PAGE_BYTES];
+
+/// Pages of a process with so many bytes.
+pub(super) fn pages(bytes: u64) -> u64 {
+    (bytes / PAGE_BYTES as u64).max(1)
+}
 
 /// What this CPU does in a millisecond, tried once, so that all loads of a measurement have the same rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +79,7 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// More pages than there are cannot be touched: who asks for more is refused before.
     pub(super) fn new(pages: usize, wanted: Pages) -> Window {
         let pages = pages.max(1);
         let demand = (wanted.demand as usize).clamp(1, pages);
@@ -166,24 +171,10 @@ fn write_pages(file: &File, pages: impl Iterator<Item = usize>) -> Result<u64> {
     Ok(touched)
 }
 
-#[inline(always)]
-fn churn(rounds: u64) {
-    let mut state = 1_u64;
-    for _ in 0..rounds {
-        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-    }
-}
-
 fn cpu_time_of(work: impl FnOnce()) -> Duration {
     let before = cpu_time();
     work();
     cpu_time().saturating_sub(before)
-}
-
-/// CPU time of this thread.
-pub(super) fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[cfg(test)]

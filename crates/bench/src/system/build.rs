@@ -2,12 +2,12 @@
 //! A real job beside a measurement: made-up C files that are compiled, again and again; where there is no compiler,
 //! texts that are compressed.
 
-use crate::arms::family;
+use crate::arms::Estimate;
 use crate::intervals::{PREFIX, Sweeper};
 use crate::job::Helper;
 use crate::load::Reading;
 use crate::memory::fork;
-use crate::process::{Process, missing};
+use crate::process::{Process, family, missing, session_members};
 use crate::session::first_line;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid};
@@ -136,6 +136,9 @@ pub(crate) struct Build {
 }
 
 impl Build {
+    /// Its start and its end.
+    pub(super) const ESTIMATE: Estimate = Estimate::new(Duration::from_millis(500), PATIENCE);
+
     /// Starts it, in a session of its own like a terminal's job, or in this one.
     pub(super) fn start(tree: &Tree, own_session: bool, helper: &Helper) -> Result<Build> {
         let folder = tree.folder.path().to_path_buf();
@@ -173,7 +176,7 @@ impl Drop for Build {
     fn drop(&mut self) {
         drop(self.process.take());
         for _ in 0..SWEEPS {
-            let left = self.leader.map_or_else(Vec::new, in_session);
+            let left = self.leader.map_or_else(Vec::new, session_members);
             if left.is_empty() {
                 return;
             }
@@ -206,20 +209,6 @@ fn exec(order: Order) -> Result<()> {
     Err(command.exec()).context("cannot start sh")
 }
 
-/// Processes of a session that have not ended.
-fn in_session(session: u32) -> Vec<u32> {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| session_of(*pid) == Some(session)).collect()
-}
-
-fn session_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
-    let alive = words.next().is_some_and(|state| state != "Z" && state != "X");
-    words.nth(2).filter(|_| alive)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,11 +218,5 @@ mod tests {
         assert_ne!(source(0), source(1));
         assert_eq!(source(3).matches("long work_").count(), FUNCTIONS);
         assert!(run("").is_err());
-    }
-
-    #[test]
-    fn this_process_is_in_its_session() {
-        let session = session_of(std::process::id()).expect("it lives");
-        assert!(in_session(session).contains(&std::process::id()));
     }
 }

@@ -2,12 +2,13 @@
 //! Several applications on a display, and the script that goes round them.
 
 use super::{Played, RUN_MAX};
+use crate::arms::Estimate;
 use crate::interrupt::Interrupt;
 use crate::process::{Process, group_members, missing};
 use crate::seen::Seen;
 use crate::session::Session;
 use crate::steady::Steady;
-use crate::typing::{await_answer, nanos};
+use crate::typing::{ANSWER_PATIENCE, await_answer, nanos};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
@@ -61,6 +62,14 @@ const KINDS: [Kind; 4] = [
     Kind { name: "less", words: &["less", "book"], geometry: Some("50x10-0+0"), at: (870, 100), keys: "jjjjkkkk" },
     Kind { name: "shell", words: &["sh"], geometry: Some("50x10+0-0"), at: (150, 690), keys: "echo hello\n" },
 ];
+
+/// The applications come up.
+pub(super) const ESTIMATE: Estimate =
+    Estimate::new(Duration::from_secs(3), WINDOW_PATIENCE.saturating_mul(KINDS.len() as u32));
+/// The longest that a visit to an application can take; a run may go on so long after its time.
+pub(super) const VISIT_MAX: Duration = WINDOW_PATIENCE.saturating_add(ANSWER_PATIENCE.saturating_mul(KEYS_MAX));
+/// Keys of a visit, at most.
+const KEYS_MAX: u32 = 11;
 
 /// About how long a run takes where nothing is slow.
 pub(super) fn about(rounds: usize) -> Duration {
@@ -189,6 +198,11 @@ mod tests {
     fn a_round_takes_its_keys_and_clicks() {
         assert_eq!(about(0), Duration::ZERO);
         assert!(about(10) > Duration::from_secs(15) && about(10) < Duration::from_secs(60), "{:?}", about(10));
+    }
+
+    #[test]
+    fn no_visit_has_more_keys_than_its_time_allows() {
+        assert!(KINDS.iter().all(|kind| kind.keys.chars().count() <= KEYS_MAX as usize));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times over the level of a load in characters, as the paper's figure 2 has them: seconds on a logarithmic axis.
 
-use super::{ArmFigures, ArmRow};
+use super::{ArmRow, Told};
 
 /// Rows of a decade, and columns of the whole width.
 const ROWS_PER_DECADE: i32 = 2;
@@ -11,10 +11,12 @@ const DECADES_MAX: i32 = 6;
 const MS_PER_S: f64 = 1e3;
 
 /// A chart with a sign for each arm: `o` unmanaged and `x` managed, as in the paper; empty where there is no time.
-pub fn chart(rows: &[ArmRow], figure: fn(&ArmFigures) -> Option<f64>, name: &str) -> String {
+///
+/// Drawn is the figure that is told of `of`, such as the delay of keys.
+pub fn chart(rows: &[ArmRow], told: Told, of: &str) -> String {
     let points: Vec<(u32, char, f64)> = rows
         .iter()
-        .filter_map(|row| Some((row.level, sign(&row.arm), figure(&row.figures)? / MS_PER_S)))
+        .filter_map(|row| Some((row.level, sign(&row.arm), (told.of)(&row.figures)? / MS_PER_S)))
         .filter(|point| point.2 > 0.0 && point.2.is_finite())
         .collect();
     let Some(most) = points.iter().map(|point| point.2).reduce(f64::max) else { return String::new() };
@@ -33,7 +35,7 @@ pub fn chart(rows: &[ArmRow], figure: fn(&ArmFigures) -> Option<f64>, name: &str
     let axis = format!("{:>8} +{}\n", "", "-".repeat(COLUMNS + 1));
     let foot = format!("{:>8}  0{:>COLUMNS$}\n", "", level_max);
     let legend = "          o unmanaged  x managed  n nice 19  a autogroup  w weight  * several\n";
-    format!("{name}, seconds, over the load\n") + &labelled.collect::<String>() + &axis + &foot + legend
+    format!("{} of {of}, seconds, over the load\n", told.name) + &labelled.collect::<String>() + &axis + &foot + legend
 }
 
 fn sign(arm: &str) -> char {
@@ -62,11 +64,23 @@ fn labelled(row: usize, line: &[char], top: i32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ArmFigures, Scale};
     use super::*;
 
     fn row(arm: &str, level: u32, ms: f64) -> ArmRow {
-        let figures = ArmFigures { p95_ms: Some(ms), n: 1, ..ArmFigures::default() };
+        let figures = ArmFigures { p95_ms: Some(ms), n: 100, ..ArmFigures::default() };
         ArmRow { arm: arm.to_owned(), level, figures, ..ArmRow::default() }
+    }
+
+    fn drawn(rows: &[ArmRow]) -> String {
+        chart(rows, Told::of(rows, Scale::Latency), "the delay")
+    }
+
+    #[test]
+    fn what_the_table_hides_is_not_drawn() {
+        let mut few = row("managed", 20, 50.0);
+        few.figures = ArmFigures::of(vec![7; 99], 0);
+        assert!(drawn(&[few, row("unmanaged", 20, 50.0)]).starts_with("median of the delay"));
     }
 
     #[test]
@@ -79,8 +93,8 @@ mod tests {
             row("unmanaged", 20, 10_000.0),
             row("managed", 20, 50.0),
         ];
-        insta::assert_snapshot!(chart(&rows, |figures| figures.p95_ms, "p95"), @r"
-        p95, seconds, over the load
+        insta::assert_snapshot!(drawn(&rows), @r"
+        p95 of the delay, seconds, over the load
               10 |                                                  o
                  |
                1 |                         o
@@ -96,9 +110,9 @@ mod tests {
 
     #[test]
     fn no_time_makes_no_chart() {
-        assert_eq!(chart(&[], |figures| figures.p95_ms, "p95"), "");
-        assert_eq!(chart(&[row("managed", 3, 0.0)], |figures| figures.p95_ms, "p95"), "");
-        let wide = chart(&[row("managed", 3, 1e-9), row("managed", 0, 1e9)], |figures| figures.p95_ms, "p95");
+        assert_eq!(drawn(&[]), "");
+        assert_eq!(drawn(&[row("managed", 3, 0.0)]), "");
+        let wide = drawn(&[row("managed", 3, 1e-9), row("managed", 0, 1e9)]);
         assert!(wide.lines().count() < 20, "{wide}");
     }
 }

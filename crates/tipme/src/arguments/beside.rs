@@ -55,6 +55,9 @@ pub struct ManagerOptions {
     /// Back end of the manager [default: its own choice]
     #[arg(long, value_name = "BACKEND", requires = "managed")]
     pub backend: Option<String>,
+    /// Control group, version 2, that the manager may use, as of tipme manage --cgroup
+    #[arg(long, value_name = "DIR", requires = "managed")]
+    pub cgroup: Option<PathBuf>,
     /// A program that stands in for this one as the manager
     #[arg(long, value_name = "PROGRAM", hide = true)]
     pub manager: Option<PathBuf>,

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use tipme_bench::arms::{Arm, Cell, Comparison, ManagerProgram, Turn, steadiness};
 use tipme_bench::load::{Kind, Pages, default_memory};
 use tipme_measure::{Document, Events, Limits, Machine, Run, SCHEMA};
-use tipme_report::arms::{self, ArmFigures, ArmRow, Scale, against_unloaded, fill_lost};
+use tipme_report::arms::{self, ArmFigures, ArmRow, Scale, Told, against_unloaded, fill_lost};
 use tipme_report::plot::{Curve, Figure, levels};
 
 /// An arm that this machine lacks.
@@ -43,11 +43,12 @@ pub fn manager(options: &ManagerOptions, programs: &Programs) -> ManagerProgram 
     ManagerProgram {
         strength: options.strength.clone(),
         backend: options.backend.clone(),
+        cgroup: options.cgroup.clone(),
         ..ManagerProgram::new(options.manager.clone().unwrap_or_else(|| programs.tipme.clone()))
     }
 }
 
-fn arm(against: Against) -> Arm {
+pub fn arm(against: Against) -> Arm {
     match against {
         Against::Nice19 => Arm::Nice19,
         Against::Autogroup => Arm::Autogroup,
@@ -65,6 +66,9 @@ pub fn turns_words(comparison: &Comparison) -> String {
 
 /// What the load is.
 pub fn load_words(comparison: &Comparison) -> String {
+    if comparison.level_max() == 0 {
+        return format!("{} blocks; no load", comparison.blocks);
+    }
     format!(
         "{} blocks; load {}: {} pages per ms, reuse {}, {} MiB at most",
         comparison.blocks,
@@ -114,6 +118,7 @@ fn one<T>(cell: &Cell<T>, class: &str, limits: Option<Limits>, times: impl Fn(&T
         runnable_mean: cell.load.map(|load| load.runnable_mean),
         rounds_per_s: cell.load.map(|load| load.rounds_per_s),
         throughput_lost_percent: None,
+        window_rounds_min: cell.load.and_then(|load| load.window_rounds_min),
     };
     let columns = |block: BlockTimes| Events {
         starts_ns: block.starts_ns,
@@ -126,15 +131,14 @@ fn one<T>(cell: &Cell<T>, class: &str, limits: Option<Limits>, times: impl Fn(&T
 
 /// A benchmark that has ended.
 pub struct Results<'a> {
-    /// `typing`, `scroll` or `warmstart`: also the names of the files.
+    /// `typing`, `scroll`, `warmstart` or `pagein`: also the names of the files.
     pub kind: &'static str,
     /// What was done, for the first lines and the plot.
     pub title: &'a str,
     /// What stands above the first column.
     pub of: &'static str,
-    /// What the vertical axis is called, and which figure is drawn.
-    pub axis: &'static str,
-    pub drawn: fn(&ArmFigures) -> Option<f64>,
+    /// What the times are, as in "p95 of the delay".
+    pub times_of: &'static str,
     pub scale: Scale,
     /// With which bounds, a line each.
     pub bounds: Vec<String>,
@@ -151,12 +155,12 @@ pub struct Results<'a> {
 
 impl Results<'_> {
     /// Prints the result and writes its files.
-    pub fn publish(self, beside: &Beside) -> Result<ExitCode> {
+    pub fn publish(self, json: Option<&Path>, svg: Option<&Path>) -> Result<ExitCode> {
         print!("{}", self.text());
-        if let Some(folder) = &beside.svg {
+        if let Some(folder) = svg {
             self.draw(folder)?;
         }
-        if let Some(path) = &beside.json {
+        if let Some(path) = json {
             write(path, &(serde_json::to_string_pretty(&self.document())? + "\n"))?;
         }
         Ok(ExitCode::SUCCESS)
@@ -174,8 +178,9 @@ impl Results<'_> {
         }
         out += &format!("\n{}\n", arms::arms(&rows, self.scale, self.of));
         out += &against_unloaded(&rows, self.scale);
+        out += &arms::progress(&rows);
         if rows.iter().any(|row| row.level > 0) {
-            out += &format!("\n{}", arms::chart(&rows, self.drawn, self.axis));
+            out += &format!("\n{}", arms::chart(&rows, Told::of(&rows, self.scale), self.times_of));
         }
         for line in self.paper {
             out += &format!("  {line}\n");
@@ -188,8 +193,8 @@ impl Results<'_> {
         let lacking = lacking(self.comparison);
         let lacking = lacking.iter().map(|one| format!("{}: not available, because {}", one.arm, one.because));
         let mut notes = self.bounds.clone();
-        notes.push(self.comparison.place());
-        notes.extend(lacking.chain(steadiness().map(str::to_owned)));
+        let place = (self.comparison.level_max() > 0).then(|| self.comparison.place());
+        notes.extend(place.into_iter().chain(lacking).chain(steadiness().map(str::to_owned)));
         notes
     }
 
@@ -198,22 +203,10 @@ impl Results<'_> {
         let footer = self.notes().into_iter().chain([tipme_report::conditions(&self.machine)]);
         let footer = footer.collect::<Vec<String>>().join("; ");
         let figure = Figure { title: self.title, footer: &footer, ..Figure::default() };
-        let name = format!("{}, ms", self.axis);
-        write(&folder.join(format!("{}.svg", self.kind)), &levels(&figure, &self.curves(), &name, self.line_ms))
-    }
-
-    fn curves(&self) -> Vec<Curve> {
         let rows = self.rows();
-        let mut curves: Vec<Curve> = Vec::new();
-        for row in &rows {
-            let Some(ms) = (self.drawn)(&row.figures) else { continue };
-            let point = (f64::from(row.level), ms);
-            match curves.iter_mut().find(|curve| curve.name == row.arm) {
-                Some(curve) => curve.points.push(point),
-                None => curves.push(Curve { name: row.arm.clone(), points: vec![point] }),
-            }
-        }
-        curves
+        let told = Told::of(&rows, self.scale);
+        let name = format!("{} of {}, ms", told.name, self.times_of);
+        write(&folder.join(format!("{}.svg", self.kind)), &levels(&figure, &curves(&rows, told), &name, self.line_ms))
     }
 
     /// The figures of an arm at the highest level; `null` where it was not measured.
@@ -266,6 +259,7 @@ impl Results<'_> {
             "realtime": steadiness().is_none(),
             "strength": comparison.manager.strength,
             "backend": comparison.manager.backend,
+            "cgroup": comparison.manager.cgroup,
         })
     }
 }
@@ -279,4 +273,18 @@ fn runs(times: &Times) -> impl Iterator<Item = Run> + '_ {
         let interactive_ns = Some(duration_ns);
         Run { name: times.row.turn.clone(), duration_ns, interactive_ns, lost: 0, classes: vec![events.clone()] }
     })
+}
+
+/// One for each arm; each has a point where its figure is told.
+fn curves(rows: &[ArmRow], told: Told) -> Vec<Curve> {
+    let mut curves: Vec<Curve> = Vec::new();
+    for row in rows {
+        let Some(ms) = (told.of)(&row.figures) else { continue };
+        let point = (f64::from(row.level), ms);
+        match curves.iter_mut().find(|curve| curve.name == row.arm) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(Curve { name: row.arm.clone(), points: vec![point] }),
+        }
+    }
+    curves
 }

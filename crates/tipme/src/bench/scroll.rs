@@ -25,8 +25,7 @@ pub fn run(arguments: Scroll) -> Result<ExitCode> {
     let comparison = comparison(&arguments.beside, &Programs::find()?, Kind::Cpu);
     let options = Options { comparison, bytes: arguments.bytes };
     let mut lines = Lines("scroll");
-    let most = options.time_max().as_secs();
-    lines.line(&format!("{}; {most} s in all at most", turns_words(&options.comparison)));
+    lines.line(&format!("{}; {}", turns_words(&options.comparison), options.estimate()));
     let survey = Survey::begin();
     let cells = scroll::run(&options, &interrupt, &mut lines)?;
     let bound = format!("{} KiB by dd, 100 bytes at a time; {}", options.bytes >> 10, load_words(&options.comparison));
@@ -34,8 +33,7 @@ pub fn run(arguments: Scroll) -> Result<ExitCode> {
         kind: "scroll",
         title: TITLE,
         of: "scrolling",
-        axis: "median of the time",
-        drawn: |figures| figures.p50_ms,
+        times_of: "the time",
         scale: Scale::Elapsed,
         bounds: vec![bound],
         paper: &PAPER,
@@ -45,9 +43,23 @@ pub fn run(arguments: Scroll) -> Result<ExitCode> {
         more: json!({ "bytes": options.bytes }),
         times: all(&cells, "scroll", None, times),
     };
-    results.publish(&arguments.beside)
+    results.publish(arguments.beside.json.as_deref(), arguments.beside.svg.as_deref())
 }
 
+/// One that did not come to rest was given up.
 fn times(scrolled: &Scrolled) -> BlockTimes {
-    BlockTimes { starts_ns: vec![scrolled.pressed.0], times_ns: vec![scrolled.time.0], unanswered: 0 }
+    let unanswered = usize::from(!scrolled.rested);
+    BlockTimes { starts_ns: vec![scrolled.pressed.0], times_ns: vec![scrolled.time.0], unanswered }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::Nanos;
+
+    #[test]
+    fn what_did_not_come_to_rest_is_counted() {
+        let scrolled = |rested| times(&Scrolled { pressed: Nanos(1), time: Nanos(2), rested }).unanswered;
+        assert_eq!((scrolled(true), scrolled(false)), (0, 1));
+    }
 }

@@ -12,7 +12,7 @@ use tipme_bench::interrupt::Interrupt;
 use tipme_bench::intervals::Watch;
 use tipme_bench::load::{Kind, default_memory};
 use tipme_bench::machine::Survey;
-use tipme_bench::system::{self, Beside, Options, Outcome, RUN_MAX, Runs};
+use tipme_bench::system::{self, Beside, Options, Outcome, Runs, Work};
 use tipme_measure::{Document, Events, Machine, Run, SCHEMA};
 use tipme_report::system::{PAPER, SystemRow, fill_system};
 
@@ -22,9 +22,7 @@ pub fn run(arguments: System) -> Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let options = options(&arguments, &Programs::find()?);
     let mut lines = Lines("system");
-    let (runs, about) = options.plan();
-    let (each, most) = (about.as_secs(), RUN_MAX.as_secs() * runs as u64);
-    lines.line(&format!("{runs} runs of {each} s or more each, {most} s in all at most"));
+    lines.line(&format!("{} runs; {}", options.runs(), options.estimate()));
     let survey = Survey::begin();
     let outcome = system::run(&options, &interrupt, &mut lines)?;
     let machine = survey.end();
@@ -38,8 +36,12 @@ pub fn run(arguments: System) -> Result<ExitCode> {
 }
 
 fn options(arguments: &System, programs: &Programs) -> Options {
+    let mut beside: Vec<Beside> = arguments.beside.iter().map(|choice| chosen(*choice)).collect();
+    beside.sort_unstable();
+    beside.dedup();
+    let loads = beside.contains(&Beside::Synthetic);
     let comparison = Comparison {
-        levels: vec![arguments.load],
+        levels: vec![if loads { arguments.load } else { 0 }],
         managed: arguments.managed,
         against: Vec::new(),
         blocks: arguments.blocks.into(),
@@ -50,9 +52,6 @@ fn options(arguments: &System, programs: &Programs) -> Options {
         manager: manager(&arguments.manager, programs),
         helper: programs.helper.clone(),
     };
-    let mut beside: Vec<Beside> = arguments.beside.iter().map(|choice| chosen(*choice)).collect();
-    beside.sort_unstable();
-    beside.dedup();
     Options { comparison, beside, rounds: arguments.rounds.into() }
 }
 
@@ -75,6 +74,7 @@ fn row(runs: &Runs) -> Option<SystemRow> {
     Some(SystemRow {
         unanswered: runs.runs.iter().map(|played| played.unanswered).sum(),
         done_per_s: runs.load.map(|load| load.rounds_per_s),
+        window_rounds_min: runs.load.and_then(|load| load.window_rounds_min),
         ..SystemRow::of(runs.beside.name(), runs.arm.name(), &times)?
     })
 }
@@ -82,42 +82,45 @@ fn row(runs: &Runs) -> Option<SystemRow> {
 fn text(options: &Options, outcome: &Outcome, rows: &[SystemRow], machine: &Machine) -> String {
     let played = outcome.runs.iter().flat_map(|runs| &runs.runs).next().copied().unwrap_or_default();
     let mut out = format!("{TITLE}: {}\n", outcome.applications.join(", "));
-    for line in [
-        format!(
-            "{} runs each; {} changes of the focus and {} keys a run",
-            options.comparison.blocks, played.changes, played.keys
-        ),
-        format!("build: {}", outcome.work.name()),
-        format!("heavy synthetic: {}", synthetic(&options.comparison)),
-        options.comparison.place(),
-    ]
-    .into_iter()
-    .chain(steadiness().map(str::to_owned))
-    {
+    let blocks = options.comparison.blocks;
+    let runs = format!("{blocks} runs each; {} changes of the focus and {} keys a run", played.changes, played.keys);
+    let build = outcome.work.map(|work| format!("build: {}", work.name()));
+    let load = synthetic(options).map(|load| format!("heavy synthetic: {load}"));
+    let place = load.is_some().then(|| options.comparison.place());
+    let steadiness = steadiness().map(str::to_owned);
+    for line in [Some(runs), build, load, place, steadiness].into_iter().flatten() {
         out += &format!("  {line}\n");
     }
     out + &format!("\n{}{}\n", tipme_report::system::system(rows), tipme_report::conditions(machine))
 }
 
-fn synthetic(comparison: &Comparison) -> String {
-    format!(
-        "load {}, level {}, {} pages per ms, reuse {}, {} MiB at most",
-        comparison.kind.name(),
-        comparison.level_max(),
-        comparison.pages.demand,
-        comparison.pages.reuse,
-        comparison.load_bytes() >> 20
-    )
+/// What the synthetic load is; `None` where it is not run.
+fn synthetic(options: &Options) -> Option<String> {
+    let comparison = &options.comparison;
+    options.beside.contains(&Beside::Synthetic).then(|| {
+        format!(
+            "load {}, level {}, {} pages per ms, reuse {}, {} MiB at most",
+            comparison.kind.name(),
+            comparison.level_max(),
+            comparison.pages.demand,
+            comparison.pages.reuse,
+            comparison.load_bytes() >> 20
+        )
+    })
 }
 
 fn document(options: &Options, outcome: &Outcome, rows: &[SystemRow], machine: Machine) -> Document<Value> {
     let details = json!({
         "title": TITLE,
         "applications": outcome.applications,
-        "build": outcome.work.name(),
+        "build": outcome.work.map(Work::name),
         "load": options.comparison.level_max(),
-        "synthetic": synthetic(&options.comparison),
-        "place": options.comparison.place(),
+        "synthetic": synthetic(options),
+        "place": synthetic(options).map(|_| options.comparison.place()),
+        "blocks": options.comparison.blocks,
+        "strength": options.comparison.manager.strength,
+        "backend": options.comparison.manager.backend,
+        "cgroup": options.comparison.manager.cgroup,
         "realtime": steadiness().is_none(),
         "rounds": options.rounds,
         "rows": rows,

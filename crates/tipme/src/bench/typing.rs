@@ -36,8 +36,7 @@ pub fn run(arguments: Typing) -> Result<ExitCode> {
         kind: "typing",
         title: TITLE,
         of: "typing",
-        axis: "p95 of the delay",
-        drawn: |figures| figures.p95_ms,
+        times_of: "the delay",
         scale: Scale::Latency,
         bounds: vec![bounds(&options)],
         paper: &PAPER,
@@ -47,15 +46,13 @@ pub fn run(arguments: Typing) -> Result<ExitCode> {
         more: more(&options, &cells),
         times: all(&cells, "key", Some(Class::Key.limits(Profile::Default)), times),
     };
-    results.publish(&arguments.beside)
+    results.publish(arguments.beside.json.as_deref(), arguments.beside.svg.as_deref())
 }
 
 /// What it will take, told before it begins.
 fn plan(options: &Options) -> String {
-    let (about, most) = options.time();
     let turns = turns_words(&options.comparison);
-    let (about, most) = (about.as_secs(), most.as_secs());
-    format!("{turns}; {} keys each; about {about} s in all, {most} s at most", options.keys_per_block())
+    format!("{turns}; {} keys each; {}", options.keys_per_block(), options.estimate())
 }
 
 fn bounds(options: &Options) -> String {

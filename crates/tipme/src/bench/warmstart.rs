@@ -27,17 +27,14 @@ pub fn run(arguments: Warmstart) -> Result<ExitCode> {
     let comparison = comparison(&arguments.beside, &Programs::find()?, Kind::Big);
     let options = Options { comparison, pause: arguments.pause };
     let mut lines = Lines("warmstart");
-    let (about, most) = options.time();
-    let turns = turns_words(&options.comparison);
-    lines.line(&format!("{turns}; about {} s in all, {} s at most", about.as_secs(), most.as_secs()));
+    lines.line(&format!("{}; {}", turns_words(&options.comparison), options.estimate()));
     let survey = Survey::begin();
     let cells = warmstart::run(&options, &interrupt, &mut lines)?;
     let results = Results {
         kind: "warmstart",
         title: TITLE,
         of: "first key",
-        axis: "median of the first key",
-        drawn: |figures| figures.p50_ms,
+        times_of: "the first key",
         scale: Scale::Latency,
         bounds: bounds(&options, &cells),
         paper: &PAPER,
@@ -47,7 +44,7 @@ pub fn run(arguments: Warmstart) -> Result<ExitCode> {
         more: json!({ "pause_s": options.pause.as_secs_f64(), "pauses": pauses(&cells) }),
         times: all(&cells, "key", Some(Class::Key.limits(Profile::Default)), times),
     };
-    results.publish(&arguments.beside)
+    results.publish(arguments.beside.json.as_deref(), arguments.beside.svg.as_deref())
 }
 
 /// The first key with the paper's prototype.

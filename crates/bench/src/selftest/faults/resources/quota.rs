@@ -2,7 +2,7 @@
 //! The application may have no more of the CPU, however free that is.
 
 use super::{NOTE, Place, Scene, Shortage, shortfall};
-use crate::selftest::group::ControlGroup;
+use crate::group::ControlGroup;
 use crate::selftest::jobs::noted;
 use crate::selftest::{App, Fault, Injection, Site};
 use anyhow::Result;

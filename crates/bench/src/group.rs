@@ -3,8 +3,8 @@
 //!
 //! It is made below this process's own group where each controller has a hierarchy of its own, and
 //! below the root where there is one hierarchy, since a group with processes cannot have limited
-//! groups there. Only processes that the self-test started are moved in, and they go back before
-//! the group is removed.
+//! groups there. Only processes that were started here are moved in, and they go back before the group
+//! is removed.
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -79,6 +79,27 @@ impl Hierarchy {
     }
 }
 
+/// Why a controller of the one hierarchy for all cannot be had here, and what helps; `None` where it can.
+pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let Some(hierarchy) = unified(&mounts) else { return Some("there are no control groups of version 2".to_owned()) };
+    if !rustix::process::geteuid().is_root() {
+        return Some("making control groups takes root".to_owned());
+    }
+    let offered = std::fs::read_to_string(hierarchy.mount.join("cgroup.controllers")).unwrap_or_default();
+    if !offered.split_whitespace().any(|offered| offered == controller) {
+        return Some(format!("the {controller} controller is not one of version 2 here"));
+    }
+    let file = hierarchy.mount.join("cgroup.subtree_control");
+    (!hierarchy.offers(controller))
+        .then(|| format!("groups do not get the {controller} controller; try: echo +{controller} > {}", file.display()))
+}
+
+/// The one hierarchy for all controllers.
+fn unified(mounts: &str) -> Option<Hierarchy> {
+    mounts.lines().filter_map(|line| Hierarchy::read(line, "")).find(|hierarchy| hierarchy.unified)
+}
+
 /// The group. Dropping it moves its processes back to where they were, and removes it.
 pub(crate) struct ControlGroup {
     controller: &'static str,
@@ -91,7 +112,7 @@ pub(crate) struct ControlGroup {
 
 impl ControlGroup {
     /// A group that gets so many microseconds of CPU time in each tenth of a second.
-    pub(super) fn with_cpu_quota(quota_us: u64) -> Result<ControlGroup> {
+    pub(crate) fn with_cpu_quota(quota_us: u64) -> Result<ControlGroup> {
         let group = ControlGroup::make("cpu")?;
         if group.hierarchy.unified {
             group.set("cpu.max", &format!("{quota_us} {PERIOD_US}"))?;
@@ -103,7 +124,7 @@ impl ControlGroup {
     }
 
     /// A group whose processes together get so much memory, the page cache of their files included.
-    pub(super) fn with_memory(bytes: u64) -> Result<ControlGroup> {
+    pub(crate) fn with_memory(bytes: u64) -> Result<ControlGroup> {
         let group = ControlGroup::make("memory")?;
         group.limit_memory(bytes)?;
         Ok(group)
@@ -113,6 +134,16 @@ impl ControlGroup {
     pub(crate) fn limit_memory(&self, bytes: u64) -> Result<()> {
         let limit = if self.hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" };
         self.set(limit, &bytes.to_string())
+    }
+
+    /// A group of the one hierarchy for all controllers, whose processes have such a weight for the CPU.
+    pub(crate) fn with_weight(prefix: &str, weight: u32) -> Result<ControlGroup> {
+        let group = ControlGroup::named(prefix, "cpu")?;
+        if !group.is_unified() {
+            bail!("the cpu controller is not one of version 2 here");
+        }
+        group.set("cpu.weight", &weight.to_string())?;
+        Ok(group)
     }
 
     fn make(controller: &'static str) -> Result<ControlGroup> {
@@ -150,7 +181,7 @@ impl ControlGroup {
     }
 
     /// The last part of its path.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
@@ -160,10 +191,10 @@ impl ControlGroup {
     }
 
     /// Moves a process in, with all its threads.
-    pub(super) fn take(&mut self, pid: u32) -> Result<()> {
+    pub(crate) fn take(&mut self, pid: u32) -> Result<()> {
         let from = self.hierarchy.folder_of(pid, self.controller)?;
         if pid == std::process::id() {
-            bail!("the self-test cannot limit itself");
+            bail!("this process does not go into a group of its own");
         }
         std::fs::write(self.door(), pid.to_string()).with_context(|| format!("cannot limit process {pid}"))?;
         self.moved.push((pid, from));
@@ -171,7 +202,7 @@ impl ControlGroup {
     }
 
     /// Moves everybody back; who has ended needs it no more.
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         for (pid, from) in self.moved.drain(..) {
             if self.hierarchy.folder_of(pid, self.controller).is_ok_and(|folder| folder == self.folder) {
                 let _ = std::fs::write(from.join("cgroup.procs"), pid.to_string());
@@ -211,6 +242,15 @@ mod tests {
         assert_eq!(found.group_in("0::/box/c", "memory"), Some("/box/c"));
         assert_eq!(found.group_in("1:cpu:/a", "memory"), None);
         assert_eq!(Hierarchy::read("25 1 8:1 / / rw - ext4 /dev/sda rw", "cpu"), None);
+    }
+
+    #[test]
+    fn where_version_2_cannot_be_had_the_reason_is_told() {
+        assert!(lacks_unified("cpu").is_none_or(|why| why.len() > 10));
+        assert!(lacks_unified("no-such").is_some_and(|why| why.contains("no-such") || !why.contains("controller")));
+        let mounts = "31 25 0:27 / /cpu rw - cgroup cgroup rw,cpu\n32 25 0:28 / /one rw - cgroup2 cgroup2 rw";
+        assert_eq!(unified(mounts).map(|hierarchy| hierarchy.mount), Some("/one".into()));
+        assert_eq!(unified("31 25 0:27 / /cpu rw - cgroup cgroup rw,cpu"), None);
     }
 
     #[test]

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long a measurement takes, told before it begins: with everything around what is measured.
+
+use std::fmt;
+use std::ops::{Add, Mul};
+use std::time::Duration;
+
+/// About how long something takes where nothing is slow, and the most that it may take before it is given up.
+///
+/// Waits for other measurements on the machine come on top: nobody knows how many there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Estimate {
+    pub about: Duration,
+    pub most: Duration,
+}
+
+impl Estimate {
+    /// Of something that is given up after its most.
+    pub const fn new(about: Duration, most: Duration) -> Estimate {
+        Estimate { about, most }
+    }
+}
+
+impl Add for Estimate {
+    type Output = Estimate;
+
+    fn add(self, other: Estimate) -> Estimate {
+        Estimate { about: self.about + other.about, most: self.most + other.most }
+    }
+}
+
+impl Mul<usize> for Estimate {
+    type Output = Estimate;
+
+    fn mul(self, times: usize) -> Estimate {
+        let times = u32::try_from(times).unwrap_or(u32::MAX);
+        Estimate { about: self.about.saturating_mul(times), most: self.most.saturating_mul(times) }
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (about, most, others) = (words(self.about), words(self.most), words(super::OTHERS_MAX));
+        write!(
+            to,
+            "about {about} in all, {most} at most; each turn waits until no other measurement runs, {others} at most"
+        )
+    }
+}
+
+/// Seconds up to ten minutes, then minutes, rounded up.
+fn words(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    if seconds <= 600 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_around_is_part_of_it() {
+        let measured = Estimate::new(Duration::from_millis(1_000), Duration::from_secs(40));
+        let around = Estimate::new(Duration::from_millis(500), Duration::from_secs(60));
+        let told = ((measured + around) * 7).to_string();
+        assert!(told.starts_with("about 11 s in all, 12 min at most; each turn waits"), "{told}");
+        assert!((measured * 2).to_string().starts_with("about 2 s in all, 80 s at most"));
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether each process of a load gets on: its rounds are looked at every second, so that one that had nothing for ten seconds is seen, however much the others had.
+
+use super::ledger::Ledger;
+use crate::steady::Steady;
+use anyhow::{Result, anyhow};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tipme_desktop::clock;
+use tipme_record::Nanos;
+
+/// In so long everybody has to get on.
+pub const WINDOW: Duration = Duration::from_secs(10);
+/// Between two looks.
+const GLANCE: Duration = Duration::from_secs(1);
+/// Looks, at most: a day's. What comes after them is not watched.
+const LOOKS_MAX: usize = 86_400;
+
+/// Rounds of each process at a time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Look {
+    at: Nanos,
+    rounds: Vec<u64>,
+}
+
+/// A thread that looks. Dropping it ends the thread.
+pub struct Progress {
+    stop: Sender<()>,
+    thread: JoinHandle<Vec<Look>>,
+}
+
+impl Progress {
+    /// Begins to look at a load's ledger.
+    pub(super) fn watch(ledger: Ledger) -> Progress {
+        let (stop, stopped) = channel();
+        let thread = std::thread::spawn(move || {
+            let _steady = Steady::new();
+            let mut looks = vec![look(&ledger)];
+            while looks.len() < LOOKS_MAX && stopped.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
+                looks.push(look(&ledger));
+            }
+            looks
+        });
+        Progress { stop, thread }
+    }
+
+    /// The fewest rounds of a process in any window; `None` where it took less than one.
+    pub fn finish(self) -> Result<Option<u64>> {
+        drop(self.stop);
+        let looks = self.thread.join().map_err(|_| anyhow!("the thread that watched the load has failed"))?;
+        Ok(least(&looks, Nanos(WINDOW.as_nanos() as u64)))
+    }
+}
+
+fn look(ledger: &Ledger) -> Look {
+    Look { at: clock::now(), rounds: ledger.rounds() }
+}
+
+/// Windows end at each look, and begin at the last one that is long enough ago.
+fn least(looks: &[Look], window: Nanos) -> Option<u64> {
+    let windows = looks.iter().enumerate().filter_map(|(index, end)| {
+        let begin = looks[..index].iter().rev().find(|begin| end.at.since(begin.at) >= window)?;
+        end.rounds.iter().zip(&begin.rounds).map(|(after, before)| after.saturating_sub(*before)).min()
+    });
+    windows.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks(rounds: &[[u64; 2]]) -> Vec<Look> {
+        let look = |(second, rounds): (usize, &[u64; 2])| Look {
+            at: Nanos::from_secs(second as u64),
+            rounds: rounds.to_vec(),
+        };
+        rounds.iter().enumerate().map(look).collect()
+    }
+
+    #[test]
+    fn one_that_starves_beside_a_busy_one_is_seen() {
+        let window = Nanos::from_secs(3);
+        let steady = looks(&[[0, 0], [5, 1], [10, 2], [15, 3], [20, 4], [25, 5]]);
+        assert_eq!(least(&steady, window), Some(3));
+        let starving = looks(&[[0, 0], [5, 1], [10, 1], [15, 1], [20, 1], [25, 9]]);
+        assert_eq!(least(&starving, window), Some(0));
+    }
+
+    #[test]
+    fn less_than_a_window_says_nothing() {
+        assert_eq!(least(&looks(&[[0, 0], [1, 1]]), Nanos::from_secs(3)), None);
+        assert_eq!(least(&[], Nanos::from_secs(3)), None);
+    }
+
+    #[test]
+    fn late_looks_make_longer_windows() {
+        let looks = [(0, 0), (9, 4), (30, 5)]
+            .map(|(second, rounds)| Look { at: Nanos::from_secs(second), rounds: vec![rounds] });
+        assert_eq!(least(&looks, Nanos::from_secs(10)), Some(1));
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much memory there is, and what of it a hog may have: enough that memory runs out, and never so much that
+//! programs are ended for want of it.
+
+use crate::load::{memory_field, memory_most};
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+/// Machines with more memory are not filled up.
+pub const TOTAL_MAX: u64 = 4 << 30;
+/// More than what is available by this share of the whole, as a divisor: so much has to be pushed out.
+const PUSHED_OUT_SHARE: u64 = 16;
+/// Of what is available, as a divisor, working set and hog have so much where memory is to stay free.
+const FREE_SHARE: u64 = 4;
+/// A hog that leaves memory free, where none is named.
+const HOG_FREE: u64 = 64 << 20;
+
+/// Memory and swap of a machine, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Room {
+    pub total: u64,
+    pub available: u64,
+    pub swap_free: u64,
+}
+
+impl Room {
+    /// Of this machine now.
+    pub fn here() -> Room {
+        Room {
+            total: memory_field("MemTotal"),
+            available: memory_field("MemAvailable"),
+            swap_free: memory_field("SwapFree"),
+        }
+    }
+
+    /// The hog where none is named.
+    pub fn hog(&self, working_set: u64, shortage: bool) -> u64 {
+        if shortage { self.most().saturating_sub(working_set) } else { HOG_FREE }
+    }
+
+    /// Working set and hog together, at most: never more than the machine's whole memory.
+    fn most(&self) -> u64 {
+        memory_most(self.available, self.swap_free).min(self.total)
+    }
+
+    /// Working set and hog together, at least.
+    fn least(&self) -> u64 {
+        self.available + self.total / PUSHED_OUT_SHARE
+    }
+
+    /// Fails where memory cannot run out, or not safely.
+    pub(super) fn check(&self, working_set: u64, hog: u64, shortage: bool) -> Result<()> {
+        let both = working_set + hog;
+        if !shortage {
+            let most = self.available / FREE_SHARE;
+            ensure!(
+                both <= most,
+                "working set and hog are {}, and without a shortage they may have {}; choose less",
+                mib(both),
+                mib(most)
+            );
+            return Ok(());
+        }
+        ensure!(
+            self.total <= TOTAL_MAX,
+            "this machine has {} of memory, and more than {} is not filled up for a measurement; use a small virtual \
+             machine, such as those of the test bed (docs/vm.md), or try it with --without-shortage",
+            mib(self.total),
+            mib(TOTAL_MAX)
+        );
+        ensure!(
+            self.swap_free > 0,
+            "there is no free swap, and without any the kernel ends programs where memory runs out; add some with mkswap \
+             and swapon"
+        );
+        ensure!(
+            self.least() <= self.most(),
+            "{} of free swap are too little beside {} of memory that are available: memory cannot run out safely; add \
+             swap with mkswap and swapon",
+            mib(self.swap_free),
+            mib(self.available)
+        );
+        let range = (self.least()..=self.most()).contains(&both);
+        ensure!(
+            range,
+            "working set and hog are {}; memory runs out, and programs are not ended, with {} to {}; choose another --hog",
+            mib(both),
+            mib(self.least()),
+            mib(self.most())
+        );
+        Ok(())
+    }
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const GUEST: Room = Room { total: 980 * MIB, available: 760 * MIB, swap_free: 512 * MIB };
+
+    fn refused(room: Room, hog: u64) -> String {
+        room.check(64 * MIB, hog, true).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_small_guest_has_a_hog_that_pushes_out_and_fits() {
+        let hog = GUEST.hog(64 * MIB, true);
+        assert_eq!(hog, (760 + 512) * MIB / 4 * 3 - 64 * MIB);
+        assert!(GUEST.check(64 * MIB, hog, true).is_ok());
+        assert!(refused(GUEST, 100 * MIB).contains("choose another --hog"));
+        assert!(refused(GUEST, 1_200 * MIB).contains("choose another --hog"));
+    }
+
+    #[test]
+    fn no_more_is_taken_than_the_machine_has() {
+        let swappy = Room { swap_free: 8 << 30, ..GUEST };
+        assert_eq!(swappy.hog(0, true), GUEST.total);
+    }
+
+    #[test]
+    fn where_memory_cannot_run_out_safely_the_reason_is_told() {
+        assert!(refused(Room { total: 24 << 30, ..GUEST }, 900 * MIB).contains("24576 MiB of memory"));
+        assert!(refused(Room { swap_free: 0, ..GUEST }, 900 * MIB).contains("no free swap"));
+        assert!(refused(Room { swap_free: 100 * MIB, ..GUEST }, 900 * MIB).contains("add swap"));
+    }
+
+    #[test]
+    fn without_a_shortage_memory_stays_free() {
+        let hog = GUEST.hog(8 * MIB, false);
+        assert!(hog > 0 && GUEST.check(8 * MIB, hog, false).is_ok());
+        assert!(GUEST.check(8 * MIB, 400 * MIB, false).is_err());
+        assert!(Room { swap_free: 0, ..GUEST }.check(8 * MIB, hog, false).is_ok());
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arithmetic that takes time and has no other effect, the CPU time that it took, and chance that repeats itself.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use std::time::Duration;
+
+/// A step of a linear congruential generator.
+#[inline(always)]
+pub(crate) fn next_chance(chance: u64) -> u64 {
+    chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
+}
+
+/// So many rounds of arithmetic that no compiler leaves out.
+#[inline(always)]
+pub(crate) fn churn(rounds: u64) {
+    let mut state = 1;
+    for _ in 0..rounds {
+        state = black_box(next_chance(state));
+    }
+}
+
+/// CPU time of this thread.
+pub(crate) fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Time for which this thread waited for a CPU so far; nothing where the kernel does not tell.
+pub(crate) fn queued() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    Duration::from_nanos(waited.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_takes_cpu_time() {
+        let before = cpu_time();
+        churn(100_000);
+        assert!(cpu_time() > before);
+        assert!(queued() <= queued());
+        assert_ne!(next_chance(1), next_chance(2));
+    }
+}
