@@ -14,7 +14,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm fuzz clean
+.PHONY: help deps bench-deps selftest-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -77,6 +77,9 @@ vm: ## build the virtual test bed below ~/.cache/tipme-vm (see docs/vm.md)
 
 test-vm: ## the main job in guests with kernel 6.1 and 6.18; writes the tables in docs/vm.md
 	$(AS_ROOT) tests/vm/run test --tipme $(TIPME) $(VM)
+
+measure-vm: ## what the manager is worth in a guest with little memory (half an hour); writes the figures in docs/vm.md
+	$(AS_ROOT) tests/vm/run measure --tipme $(TIPME) $(VM)
 
 fuzz: ## each decoder for a minute (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && for target in incident request analysis; do cargo +nightly fuzz run $$target -- -max_total_time=60; done

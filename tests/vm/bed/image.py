@@ -19,10 +19,12 @@ SUITE = "bookworm"
 PACKAGES = [
     # the system
     "systemd", "systemd-sysv", "libpam-systemd", "udev", "dbus", "dbus-user-session", "kmod", "iproute2",
-    "openssh-server", "procps", "psmisc", "util-linux", "python3-minimal",
+    "openssh-server", "procps", "psmisc", "util-linux", "python3",
     # the desktop
     "xserver-xorg-core", "xserver-xorg-input-libinput", "xauth", "xterm", "openbox", "x11-utils", "xfonts-base",
     "fonts-dejavu-core", "fontconfig",
+    # what the benchmarks open and build
+    "xvfb", "vim-tiny", "less", "make", "gcc", "libc6-dev",
     # what the executable is linked with
     "libelf1", "zlib1g", "libgcc-s1",
 ]  # fmt: skip

@@ -83,8 +83,8 @@ class Control:
 class Machine:
     """One guest. Use it in a `with` block."""
 
-    def __init__(self, qemu, kernel, image):
-        self.qemu, self.kernel, self.image = qemu, kernel, image
+    def __init__(self, qemu, kernel, image, memory_mib=MEMORY_MIB):
+        self.qemu, self.kernel, self.image, self.memory_mib = qemu, kernel, image, memory_mib
         self.process = self.control = None
         self.booted_s, self.has_display = None, False
 
@@ -127,7 +127,7 @@ class Machine:
         for folder in ("qemu", "seabios"):
             command += ["-L", self.qemu / "usr/share" / folder]
         command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", "q35", "-cpu", "max", "-smp", CPUS]
-        command += ["-m", MEMORY_MIB, "-nodefaults", "-no-user-config", "-vga", "std", "-display", "none"]
+        command += ["-m", self.memory_mib, "-nodefaults", "-no-user-config", "-vga", "std", "-display", "none"]
         command += ["-kernel", self.kernel.image, "-initrd", self.kernel.first, "-append", KERNEL_LINE]
         command += [*self.disk("root", self.image.root, ""), *self.disks()]
         command += ["-netdev", f"user,id=net,restrict=on,{forward}", "-device", "virtio-net-pci,netdev=net,romfile="]

@@ -11,7 +11,7 @@ from .results import ABSENT
 
 # A control group that nobody else manages, with the controllers that the manager wants.
 GROUP = "/sys/fs/cgroup/tipme-vm"
-BACKENDS = {"cgroup": f"--cgroup {GROUP}", "autogroup": "", "nice": ""}
+BACKENDS = {"systemd": "", "cgroup": f"--cgroup {GROUP}", "autogroup": "", "nice": ""}
 # Bounds in seconds: until it manages, until it has seen the focus, until it has put everything back.
 READY_MAX_S, FOCUS_MAX_S, STOP_MAX_S = 120, 60, 60
 PROGRAMS = "xterm openbox Xorg tipme cat"

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the manager is worth, measured in a guest with control groups of version 2 and little memory.
+
+Each measurement has a bound, and its figures are kept when it ends: what comes after it cannot spoil them. The document
+has the latest figures of each.
+"""
+
+import contextlib
+import datetime
+import json
+import os
+import subprocess
+import threading
+import time
+
+from . import measure_judge as judge
+from .checks import TOOLS
+from .machine import Failed
+from .places import cache, say
+
+# Memory of the guest: little, so that a load is soon larger than what is free.
+MEMORY_MIB = 768
+# The level of each load, and the memory of one that is larger than what is free, in MiB.
+LEVEL, LARGE_MIB = 20, 700
+# A command in the guest is given so many seconds to end by itself after its bound.
+GRACE_S = 30
+# Before the first measurement, in seconds.
+WARM_UP_MAX_S = 90
+GROUP, SESSIONS = f"{TOOLS}/measure-run group", f"{TOOLS}/measure-run root"
+MANAGED = "--managed --backend cgroup --cgroup /sys/fs/cgroup/tipme-measure"
+RESULT = "/var/tmp/measure.json"
+TYPING = f"tipme bench typing --load {LEVEL} --keys 100 --blocks 2 --json {RESULT}"
+
+
+class Measurement:
+    """One command in the guest that leaves a JSON document, and what is made of that."""
+
+    def __init__(self, name, title, seconds, command, judged):
+        self.name, self.title, self.seconds, self.command, self.judged = name, title, seconds, command, judged
+
+
+MEASUREMENTS = [
+    Measurement("typing", "Typing, all in one control group", 300,
+                f"{GROUP} {TYPING} --sessions 20 {MANAGED} --against nice19 --against weight", judge.typing),
+    Measurement("typing-sessions-20", "Typing, each process of the load in a session of its own", 300,
+                f"{SESSIONS} {TYPING} --sessions 20 --managed --backend autogroup --against nice19 "
+                "--against autogroup --against weight", judge.typing),
+    Measurement("typing-sessions-1", "Typing, the load in one session", 200,
+                f"{SESSIONS} {TYPING} --sessions 1 --managed --backend autogroup", judge.typing),
+    Measurement("typing-sessions-0", "Typing, the load in the session of the display's programs", 240,
+                f"{SESSIONS} {TYPING} --sessions 0 --managed --backend autogroup", judge.typing),
+    Measurement("system", "System test", 600,
+                f"{GROUP} tipme bench system --rounds 3 --blocks 2 --json {RESULT} {MANAGED}", judge.system),
+    Measurement("warmstart", "Warm start", 480,
+                f"{GROUP} tipme bench warmstart --load {LEVEL} --type stream --memory {LARGE_MIB}M --pause 20s --blocks 3 "
+                f"--json {RESULT} {MANAGED}", judge.warmstart),
+    Measurement("pagein", "Memory hog", 600,
+                f"{GROUP} tipme bench pagein --keys 40 --every 1s --blocks 2 --json {RESULT} {MANAGED}", judge.pagein),
+    Measurement("starvation", "Starvation", 240,
+                f"{GROUP} {TOOLS}/measure-safety starvation >{RESULT}", judge.starvation),
+    Measurement("restore", "After kill -9", 300,
+                f"{GROUP} {TOOLS}/measure-safety restore >{RESULT}", judge.restore),
+]  # fmt: skip
+
+
+def measure(machine, only, publish):
+    """Makes the measurements whose name has the word `only`; `publish` is called with all figures after each.
+
+    Gives how many bars were missed, or could not be looked at.
+    """
+    folder = cache() / f"measured-{machine.kernel.series}"
+    folder.mkdir(exist_ok=True)
+    warm_up(machine)
+    missed = 0
+    for one in MEASUREMENTS:
+        if only and only not in one.name:
+            continue
+        figures = taken(machine, one)
+        kept = folder / f"{one.name}.json"
+        # What could not be measured takes no earlier figures away.
+        if figures["rows"] or not kept.exists():
+            kept.write_text(json.dumps(figures, indent=1))
+        missed += sum(not bar["met"] for bar in figures["bars"])
+        publish(latest(folder))
+    return missed
+
+
+def warm_up(machine):
+    """Opens a display once: the first one takes long, for its fonts. That it fails says nothing yet."""
+    with contextlib.suppress(Failed, subprocess.TimeoutExpired):
+        machine.run("tipme bench typing --load 0 --keys 1 --blocks 1", WARM_UP_MAX_S)
+
+
+def taken(machine, one):
+    """One measurement: its figures, or why there are none."""
+    begin, load = time.monotonic(), os.getloadavg()[0]
+    say(f"{one.name}: {one.seconds} s at most")
+    try:
+        figures = one.judged(document(machine, one))
+    except (Failed, subprocess.TimeoutExpired, KeyError, ValueError, IndexError) as error:
+        figures = {"rows": [], "bars": [judge.bar("could be measured", False, f"{type(error).__name__}: {error}")]}
+    for row in figures["bars"]:
+        say(f"{'ok' if row['met'] else 'MISSED':7} {one.name}: {row['bar']}: {row['seen']}")
+    when = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "minutes")[:16]
+    busy = (load + os.getloadavg()[0]) / 2
+    return figures | {"title": one.title, "when": when, "took_s": time.monotonic() - begin, "host_load": busy,
+                      "release": machine.kernel.release}  # fmt: skip
+
+
+def document(machine, one):
+    """Runs the command, tells what it says, and gives the document that it leaves."""
+    machine.run(f"rm -f {RESULT}; sync; swapoff -a; swapon -a", 120)
+    remote = [*machine.shell(), f"timeout -k {GRACE_S} {one.seconds} {one.command}"]
+    job = subprocess.Popen(remote, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # Where the guest itself hangs, its bound does not count.
+    bound = threading.Timer(one.seconds + 2 * GRACE_S, job.kill)
+    bound.start()
+    said = []
+    try:
+        for line in job.stdout:
+            said = [*said[-20:], line.rstrip()]
+            say(f"        {line.rstrip()}")
+        code = job.wait()
+    finally:
+        bound.cancel()
+        job.kill()
+    if code != 0:
+        raise Failed(f"code {code} after {one.seconds} s at most: {' / '.join(said[-3:])}")
+    return json.loads(machine.run(f"cat {RESULT}"))
+
+
+def latest(folder):
+    """The latest figures of each measurement, in their order."""
+    paths = (folder / f"{one.name}.json" for one in MEASUREMENTS)
+    return [json.loads(path.read_text()) for path in paths if path.exists()]

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The figures of the measurements as a part of a document, between marks."""
+
+from .results import processor
+
+BEGIN, END = "<!-- written by make measure-vm -->", "<!-- end of make measure-vm -->"
+
+
+def write(document, measured, memory_mib):
+    """Replaces the part of the document."""
+    lines = document.read_text().splitlines()
+    if BEGIN not in lines or END not in lines:
+        lines += ["", BEGIN, END]
+    first, last = lines.index(BEGIN), lines.index(END)
+    lines[first + 1 : last] = section(measured, memory_mib)
+    document.write_text("\n".join(lines) + "\n")
+
+
+def section(measured, memory_mib):
+    lines = ["", f"A guest with {memory_mib} MiB, emulated on {processor()}.", ""]
+    lines += table([["measurement", "bar", "result", "figure"], *bars(measured)])
+    for one in measured:
+        told = f"{one['when']} UTC, Linux {one['release']}, load average of the host {one['host_load']:.1f}."
+        note = f" {one['note'][0].upper()}{one['note'][1:]}." if one.get("note") else ""
+        lines += ["", f"**{one['title']}** ({told}{note})", "", *table(one["rows"])]
+    return [*lines, ""]
+
+
+def bars(measured):
+    for one in measured:
+        for row in one["bars"]:
+            yield [one["title"], row["bar"], "ok" if row["met"] else "MISSED", row["seen"]]
+
+
+def table(rows):
+    """The first row is the head."""
+    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+    return [*lines[:1], "|---" * len(rows[0]) + "|", *lines[1:]] if rows else []

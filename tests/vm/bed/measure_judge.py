@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""From the documents of the measurements to rows for people, and whether the bars are met.
+
+`rows` begins with the head of a table; `bars` is a list of what was to be reached, and what was.
+"""
+
+# Emulated processors are about so many times slower than the machine below: a bar in milliseconds is as many times larger.
+SLOWER = 10
+# Bars: p95 of typing as a multiple of unloaded, and besides; the system test beside each thing; what the warm start
+# gains; what a load may lose, in percent; what a background job gets at least, in percent of a CPU.
+TYPING_TIMES, TYPING_MORE_MS = 1.1, 1.0 * SLOWER
+SYSTEM_TIMES = {"build": 1.05, "synthetic": 1.2}
+WARM_GAIN, WAIT_GAIN, LOST_MAX, SHARE_MIN = 10, 10, 2.0, 1.0
+
+
+def bar(text, met, seen):
+    return {"bar": text, "met": bool(met), "seen": " ".join(str(seen).split())}
+
+
+def ms(value):
+    return "-" if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def percent(value):
+    return "-" if value is None else f"{value:.1f}"
+
+
+def typing(document):
+    arms = document["arms"]
+    calm = named(arms, "unloaded")["figures"]["p95_ms"]
+    rows = [["", "p50 ms", "p95 ms", "p99 ms", "max ms", "p95, times unloaded", "throughput lost, %"]]
+    for row in arms:
+        times = row["figures"]
+        lost = percent(row["throughput_lost_percent"])
+        shown = [ms(times[name]) for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")]
+        rows.append([row["turn"], *shown, f"{times['p95_ms'] / calm:.2f}", lost])
+    managed = next(row for row in arms if row["arm"] == "managed")
+    reached, most = managed["figures"]["p95_ms"], TYPING_TIMES * calm + TYPING_MORE_MS
+    text = f"p95 managed <= {TYPING_TIMES} x unloaded + {TYPING_MORE_MS:.0f} ms"
+    lacking = "; ".join(f"{one['arm']}: {one['because']}" for one in document["not_available"])
+    bars = [bar(text, reached <= most, f"{ms(reached)} of {ms(most)} ms"), lost_bar(managed)]
+    return {"rows": rows, "bars": bars, "note": lacking}
+
+
+def named(arms, turn):
+    return next(row for row in arms if row["turn"] == turn)
+
+
+def lost_bar(row):
+    lost = row["throughput_lost_percent"]
+    where = f" beside {row['beside']}" if "beside" in row else ""
+    return bar(f"throughput lost{where} <= {LOST_MAX:.0f} %", lost is not None and lost <= LOST_MAX, f"{percent(lost)} %")
+
+
+def system(document):
+    found = {(row["beside"], row["arm"]): row for row in document["rows"]}
+    calm = found["nothing", "unmanaged"]["median_s"]
+    rows = [["beside", "arm", "median s", "least and most s", "times unloaded", "throughput lost, %"]]
+    for (beside, arm), row in found.items():
+        span = f"{row['min_s']:.1f} to {row['max_s']:.1f}"
+        lost = percent(row["throughput_lost_percent"])
+        rows.append([beside, arm, f"{row['median_s']:.1f}", span, f"{row['median_s'] / calm:.2f}", lost])
+    bars = []
+    for beside, most in SYSTEM_TIMES.items():
+        times = found[beside, "managed"]["median_s"] / calm
+        bars += [bar(f"{beside}, managed <= {most} x unloaded", times <= most, f"{times:.2f} x"),
+                 lost_bar(found[beside, "managed"])]  # fmt: skip
+    return {"rows": rows, "bars": bars, "note": f"build: {document['build']}; synthetic: {document['synthetic']}"}
+
+
+def warmstart(document):
+    rows = [["", "first key ms, each pause", "median ms", "page-ins", "longest of the next keys ms", "throughput lost, %"]]
+    for row in document["arms"]:
+        pauses = [one for one in document["pauses"] if one["turn"] == row["turn"]]
+        first = ", ".join(ms(one["first_ns"] / 1e6) for one in pauses)
+        after = max((time for one in pauses for time in one["after_ns"]), default=0) / 1e6
+        page_ins = sum(one["page_ins"] for one in pauses)
+        lost = percent(row["throughput_lost_percent"])
+        rows.append([row["turn"], first, ms(row["figures"]["p50_ms"]), str(page_ins), ms(after), lost])
+    of = {row["arm"]: row["figures"]["p50_ms"] for row in document["arms"] if row["level"] > 0}
+    gain = of["unmanaged"] / of["managed"]
+    text = f"first key managed: {WARM_GAIN} x better than unmanaged"
+    seen = f"{gain:.1f} x: {ms(of['managed'])} of {ms(of['unmanaged'])} ms"
+    return {"rows": rows, "bars": [bar(text, gain >= WARM_GAIN, seen)], "note": conditions(document)}
+
+
+def pagein(document):
+    rows = [["", "wait p50 ms", "wait p95 ms", "wait max ms", "page-ins", "rounds of the hog in its worst 10 s", "throughput lost, %"]]
+    page_ins = {one["turn"]: one["page_ins"] for one in document["turns"]}
+    for row in document["arms"]:
+        shown = [ms(row["figures"][name]) for name in ("p50_ms", "p95_ms", "max_ms")]
+        rounds, lost = row["window_rounds_min"], percent(row["throughput_lost_percent"])
+        rows.append([row["turn"], *shown, str(page_ins[row["turn"]]), "-" if rounds is None else str(rounds), lost])
+    of = {row["arm"]: row for row in document["arms"] if row["level"] > 0}
+    waits = {arm: row["figures"]["p95_ms"] for arm, row in of.items()}
+    text = f"p95 of the wait, managed <= 1/{WAIT_GAIN} of unmanaged"
+    seen = f"{ms(waits['managed'])} of {ms(waits['unmanaged'])} ms"
+    rounds = of["managed"]["window_rounds_min"]
+    bars = [bar(text, waits["managed"] * WAIT_GAIN <= waits["unmanaged"], seen),
+            bar("the hog goes on in every 10 s, managed", rounds, f"{rounds} rounds or more")]  # fmt: skip
+    sizes = f"hog {document['hog_bytes'] >> 20} MiB, program {document['working_set_bytes'] >> 20} MiB"
+    return {"rows": rows, "bars": bars, "note": f"{sizes}, of {document['room']['available'] >> 20} MiB available"}
+
+
+def conditions(document):
+    told = document["conditions"]
+    return f"load {told['type']} at {document['load']}, {told['memory_bytes'] >> 20} MiB; pause {document['pause_s']:.0f} s"
+
+
+def starvation(document):
+    rows = [["window", "least of a background job, % of a CPU", "all background jobs", "focused job"]]
+    for number, window in enumerate(document["windows"], 1):
+        figures = [f"{window[name]:.2f}" for name in ("least", "rest", "focus")]
+        rows.append([f"{number}, {document['window_s']} s", *figures])
+    least = min(window["least"] for window in document["windows"])
+    focus, job = document["weights"]
+    text = f"each of {document['jobs']} background jobs has {SHARE_MIN:.0f} % of a CPU in each {document['window_s']} s"
+    note = f"strength strong: cpu.weight {focus} against {job} for each job; the focused job wants every CPU"
+    return {"rows": rows, "bars": [bar(text, least >= SHARE_MIN, f"{least:.2f} %")], "note": note}
+
+
+def kind(key):
+    """What was changed, from `group a/b`, `a/b/memory.low` and `4711:99 4711 slice`."""
+    return "groups made" if key.startswith("group ") else key.split(" ")[-1].rpartition("/")[2]
+
+
+def restore(document):
+    kinds = {kind(key) for key in document["after_kill"]}
+    changed, left = len(document["after_kill"]), document["left"]
+    seen = "; ".join(f"{key}: {was} is {now}" for key, (was, now) in list(left.items())[:5])
+    rows = [["changed by the manager", "of these when it was killed", "left after the next start"],
+            [str(len(document["changed"])), f"{changed}: {', '.join(sorted(kinds))}", str(len(left))]]  # fmt: skip
+    bars = [bar("something was changed, with a limit to memory", changed and document["limited"], f"{changed} values"),
+            bar("nothing is left changed", not left, seen or "nothing")]  # fmt: skip
+    return {"rows": rows, "bars": bars, "note": ""}
