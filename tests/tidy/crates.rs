@@ -23,13 +23,14 @@ const EDGES: [(&str, &[&str]); 13] = [
 ];
 
 /// Crates from outside that only these crates may use.
-const OWNED: [(&str, &[&str]); 7] = [
+const OWNED: [(&str, &[&str]); 8] = [
     ("libbpf-rs", &["kernel"]),
     ("libbpf-cargo", &["kernel"]),
     ("libbpf-sys", &["kernel"]),
     ("x11rb", &["desktop"]),
     ("wayland-client", &["desktop"]),
     ("evdev", &["desktop"]),
+    ("zbus", &["sched"]),
     ("zstd", &["store"]),
 ];
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The side that asks.
 
+use crate::conversation::Dialogue;
 use crate::daemon::Daemon;
+use crate::listener::peer;
 use crate::message::{self, Recorder};
 use crate::{DEFAULT_STATE_DIR, MAX_LINE_BYTES};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -63,11 +65,25 @@ impl<D: Daemon> ClientOf<D> {
     /// # Errors
     /// Where there is no answer; an answer that says why not becomes [`CallError::Refused`].
     pub fn call(&self, request: &D::Request) -> Result<D::Response, CallError> {
+        let stream = self.connect().map_err(|error| self.error(error))?;
+        self.exchange(&stream, request)
+    }
+
+    /// Connects for many requests, to a daemon that takes more than one.
+    ///
+    /// # Errors
+    /// Where nobody listens.
+    pub fn converse(self) -> Result<Dialogue<D>, CallError> {
+        let connected = self.connect().and_then(|stream| Ok((peer(&stream)?, stream)));
+        let (server, stream) = connected.map_err(|error| self.error(error))?;
+        Ok(Dialogue::new(self, stream, server))
+    }
+
+    pub(crate) fn exchange(&self, mut stream: &UnixStream, request: &D::Request) -> Result<D::Response, CallError> {
         let line = message::to_line(request);
         if line.len() > MAX_LINE_BYTES {
             return Err(CallError::TooLong);
         }
-        let mut stream = self.connect().map_err(|error| self.error(error))?;
         // A daemon that refuses the caller answers without reading, so a failure to send is told only without an answer.
         let sent = stream.write_all(&line);
         let answer = self.answer(stream);
@@ -86,7 +102,7 @@ impl<D: Daemon> ClientOf<D> {
         Ok(UnixStream::from(socket))
     }
 
-    fn answer(&self, stream: UnixStream) -> Result<D::Response, CallError> {
+    fn answer(&self, stream: &UnixStream) -> Result<D::Response, CallError> {
         let mut line = Vec::new();
         let mut reader = BufReader::new(stream.take(MAX_LINE_BYTES as u64 + 1));
         let read = reader.read_until(b'\n', &mut line);

@@ -7,19 +7,29 @@
 //! send its line, and what it sends can be anything: the answer is then an error. The server never
 //! blocks and has no thread; its owner polls the descriptors that it names.
 //!
+//! A daemon whose callers come to stay uses [`Listener`] and [`Conversation`]: the same lines and bounds, and many
+//! requests over one connection, whose end the daemon sees.
+//!
 //! [`Request`] and [`Response`] are the recorder's; [`manager`] has those of the user interaction manager,
 //! over the same [`ServerOf`] and [`ClientOf`].
 
 mod client;
+mod connection;
+mod conversation;
 mod daemon;
+pub mod life;
+mod listener;
 pub mod manager;
 mod message;
 mod server;
 
 pub use client::{CallError, Client, ClientOf};
+pub use connection::Caller;
+pub use conversation::{Conversation, Dialogue, Heard};
 pub use daemon::Daemon;
+pub use listener::{BindError, Listener};
 pub use message::{AutoCounts, Recorder, Request, Response, Status, Trigger};
-pub use server::{BindError, Call, CallOf, Caller, MAX_CONNECTIONS, READ_PATIENCE, Server, ServerOf};
+pub use server::{Call, CallOf, MAX_CONNECTIONS, READ_PATIENCE, Server, ServerOf};
 
 /// Bytes of a line, its end included, at most.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;

@@ -80,6 +80,9 @@ pub struct Status {
     pub strength: String,
     /// `cgroup`, `autogroup` or `nice`.
     pub backend: String,
+    /// The process that turns the knobs for a manager without root; left out where the manager does so itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub helper: Option<u32>,
     /// What this back end or this user cannot do, and why.
     pub missing: Vec<String>,
     /// Since the manager was ready.
@@ -166,6 +169,8 @@ pub struct Counts {
     pub dropped: u64,
     /// Claims of windows that were not believed.
     pub disbelieved: u64,
+    /// Looks at processes that were due and were left, since all of them together take a thousandth of a CPU.
+    pub looks_left: u64,
 }
 
 /// What is done to a process, and why.

@@ -2,15 +2,15 @@
 //! What those who ask are told.
 
 use crate::daemon::Manager;
-use crate::session::program;
+use crate::leases::messages::Explained;
+use crate::session::{not_favoured, program};
 use crate::trust::Refusal;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use tipme_control::manager::{Counts, Knob, LISTED_MAX, Request, Response, Set, Status, Why};
+use tipme_control::manager::{Counts, LISTED_MAX, Request, Response, Set, Status, Why};
 use tipme_desktop::clock;
 use tipme_policy::{Assignment, Identity, Strength};
 use tipme_record::Nanos;
-use tipme_sched::{Explanation, processes};
+use tipme_sched::processes;
 
 impl Manager {
     /// The answer to a request, or why there is none.
@@ -36,7 +36,8 @@ impl Manager {
             under: self.setting.under.map(|top| top.pid),
             strength: self.strength.to_string(),
             backend: self.setting.backend.to_string(),
-            missing: self.setting.missing.clone(),
+            helper: self.hands.helper(),
+            missing: self.missing(),
             seconds,
             present: self.present.unwrap_or(true),
             core: self.core.iter().map(|process| (self.name(process.pid), process.pid)).collect(),
@@ -47,8 +48,14 @@ impl Manager {
             prediction: self.warmth.figures(),
             counts: self.totals(),
             own_cpu_percent: if seconds > 0.0 { 100.0 * own_cpu / seconds } else { 0.0 },
-            own_rss_bytes: crate::memory::resident(&self.setting.proc, std::process::id()).unwrap_or(0),
+            own_rss_bytes: processes::resident(&self.setting.proc, std::process::id()).unwrap_or(0),
         }
+    }
+
+    /// What cannot be done, and for whom of the session's core nothing is done.
+    fn missing(&self) -> Vec<String> {
+        let known = self.setting.missing.iter().cloned().chain(self.hands.trouble());
+        known.chain(not_favoured(&self.setting.proc, self.setting.user, &self.core, self.parts.manager)).collect()
     }
 
     /// The sets, the most favoured first.
@@ -70,6 +77,7 @@ impl Manager {
         Counts {
             dropped: self.desk.counts.dropped + self.policy.dropped() + dropped,
             disbelieved: self.desk.counts.disbelieved,
+            looks_left: self.desk.looks_left(),
             ..self.counts
         }
     }
@@ -78,11 +86,12 @@ impl Manager {
         program(&self.setting.proc, pid).unwrap_or_else(|| "gone".to_owned())
     }
 
-    fn why(&self, pid: u32) -> Result<Why, String> {
+    fn why(&mut self, pid: u32) -> Result<Why, String> {
         let process = processes::read(&self.setting.proc, pid).ok_or_else(|| format!("there is no process {pid}"))?;
         let why = Why { pid, program: process.command.clone(), ..Why::default() };
-        if let Some(explanation) = self.mechanism.explain(pid).filter(|found| found.who == process.identity) {
-            return Ok(explained(why, &explanation, self.desk.is_job(explanation.set)));
+        if let Some(explanation) = self.hands.explain(pid).filter(|found| found.who == process.identity) {
+            let is_job = self.desk.is_job(explanation.set);
+            return Ok(explained(why, explanation, is_job));
         }
         // A role without an explanation: the mechanism was not asked to do anything for it.
         match self.policy.role(pid).filter(|_| self.knows(process.identity)) {
@@ -117,19 +126,14 @@ impl Manager {
 }
 
 /// What the mechanism tells of a process, which may belong to a job in the background of a terminal.
-fn explained(why: Why, found: &Explanation, is_job: bool) -> Why {
-    let knob = |state: &tipme_sched::KnobState| Knob {
-        name: state.knob.to_string(),
-        baseline: state.baseline.clone(),
-        applied: state.applied.clone(),
-    };
+fn explained(why: Why, found: Explained, is_job: bool) -> Why {
     Why {
         role: Some(word(&found.role)),
         reason: format!("{}{}", found.reason, if is_job { ", a job in the background of its terminal" } else { "" }),
         membership: Some(word(&found.because)),
         set: Some(found.set.0.pid),
-        knobs: found.knobs.iter().map(knob).collect(),
-        skipped: found.left.iter().map(|(knob, why)| format!("{knob}: {why}")).collect(),
+        knobs: found.knobs,
+        skipped: found.left,
         ..why
     }
 }
@@ -160,6 +164,5 @@ fn word(value: &impl Serialize) -> String {
 
 /// CPU time of this process.
 pub(crate) fn own_cpu() -> Nanos {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    Nanos(tipme_control::life::own_cpu().as_nanos() as u64)
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager's one loop: the display's news, requests, signals, and what is due.
 
+use crate::busy;
 use crate::desk::Desk;
+use crate::hands::{self, Hands};
+use crate::leases::messages::Restored;
 use crate::memory::{Circle, Watch};
 use crate::schedule::{Schedule, TERMINALS, TICK};
 use crate::session;
@@ -11,15 +14,15 @@ use crate::times::Recent;
 use crate::warmth::Warmth;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+pub(crate) use tipme_control::life::say;
 use tipme_control::manager::{Counts, Response, Server};
 use tipme_desktop::attention::{Attention, Change, Core};
 use tipme_desktop::{Error, clock};
 use tipme_policy::{Action, Assignment, Event, Identity, Policy, SetId, Strength};
 use tipme_record::Nanos;
-use tipme_sched::{LATER_MS, Mechanism, Restored};
+use tipme_sched::{LATER_MS, processes};
 
 /// Without input for so long, nobody may be at the desk; the policy waits another minute.
 const AWAY_AFTER_MS: u64 = 4 * 60 * 1000;
@@ -52,21 +55,24 @@ pub fn run(options: &Options) -> Result<Ended> {
     let target = session::target(options.display.as_deref())?;
     let mut attention = Attention::open(&target)?;
     let first = attention.changes()?;
-    let setting = Setting::find(options, target, &attention)?;
+    let helper = hands::find(options)?;
+    // What the helper can use is not asked of this process.
+    let asked = Options { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
+    let mut setting = Setting::find(&asked, target, &attention)?;
     let mut server = Server::bind(&options.state.socket(), &[setting.user])?;
-    let (mechanism, restored) = Mechanism::open(setting.config(options))?;
+    let (hands, restored) = Hands::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
     rustix::process::setpriority_process(None, OWN_NICE).ok();
-    let mut manager = Manager::new(options, setting, attention, mechanism);
+    let mut manager = Manager::new(options, setting, attention, hands);
     let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
-    tell_restored("this manager", &manager.mechanism.restore());
+    tell_restored("this manager", &manager.hands.restore());
     manager.warmth.save();
     drop(lock);
     ended
 }
 
 /// Says what taking back has done, where that is not simply everything.
-fn tell_restored(whose: &str, restored: &Restored) {
+pub(crate) fn tell_restored(whose: &str, restored: &Restored) {
     if restored.failed > 0 || restored.unreadable > 0 {
         eprintln!(
             "tipme: of the changes of {whose}, {} could not be taken back and {} could not be read",
@@ -80,11 +86,13 @@ pub(crate) struct Manager {
     pub(crate) setting: Setting,
     attention: Attention,
     /// The display server and the window manager, as they were taken into the core.
-    parts: Core,
+    pub(crate) parts: Core,
+    window_manager: Option<Identity>,
     pub(crate) desk: Desk,
     pub(crate) policy: Policy,
-    pub(crate) mechanism: Mechanism,
+    pub(crate) hands: Hands,
     pub(crate) memory: Watch,
+    busy: busy::Watch,
     pub(crate) warmth: Warmth,
     schedule: Schedule,
     pub(crate) focus_times: Recent,
@@ -103,15 +111,17 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    fn new(options: &Options, setting: Setting, attention: Attention, mechanism: Mechanism) -> Manager {
+    fn new(options: &Options, setting: Setting, attention: Attention, hands: Hands) -> Manager {
         let now = clock::now();
         Manager {
             parts: attention.core(),
+            window_manager: None,
             attention,
             desk: Desk::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
             policy: Policy::new(options.strength),
-            mechanism,
+            hands,
             memory: Watch::new(setting.proc.clone(), now),
+            busy: busy::Watch::new(setting.proc.clone()),
             warmth: Warmth::open(options),
             schedule: Schedule::new(now),
             focus_times: Recent::default(),
@@ -132,7 +142,7 @@ impl Manager {
     fn begin(&mut self, first: Vec<Change>) -> Result<()> {
         self.look_for_core();
         self.take(first, clock::now());
-        self.setting.tell_missing();
+        self.tell_missing();
         (self.since, self.own_cpu) = (clock::now(), crate::answers::own_cpu());
         self.focus_times = Recent::default();
         say(&format!("managing {} with {}, {}", self.setting.display, self.setting.backend, self.strength));
@@ -198,6 +208,9 @@ impl Manager {
             self.focus_times.push(clock::now().since(now));
             let young = focused.filter(|set| self.desk.is_young(*set, now));
             self.schedule.focus(before, young, now);
+            if self.memory.hasten(now) {
+                self.schedule.tick = self.schedule.tick.min(self.memory.due());
+            }
             self.warmth.focus(focused.and_then(|set| session::program(&self.setting.proc, set.0.pid)), now);
         }
     }
@@ -234,9 +247,9 @@ impl Manager {
     }
 
     fn apply(&mut self, actions: &[Action]) {
-        let applied = self.mechanism.apply(actions);
+        let applied = self.hands.apply(actions);
         self.counts.changed += applied.changed as u64;
-        self.counts.skipped += (applied.skipped.len() + applied.skipped_more) as u64;
+        self.counts.skipped += applied.skipped as u64;
         let wait = Nanos::from_millis(LATER_MS);
         if applied.later {
             self.schedule.later = Some(clock::now().after(wait));
@@ -272,22 +285,42 @@ impl Manager {
 
     fn follow_terminals(&mut self, now: Nanos) {
         let Some(set) = self.desk.focused() else { return };
-        if self.desk.has_switched_job(set) || self.desk.is_due(set, now) {
-            self.refresh(set, now);
+        let events = self.desk.follow(set, now);
+        self.handle(now, events);
+    }
+
+    /// Says on the error output what cannot be done.
+    fn tell_missing(&self) {
+        if self.hands.helper().is_none() {
+            return self.setting.tell_missing();
+        }
+        for missing in &self.setting.missing {
+            eprintln!("tipme: {missing}");
+        }
+    }
+
+    /// Assigns everything anew where the helper was lost and is back.
+    fn revive_hands(&mut self, now: Nanos) {
+        if self.hands.revive(now) {
+            let actions: Vec<Action> = self.assigned.values().cloned().map(Action::Assign).collect();
+            self.apply(&actions);
         }
     }
 
     /// What is looked at each second.
     fn tick(&mut self, now: Nanos) -> Result<(), Error> {
+        self.revive_hands(now);
         let idle_ms = self.attention.idle_ms()?;
         self.schedule.input(now.before(Nanos::from_millis(idle_ms.unwrap_or(0))));
         let present = idle_ms.is_none_or(|idle_ms| idle_ms < AWAY_AFTER_MS);
         if self.present.replace(present) != Some(present) {
             self.handle(now, vec![Event::Presence(present)]);
         }
-        if let Some(set) = self.desk.stalest(now).filter(|_| present) {
-            self.refresh(set, now);
+        if present {
+            let events = self.desk.refresh_stalest(now);
+            self.handle(now, events);
         }
+        self.look_at_cpus(now);
         self.look_at_memory(now);
         self.ticks += 1;
         if self.ticks.is_multiple_of(SAVE_TICKS) {
@@ -299,6 +332,13 @@ impl Manager {
         Ok(())
     }
 
+    fn look_at_cpus(&mut self, now: Nanos) {
+        let setting = &self.setting;
+        if let Some(busy) = self.busy.look(now, |process| setting.may_change(process)) {
+            self.handle(now, vec![Event::Busy(busy)]);
+        }
+    }
+
     fn look_at_memory(&mut self, now: Nanos) {
         let circle = Known { desk: &self.desk, setting: &self.setting, core: &self.core };
         if let Some(sample) = self.memory.look(now, &circle) {
@@ -306,16 +346,19 @@ impl Manager {
         }
         if self.memory.has_plenty() {
             let name = |set: SetId| Some((set, session::program(&self.setting.proc, set.0.pid)?));
-            let programs: Vec<(SetId, String)> = self.desk.clients().filter_map(name).collect();
-            let actions = self.warmth.actions(&programs, self.desk.focused(), now);
+            let programs = || self.desk.clients().filter_map(name).collect();
+            let actions = self.warmth.actions(programs, self.desk.focused(), now);
             self.perform(actions);
         }
     }
 
     fn look_for_core(&mut self) {
         self.parts = self.attention.core();
-        let (server, manager) = (self.parts.server_pid, self.parts.manager);
-        let core = session::core(&self.setting.proc, self.setting.user, server, manager);
+        let (proc, user) = (&self.setting.proc, self.setting.user);
+        let said = self.parts.manager.and_then(|pid| session::window_manager(proc, user, pid));
+        // Who says so without being one does not push the one aside that is there.
+        self.window_manager = said.or(self.window_manager.filter(|known| processes::lives(proc, *known)));
+        let core = session::core(proc, user, self.parts.server_pid, self.window_manager);
         if core != self.core {
             let mut events = self.desk.set_core(&core);
             self.core.clone_from(&core);
@@ -353,7 +396,7 @@ impl Manager {
     /// Turns the user's knob.
     pub(crate) fn set_strength(&mut self, strength: Strength) {
         self.strength = strength;
-        self.mechanism.set_strength(strength);
+        self.hands.set_strength(strength);
         self.handle(clock::now(), vec![Event::Strength(strength)]);
     }
 }
@@ -366,10 +409,10 @@ struct Known<'a> {
 }
 
 impl Circle for Known<'_> {
-    fn dearest(&self) -> BTreeSet<u32> {
+    /// The core is small, and every answer needs it; of the focused set the client comes first.
+    fn dearest(&self) -> Vec<Identity> {
         let focused = self.desk.focused().map(|set| self.desk.members(set)).unwrap_or_default();
-        let processes = focused.iter().map(|member| member.who).chain(self.core.iter().copied());
-        processes.map(|process| process.pid).collect()
+        self.core.iter().copied().chain(focused.iter().map(|member| member.who)).collect()
     }
 
     fn may_change(&self, process: Identity) -> bool {
@@ -379,10 +422,4 @@ impl Circle for Known<'_> {
     fn set_of(&self, pid: u32) -> Option<SetId> {
         self.desk.place(pid).map(|(set, _)| set)
     }
-}
-
-/// Prints for whoever listens; managing goes on where nobody does any more.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).ok();
 }

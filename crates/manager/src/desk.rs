@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is on the desk: windows, whose they are, which has the focus; and what of that the policy is told.
 
-use crate::family::{Family, Terminal, foreground};
+use crate::budget::Budget;
+use crate::family::{Family, Terminal};
 use crate::trust::{Refusal, Trust};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use tipme_desktop::attention::{Change, HELPERS_MAX, Owner, WINDOWS_MAX, WindowState};
 use tipme_policy::{Event, Identity, Member, Membership, SetId};
 use tipme_record::Nanos;
+use tipme_sched::Births;
 use tipme_sched::processes::{self, Stat};
 
 /// From one look at the processes of a set to the next, at least.
 const LOOK_PERIOD: Nanos = Nanos::from_millis(1000);
 /// A set counts as just appeared for so long.
 const YOUNG: Nanos = Nanos::from_millis(5_000);
-/// A look is repeated only after so many times what it took, so that all looks together take a thousandth of a CPU.
-const LOOK_SHARE: u64 = 1000;
 
 /// Everything that is known of the display's windows and of the processes behind them.
 pub(crate) struct Desk {
@@ -28,6 +28,8 @@ pub(crate) struct Desk {
     groups: BTreeMap<Identity, Group>,
     keyboard: Focus,
     pointer: Focus,
+    births: Births,
+    budget: Budget,
     pub(crate) counts: Counts,
 }
 
@@ -56,8 +58,8 @@ struct Group {
     /// When it appeared.
     born: Nanos,
     looked: Nanos,
-    /// What the look took.
-    cost: Nanos,
+    /// Who had been born last at the last look, and at the one before.
+    births: [Option<u64>; 2],
 }
 
 /// A window with a focus, and the set that the policy was told of.
@@ -72,6 +74,8 @@ impl Desk {
     /// `server`: the process in which connections of clients end, where that can be seen.
     pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> Desk {
         Desk {
+            births: Births::open(&proc),
+            budget: Budget::default(),
             proc,
             user,
             server_knows,
@@ -132,17 +136,30 @@ impl Desk {
         events
     }
 
-    /// Looks at the processes of a client again.
+    /// Looks at the processes of a client again, where there can be new ones and the budget is not far overdrawn.
     pub(crate) fn refresh(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
-        if self.groups.contains_key(&set.0) { self.look(set.0, now) } else { Vec::new() }
+        let births = self.births.count();
+        let Some(group) = self.groups.get_mut(&set.0) else { return Vec::new() };
+        if group.is_settled(births) {
+            group.looked = now;
+            return Vec::new();
+        }
+        if self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
     }
 
-    /// Whether a look at the processes of a client is due, and affordable.
-    pub(crate) fn is_due(&self, set: SetId, now: Nanos) -> bool {
-        self.groups.get(&set.0).is_some_and(|group| {
-            let period = LOOK_PERIOD.max(Nanos(group.cost.0.saturating_mul(LOOK_SHARE)));
-            now.since(group.looked) >= period
-        })
+    /// Follows the focused client: at once where another job has come to the foreground of one of its terminals.
+    pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
+        if self.has_switched_job(set) {
+            self.look(set.0, now)
+        } else if self.is_due(set, now) && self.budget.has_money(now) {
+            self.refresh(set, now)
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn is_due(&self, set: SetId, now: Nanos) -> bool {
+        self.groups.get(&set.0).is_some_and(|group| now.since(group.looked) >= LOOK_PERIOD)
     }
 
     /// Whether a set has just appeared, so that its programs may still be starting.
@@ -151,15 +168,25 @@ impl Desk {
     }
 
     /// Whether another job has come to the foreground of one of the client's terminals: a file for each terminal.
-    pub(crate) fn has_switched_job(&self, set: SetId) -> bool {
+    fn has_switched_job(&self, set: SetId) -> bool {
         let terminals = self.groups.get(&set.0).into_iter().flat_map(|group| &group.terminals);
-        terminals.into_iter().any(|terminal| foreground(&self.proc, terminal.leader) != Some(terminal.foreground))
+        let foreground = |terminal: &Terminal| processes::foreground(&self.proc, terminal.leader);
+        terminals.into_iter().any(|terminal| foreground(terminal) != Some(terminal.foreground))
     }
 
-    /// The client whose look is the oldest of those that may be looked at.
-    pub(crate) fn stalest(&self, now: Nanos) -> Option<SetId> {
+    /// Looks again at the client whose look is the oldest, where one is due and affordable.
+    pub(crate) fn refresh_stalest(&mut self, now: Nanos) -> Vec<Event> {
         let due = self.groups.iter().filter(|(client, _)| self.is_due(SetId(**client), now));
-        due.min_by_key(|(_, group)| group.looked).map(|(client, _)| SetId(*client))
+        let stalest = due.min_by_key(|(_, group)| group.looked).map(|(client, _)| SetId(*client));
+        match stalest.filter(|_| self.budget.has_money(now)) {
+            Some(set) => self.refresh(set, now),
+            None => Vec::new(),
+        }
+    }
+
+    /// Looks that were due and were left for want of time, see [`Budget`].
+    pub(crate) fn looks_left(&self) -> u64 {
+        self.budget.left()
     }
 
     /// The client with the keyboard focus.
@@ -283,7 +310,7 @@ impl Desk {
 
     /// Reads which processes a client has, and tells what differs from before.
     fn look(&mut self, client: Identity, now: Nanos) -> Vec<Event> {
-        let begun = std::time::Instant::now();
+        let (begun, births) = (Budget::clock(), self.births.count());
         let Some(family) = self.family(client) else { return self.forget(client) };
         self.counts.dropped += family.dropped;
         let visible = self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
@@ -292,31 +319,26 @@ impl Desk {
         told.insert(SetId(client), family.members);
         let before = self.groups.remove(&client);
         let events = differences(before.as_ref(), &told, SetId(client), visible);
-        let born = before.map_or(now, |group| group.born);
-        let cost = Nanos(begun.elapsed().as_nanos() as u64);
-        self.groups.insert(client, Group { told, visible, terminals: family.terminals, born, looked: now, cost });
+        let (born, births_before) = before.map_or((now, None), |group| (group.born, group.births[0]));
+        let births = [births, births_before];
+        self.groups.insert(client, Group { told, visible, terminals: family.terminals, born, looked: now, births });
+        self.budget.spend(Budget::clock().since(begun), now);
         events
     }
 
     /// `None` where the client has ended.
     fn family(&self, client: Identity) -> Option<Family> {
-        let process = self.living(client)?;
-        let below = processes::descendants(&self.proc, client.pid).into_iter();
-        let below: Vec<Stat> = below.filter_map(|process| self.living(process)).collect();
+        let process = processes::living(&self.proc, client)?;
+        let mut below = processes::below(&self.proc, &process, |_| false);
+        below.retain(Stat::is_alive);
         let mut family = Family::sort(&process, &below, |other| self.is_client(other));
         let windows = self.windows.values().filter(|window| window.owner == Ok(client));
         for helper in windows.flat_map(|window| &window.helpers) {
-            if self.living(*helper).is_some() && !self.is_client(*helper) && !family.has(*helper) {
+            if processes::lives(&self.proc, *helper) && !self.is_client(*helper) && !family.has(*helper) {
                 family.members.push(Member { who: *helper, because: Membership::Property });
             }
         }
         Some(family)
-    }
-
-    /// What is known of just this process, unless it has ended.
-    fn living(&self, process: Identity) -> Option<Stat> {
-        let now = processes::read(&self.proc, process.pid)?;
-        (now.identity == process && !matches!(now.state, 'Z' | 'X')).then_some(now)
     }
 
     fn tell_focus(&mut self) -> Vec<Event> {
@@ -339,6 +361,12 @@ impl Focus {
 }
 
 impl Group {
+    /// Whether nobody was born since the look before the last one. The last one alone does not do: it may have come
+    /// between a birth and the change of process group that makes a job of the child.
+    fn is_settled(&self, births: Option<u64>) -> bool {
+        births.is_some() && self.births == [births; 2]
+    }
+
     /// Whether these helpers are just those that it has.
     fn names(&self, helpers: &BTreeSet<Identity>) -> bool {
         let members = self.told.values().flatten();

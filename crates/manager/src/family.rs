@@ -8,9 +8,6 @@
 //! answers when the job ends. Background jobs are sets of their own, which have nobody's attention.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use tipme_policy::{Identity, Member, Membership};
 use tipme_sched::processes::Stat;
 
@@ -18,9 +15,6 @@ use tipme_sched::processes::Stat;
 pub(crate) const JOBS_MAX: usize = 32;
 /// Terminals of one client that are watched.
 pub(crate) const TERMINALS_MAX: usize = 32;
-
-/// Bytes of a `stat` file: more than the kernel writes.
-const STAT_BYTES_MAX: usize = 1024;
 
 /// The processes of a client, sorted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -165,20 +159,6 @@ fn line_of_foreground(client: &Stat, below: &[Stat]) -> BTreeSet<u32> {
         }
     }
     line
-}
-
-/// The foreground process group of the terminal that this process leads a session on; `None` where it has ended.
-/// One file is read, since this is asked five times a second while somebody types.
-pub(crate) fn foreground(proc: &Path, leader: Identity) -> Option<i32> {
-    let mut bytes = [0; STAT_BYTES_MAX];
-    let mut file = File::open(proc.join(leader.pid.to_string()).join("stat")).ok()?;
-    let length = file.read(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes[..length]);
-    let mut fields = text.rsplit_once(") ")?.1.split_ascii_whitespace();
-    // Counted from the state, which is field 3 of the kernel's manual: tpgid is field 8, the start field 22.
-    let tpgid = fields.nth(5)?.parse().ok()?;
-    let start: u64 = fields.nth(13)?.parse().ok()?;
-    (start == leader.start).then_some(tpgid)
 }
 
 #[cfg(test)]

@@ -6,14 +6,22 @@
 //! belong to a window (`desk`, `family`), which claims are believed (`trust`), when to look again
 //! (`daemon`), and what is told to those who ask.
 //!
+//! Without root the display, the policy and the socket stay with the user, and only the knobs are turned by somebody else:
+//! `hands` asks the helper, and `leases` is the helper.
+//!
 //! A change of focus goes straight through: the sets are known before it comes. Processes are looked at again
 //! afterwards, and only as often as a thousandth of a CPU allows.
 
 mod answers;
+mod budget;
+mod busy;
 mod connections;
 mod daemon;
 mod desk;
 mod family;
+mod hands;
+mod installed;
+mod leases;
 mod memory;
 mod schedule;
 mod session;
@@ -25,6 +33,8 @@ mod trust;
 mod warmth;
 
 pub use daemon::{Ended, run};
+pub use hands::UseHelper;
+pub use leases::{HelperOptions, ask_helper, help};
 pub use setting::Options;
 pub use state::StateDir;
 pub use tipme_policy::{Backend, Strength};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much memory there is, who waits for it, and, when it is nearly used up, who has the most.
 
+mod pressure;
+
 use std::collections::{BTreeSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tipme_control::manager::Memory;
 use tipme_policy::{GroupMemory, Identity, MemoryGroup, MemorySample, SetId};
 use tipme_record::Nanos;
@@ -10,6 +12,8 @@ use tipme_sched::processes;
 
 /// From one look to the next while memory is short, and else.
 const SHORT_PERIOD: Nanos = Nanos::from_millis(1_000);
+/// The same after a change of focus while memory is short: who is to be protected is another one.
+const HASTY_PERIOD: Nanos = Nanos::from_millis(250);
 const CALM_PERIOD: Nanos = Nanos::from_millis(5_000);
 /// How far back the share of waiting reaches.
 const PRESSURE_WINDOW: Nanos = Nanos::from_millis(2_000);
@@ -30,8 +34,8 @@ const KEPT_MAX: usize = 8;
 
 /// What the caller knows of processes.
 pub(crate) trait Circle {
-    /// Those of the core and of the set with the focus, which are told of whatever their size.
-    fn dearest(&self) -> BTreeSet<u32>;
+    /// Those of the core and of the set with the focus, the dearest first. They are told of whatever their size.
+    fn dearest(&self) -> Vec<Identity>;
     /// It is one of those that may be changed; others are not told of.
     fn may_change(&self, process: Identity) -> bool;
     fn set_of(&self, pid: u32) -> Option<SetId>;
@@ -40,7 +44,10 @@ pub(crate) trait Circle {
 /// Looks at memory, seldom while there is enough.
 pub(crate) struct Watch {
     proc: PathBuf,
+    /// Where the control groups of version 2 are; `None` where there are none.
+    groups: Option<PathBuf>,
     due: Nanos,
+    looked: Nanos,
     /// When a look was taken, and microseconds of waiting until then.
     waited: VecDeque<(Nanos, u64)>,
     latest: Memory,
@@ -49,7 +56,9 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(proc: PathBuf, now: Nanos) -> Watch {
-        Watch { proc, due: now, waited: VecDeque::new(), latest: Memory::default(), short: false }
+        let groups = pressure::hierarchy(&proc);
+        let (waited, latest) = (VecDeque::new(), Memory::default());
+        Watch { proc, groups, due: now, looked: Nanos(0), waited, latest, short: false }
     }
 
     pub(crate) fn latest(&self) -> Memory {
@@ -62,18 +71,36 @@ impl Watch {
         latest.total_bytes > 0 && latest.available_bytes > latest.total_bytes / FREE_DIVISOR && !self.short
     }
 
+    /// The focus has changed. True where that makes a look due sooner: where memory is short.
+    pub(crate) fn hasten(&mut self, now: Nanos) -> bool {
+        let due = self.looked.after(HASTY_PERIOD).max(now);
+        let sooner = self.short && due < self.due;
+        if sooner {
+            self.due = due;
+        }
+        sooner
+    }
+
+    /// When the next look is due.
+    pub(crate) fn due(&self) -> Nanos {
+        self.due
+    }
+
     /// Takes a look if one is due.
     pub(crate) fn look(&mut self, now: Nanos, circle: &impl Circle) -> Option<MemorySample> {
         if now < self.due {
             return None;
         }
         let (total, available) = self.sizes()?;
+        self.looked = now;
         let some_percent = self.pressure(now);
         self.short = available < total / SHORT_DIVISOR || some_percent > SHORT_PRESSURE;
         self.due = now.after(if self.short { SHORT_PERIOD } else { CALM_PERIOD });
-        let mut groups = self.dearest(circle);
+        let mut dearest = circle.dearest();
+        dearest.truncate(DEAREST_MAX);
+        let mut groups: Vec<GroupMemory> = dearest.iter().filter_map(|who| self.group(*who, circle)).collect();
         if self.short {
-            groups.extend(self.biggest(circle));
+            groups.extend(self.biggest(&dearest, circle));
         }
         let looks = self.latest.looks + 1;
         let (total_bytes, available_bytes) = (total, available);
@@ -93,7 +120,7 @@ impl Watch {
     /// Share of time in which some task waited for memory, in percent; 0 where the kernel does not tell.
     fn pressure(&mut self, now: Nanos) -> f32 {
         let text = std::fs::read_to_string(self.proc.join("pressure/memory")).unwrap_or_default();
-        let Some(total) = some_total(&text) else { return 0.0 };
+        let Some(total) = pressure::some_total(&text) else { return 0.0 };
         // One look from before the window stays, so that the share reaches back far enough.
         while self.waited.len() > 1 && now.since(self.waited[1].0) >= PRESSURE_WINDOW || self.waited.len() >= KEPT_MAX {
             self.waited.pop_front();
@@ -104,46 +131,34 @@ impl Watch {
         if time_us == 0 { 0.0 } else { total.saturating_sub(before) as f32 * 100.0 / time_us as f32 }
     }
 
-    /// What those have that are told of in any case: only they can be protected.
-    fn dearest(&self, circle: &impl Circle) -> Vec<GroupMemory> {
-        let pids = circle.dearest().into_iter().take(DEAREST_MAX);
-        pids.filter_map(|pid| self.group(resident(&self.proc, pid)?, processes::identity(&self.proc, pid)?, circle))
-            .collect()
-    }
-
-    /// The biggest of the other processes.
-    fn biggest(&self, circle: &impl Circle) -> Vec<GroupMemory> {
-        let dearest = circle.dearest();
+    /// The biggest of the other processes, each with the pressure in its control group.
+    fn biggest(&self, dearest: &[Identity], circle: &impl Circle) -> Vec<GroupMemory> {
+        let dearest: BTreeSet<u32> = dearest.iter().map(|who| who.pid).collect();
         let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !dearest.contains(pid));
-        let mut sizes: Vec<(u64, u32)> = pids.filter_map(|pid| Some((resident(&self.proc, pid)?, pid))).collect();
+        let mut sizes: Vec<(u64, u32)> =
+            pids.filter_map(|pid| Some((processes::resident(&self.proc, pid)?, pid))).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
-        let known = sizes.into_iter().filter_map(|(bytes, pid)| Some((bytes, processes::identity(&self.proc, pid)?)));
-        known.filter_map(|(bytes, who)| self.group(bytes, who, circle)).take(BIGGEST_MAX).collect()
+        let known = sizes.into_iter().filter_map(|(_, pid)| processes::identity(&self.proc, pid));
+        let groups = known.filter_map(|who| Some((who, self.group(who, circle)?))).take(BIGGEST_MAX);
+        groups.map(|(who, group)| GroupMemory { full_percent: self.full_percent(who), ..group }).collect()
     }
 
-    /// `None` for a process that may not be changed.
-    fn group(&self, bytes: u64, who: Identity, circle: &impl Circle) -> Option<GroupMemory> {
-        let group = MemoryGroup::Process(who);
-        circle.may_change(who).then(|| GroupMemory { group, bytes, full_percent: 0.0, set: circle.set_of(who.pid) })
+    fn full_percent(&self, who: Identity) -> f32 {
+        let groups = self.groups.as_ref();
+        groups.and_then(|groups| pressure::full_percent(&self.proc, groups, who.pid)).unwrap_or(0.0)
     }
-}
 
-/// Bytes of a process that are in memory.
-pub(crate) fn resident(proc: &Path, pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(proc.join(pid.to_string()).join("statm")).ok()?;
-    let page = rustix::param::page_size() as u64;
-    Some(text.split(' ').nth(1)?.parse::<u64>().ok()?.saturating_mul(page))
+    /// `None` for a process that may not be changed, or is gone.
+    fn group(&self, who: Identity, circle: &impl Circle) -> Option<GroupMemory> {
+        let bytes = circle.may_change(who).then(|| processes::resident(&self.proc, who.pid))??;
+        Some(GroupMemory { group: MemoryGroup::Process(who), bytes, full_percent: 0.0, set: circle.set_of(who.pid) })
+    }
 }
 
 /// The bytes in a line such as `MemTotal:   24594056 kB`.
 fn line(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// Microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
-fn some_total(text: &str) -> Option<u64> {
-    text.lines().find(|line| line.starts_with("some "))?.rsplit_once("total=")?.1.trim().parse().ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose session it is, and which of its processes every answer needs.
 
+use crate::installed;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use tipme_desktop::{Target, server};
@@ -14,11 +15,56 @@ const PROGRAMS: [&str; 9] = [
     "wireplumber",
     "pulseaudio",
     "ibus-daemon",
-    "ibus-engine-sim",
+    "ibus-engine-simple",
     "fcitx",
     "fcitx5",
-    "xdg-desktop-por",
+    "xdg-desktop-portal",
 ];
+/// Window managers. Any client of the display can say that it is one.
+const MANAGERS: [&str; 40] = [
+    "afterstep",
+    "awesome",
+    "blackbox",
+    "bspwm",
+    "budgie-wm",
+    "cinnamon",
+    "compiz",
+    "ctwm",
+    "cwm",
+    "dwm",
+    "e16",
+    "enlightenment",
+    "evilwm",
+    "fluxbox",
+    "fvwm",
+    "fvwm2",
+    "fvwm3",
+    "gala",
+    "gnome-shell",
+    "herbstluftwm",
+    "i3",
+    "icewm",
+    "jwm",
+    "kwin_wayland",
+    "kwin_x11",
+    "marco",
+    "matchbox-window-manager",
+    "metacity",
+    "muffin",
+    "mutter",
+    "notion",
+    "openbox",
+    "pekwm",
+    "ratpoison",
+    "sawfish",
+    "spectrwm",
+    "twm",
+    "wmaker",
+    "xfwm4",
+    "xmonad",
+];
+/// Bytes of a program's name that the kernel keeps.
+const NAME_BYTES: usize = 15;
 /// Of these programs, processes that are counted to the session's core at most.
 const PROGRAMS_MAX: usize = 16;
 
@@ -57,16 +103,42 @@ pub(crate) fn user(proc: &Path, server_pid: u32, manager: Option<u32>) -> Result
     Ok(caller.or_else(|| user_of(manager?)).unwrap_or(0))
 }
 
+/// The process that says that it is the window manager, if it is to be believed: it belongs to the user, and runs a
+/// window manager that root has installed.
+pub(crate) fn window_manager(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
+    of_user(proc, user, pid).filter(|_| installed::runs_one_of(proc, pid, &MANAGERS))
+}
+
 /// Display server, window manager, this process, sound and input method. All but the server belong to the user
-/// or are this process.
-pub(crate) fn core(proc: &Path, user: u32, server_pid: u32, manager: Option<u32>) -> Vec<Identity> {
+/// or are this process; what is known only by what it says of itself runs a program that root has installed.
+pub(crate) fn core(proc: &Path, user: u32, server_pid: u32, manager: Option<Identity>) -> Vec<Identity> {
     let own = std::process::id();
     let mut core: Vec<Identity> = [server_pid, own].iter().filter_map(|pid| processes::identity(proc, *pid)).collect();
-    core.extend(manager.and_then(|pid| of_user(proc, user, pid)));
+    core.extend(manager);
     core.extend(programs(proc, user));
     core.sort_unstable();
     core.dedup();
     core
+}
+
+/// For whom of the core nothing is done, and why: who belongs to another user, such as root's display server, and
+/// the window manager that is not believed to be one.
+pub(crate) fn not_favoured(proc: &Path, user: u32, core: &[Identity], manager: Option<u32>) -> Vec<String> {
+    let others = core.iter().filter(|who| who.pid != std::process::id());
+    let stats = others.filter_map(|who| processes::read(proc, who.pid).filter(|stat| stat.identity == *who));
+    let strangers = stats.filter(|stat| stat.uid != user || stat.effective_uid != user).map(|stat| {
+        let (name, pid, uid) = (&stat.command, stat.identity.pid, stat.effective_uid);
+        format!("{name} ({pid}) belongs to user {uid}, not {user}, and is not favoured; run it as user {user}")
+    });
+    let unfit = manager.filter(|pid| core.iter().all(|who| who.pid != *pid)).map(|pid| {
+        let file =
+            installed::file(proc, pid).map_or("a program that is gone".to_owned(), |file| file.display().to_string());
+        format!(
+            "process {pid} says that it is the window manager and is not favoured: {file} is none that root has \
+             installed; install it as root under its usual name"
+        )
+    });
+    strangers.chain(unfit).collect()
 }
 
 fn of_user(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
@@ -74,7 +146,9 @@ fn of_user(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
 }
 
 fn programs(proc: &Path, user: u32) -> impl Iterator<Item = Identity> + '_ {
-    let wanted = move |pid: &u32| program(proc, *pid).is_some_and(|name| PROGRAMS.contains(&name.as_str()));
+    let known = |name: &str| PROGRAMS.iter().any(|known| known.get(..NAME_BYTES).unwrap_or(known) == name);
+    let named = move |pid: u32| program(proc, pid).is_some_and(|name| known(&name));
+    let wanted = move |pid: &u32| named(*pid) && installed::runs_one_of(proc, *pid, &PROGRAMS);
     let found = processes::all(proc).into_iter().filter(wanted).filter_map(move |pid| of_user(proc, user, pid));
     found.take(PROGRAMS_MAX)
 }
@@ -93,14 +167,41 @@ mod tests {
     fn the_core_has_this_process_and_names_no_process_twice() {
         let (proc, own) = (Path::new("/proc"), std::process::id());
         let user = rustix::process::getuid().as_raw();
-        let core = core(proc, user, own, Some(own));
+        let core = core(proc, user, own, processes::identity(proc, own));
         assert_eq!(core.iter().filter(|process| process.pid == own).count(), 1);
     }
 
     #[test]
     fn a_window_manager_of_another_user_is_no_part_of_it() {
         let (proc, init) = (Path::new("/proc"), 1);
-        let core = core(proc, 4711, std::process::id(), Some(init));
-        assert!(core.iter().all(|process| process.pid != init), "{core:?}");
+        assert_eq!(window_manager(proc, 4711, init), None);
+    }
+    /// A process of the user that runs this file under this name.
+    fn add(proc: &Path, pid: u32, name: &str, uid: u32, file: &Path) {
+        let folder = proc.join(pid.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("comm"), format!("{name}\n")).unwrap();
+        let stat = format!(
+            "{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0"
+        );
+        std::fs::write(folder.join("stat"), stat).unwrap();
+        std::fs::write(folder.join("status"), format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n")).unwrap();
+        std::os::unix::fs::symlink(file, folder.join("exe")).unwrap();
+    }
+
+    #[test]
+    fn nobody_comes_into_the_core_by_a_name() {
+        let root = tempfile::tempdir().unwrap();
+        let copy = root.path().join("pipewire");
+        std::fs::copy("/usr/bin/sleep", &copy).unwrap();
+        add(root.path(), 7, "pipewire", 1000, &copy);
+        add(root.path(), 8, "openbox", 1000, &std::fs::canonicalize("/usr/bin/sleep").unwrap());
+        add(root.path(), 9, "Xorg", 0, Path::new("/usr/bin/Xorg"));
+        let core = core(root.path(), 1000, 9, window_manager(root.path(), 1000, 8));
+        assert_eq!(core.iter().map(|who| who.pid).collect::<Vec<_>>(), [9]);
+        let told = not_favoured(root.path(), 1000, &core, Some(8));
+        assert!(told[0].starts_with("Xorg (9) belongs to user 0, not 1000"), "{told:?}");
+        assert!(told[1].starts_with("process 8 says that it is the window manager"), "{told:?}");
+        assert_eq!(told.len(), 2);
     }
 }

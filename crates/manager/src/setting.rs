@@ -2,6 +2,7 @@
 //! What is managed, for whom, and by which means.
 
 use crate::connections::are_connected;
+use crate::hands::UseHelper;
 use crate::session;
 use crate::state::StateDir;
 use anyhow::{Context, Result, bail};
@@ -29,6 +30,8 @@ pub struct Options {
     pub state: StateDir,
     /// Bring the program that is likely to be next into memory.
     pub predict: bool,
+    /// Who turns the knobs that this user may not.
+    pub helper: UseHelper,
 }
 
 /// What was found at the start, and stays.
@@ -54,7 +57,7 @@ impl Setting {
         let user = session::user(&proc, parts.server_pid, parts.manager)?;
         let below = |pid| processes::identity(&proc, pid).with_context(|| format!("there is no process {pid}"));
         let under = options.under.map(below).transpose()?;
-        let (backend, missing) = choose(options, &proc)?;
+        let (backend, missing) = choose(options, &proc, user)?;
         let extensions = server::describe(&target)?.extensions;
         let server_knows = extensions.iter().any(|extension| extension.name == RESOURCE_EXTENSION);
         let display = format!(":{}", target.display);
@@ -87,9 +90,11 @@ impl Setting {
         if rustix::process::geteuid().is_root() {
             return;
         }
-        eprintln!(
-            "tipme: without root nobody can be favoured, only the greedy can be held back; run: sudo tipme manage"
-        );
+        let can = match self.backend {
+            Backend::Systemd | Backend::Cgroup => "only groups that belong to you are weighed",
+            Backend::Autogroup | Backend::Nice => "nobody can be favoured, only the greedy can be held back",
+        };
+        eprintln!("tipme: without root {can}; run: sudo tipme manage");
         for missing in &self.missing {
             eprintln!("tipme: {missing}");
         }
@@ -101,8 +106,8 @@ impl Setting {
 ///
 /// # Errors
 /// Where the one that is asked for cannot be used.
-fn choose(options: &Options, proc: &Path) -> Result<(Backend, Vec<String>)> {
-    let offers = tipme_sched::offers(proc, options.cgroup.as_deref());
+fn choose(options: &Options, proc: &Path, user: u32) -> Result<(Backend, Vec<String>)> {
+    let offers = tipme_sched::offers(proc, options.cgroup.as_deref(), Some(user));
     let usable = offers.iter().find(|offer| offer.unusable.is_none()).map(|offer| offer.backend);
     let backend = options.backend.or(usable).unwrap_or(Backend::Nice);
     let Some(chosen) = offers.iter().find(|offer| offer.backend == backend) else {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager's folder: its socket, its journal, its lock, what it learned of the user's habits.
 
-use anyhow::{Context, Result, bail};
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use anyhow::{Context, Result, anyhow, bail};
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tipme_control::DEFAULT_STATE_DIR;
+use tipme_control::life::{self, LockError};
 use tipme_control::manager::SOCKET_NAME;
 
 /// Where root keeps what outlives a restart of the machine.
@@ -71,27 +70,33 @@ impl StateDir {
         self.lasting.join("predictions.json")
     }
 
-    /// Makes the folder and takes the lock, which is held as long as the file lives.
+    /// Makes the folder.
     ///
     /// # Errors
-    /// Where others could write into the folder: they could have the manager "restore" what never was.
-    pub(crate) fn lock(&self) -> Result<File> {
+    /// Where others could write into it: they could have the manager "restore" what never was.
+    pub(crate) fn make(&self) -> Result<()> {
         let dir = self.run.display();
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o755);
         builder.create(&self.run).with_context(|| format!("cannot make {dir}; run as root or give --state-dir"))?;
-        self.expect_own()?;
+        self.expect_own()
+    }
+
+    /// Makes the folder and takes the lock, which is held as long as the file lives.
+    ///
+    /// # Errors
+    /// As [`StateDir::make`], and where another manager has the lock.
+    pub(crate) fn lock(&self) -> Result<File> {
+        self.make()?;
+        let dir = self.run.display();
         let path = self.run.join("manage.lock");
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).read(true).write(true).mode(0o600);
-        let mut file = options.open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut holder = String::new();
-            file.read_to_string(&mut holder).ok();
-            bail!("another manager (pid {}) runs in {dir}; stop it, or give --state-dir", holder.trim());
-        }
-        file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).context("cannot write the lock file")?;
-        Ok(file)
+        life::lock(&path).map_err(|error| match error {
+            LockError::Held(holder) => {
+                anyhow!("another manager (pid {holder}) runs in {dir}; stop it, or give --state-dir")
+            }
+            LockError::Open(cause) => anyhow!(cause).context(format!("cannot open {}", path.display())),
+            LockError::Write(cause) => anyhow!(cause).context("cannot write the lock file"),
+        })
     }
 
     fn expect_own(&self) -> Result<()> {

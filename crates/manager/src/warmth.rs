@@ -55,14 +55,20 @@ impl Warmth {
         self.due = Some(now.after(SETTLED));
     }
 
-    /// What to bring into memory now, of these programs' sets; the caller has seen that memory is free.
-    pub(crate) fn actions(&mut self, programs: &[(SetId, String)], focused: Option<SetId>, now: Nanos) -> Vec<Action> {
+    /// What to bring into memory now, of these programs' sets, which are asked for only then; the caller has seen
+    /// that memory is free.
+    pub(crate) fn actions(
+        &mut self,
+        programs: impl FnOnce() -> Vec<(SetId, String)>,
+        focused: Option<SetId>,
+        now: Nanos,
+    ) -> Vec<Action> {
         let (Some(prediction), Some(current)) = (&self.prediction, &self.current) else { return Vec::new() };
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
         }
         self.due = None;
-        let likely = prediction.predict(current);
+        let (likely, programs) = (prediction.predict(current), programs());
         let named = |name: &str| programs.iter().filter(|(_, program)| program == name).collect::<Vec<_>>();
         let sets = likely.iter().flat_map(|(name, _)| named(name)).map(|(set, _)| *set);
         let sets = sets.filter(|set| Some(*set) != focused);
@@ -121,7 +127,8 @@ mod tests {
     fn options(dir: &Path, predict: bool) -> Options {
         let state = StateDir::choose(Some(dir));
         let (strength, backend, display) = (Strength::Normal, None, None);
-        Options { strength, backend, display, under: None, cgroup: None, state, predict }
+        let helper = crate::hands::UseHelper::Never;
+        Options { strength, backend, display, under: None, cgroup: None, state, predict, helper }
     }
 
     fn set(pid: u32) -> SetId {
@@ -146,12 +153,14 @@ mod tests {
         let now = work(&mut warmth, 0);
         let programs: Vec<(SetId, String)> =
             [(1, "editor"), (2, "build"), (3, "browser")].map(|(pid, name)| (set(pid), name.to_owned())).into();
-        assert_eq!(warmth.actions(&programs, Some(set(3)), now), []);
+        let unasked = || unreachable!("nothing is due, so no program is asked for its name");
+        assert_eq!(warmth.actions(unasked, Some(set(3)), now), []);
         let later = now.after(SETTLED);
         let expected = [Action::Memory(MemoryAction::WillNeed(set(1)))];
-        assert_eq!(warmth.actions(&programs, Some(set(3)), later), expected);
+        assert_eq!(warmth.actions(|| programs.clone(), Some(set(3)), later), expected);
+        assert_eq!(warmth.actions(unasked, Some(set(3)), later), []);
         warmth.focus(Some("browser".to_owned()), later);
-        assert_eq!(warmth.actions(&programs, Some(set(3)), later.after(SETTLED)), []);
+        assert_eq!(warmth.actions(|| programs.clone(), Some(set(3)), later.after(SETTLED)), []);
         let figures = warmth.figures().unwrap();
         assert_eq!((figures.predictions, figures.warmed), (28, 1));
         assert!(figures.hits >= 22, "{figures:?}");

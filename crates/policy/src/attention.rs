@@ -101,6 +101,9 @@ impl Attention {
         if entry.is_visible() {
             return Standing::new(Role::Visible, Reason::VisibleWindow);
         }
+        if entry.is_loose() {
+            return Standing::new(Role::Rest, Reason::Busy);
+        }
         match entry.lost {
             Some(lost) if now.since(lost) < RECENT => recent(steps(lost, now)),
             _ => Standing::new(Role::Rest, Reason::NoAttention),

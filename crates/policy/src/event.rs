@@ -21,6 +21,9 @@ pub enum Event {
     Keyboard(Option<SetId>),
     /// Whose window the pointer is in now.
     Pointer(Option<SetId>),
+    /// The processes that compute without a pause while CPUs are scarce; replaces what was known. Those that belong to
+    /// no client and not to the core are sets of their own, to which nobody attends.
+    Busy(Vec<Identity>),
     /// Whether somebody is at the desk.
     Presence(bool),
     /// A look at memory. Between two looks there should be a second, while memory is short.
@@ -103,6 +106,9 @@ pub enum MemoryAction {
     Reclaim { group: MemoryGroup, bytes: u64 },
     /// The group's limit rises to so many bytes; [`UNLIMITED`](crate::UNLIMITED) takes it away.
     Relieve { group: MemoryGroup, bytes: u64 },
+    /// All that nobody attends to may together have so many bytes more than it has now, or has to give so many back; it
+    /// keeps `least`. More than there could be takes the limit away. Where they have no group in common, nothing is done.
+    Room { more: i64, least: u64 },
     /// What the process has is the first to be pushed out when memory is needed.
     Cold(Identity),
     /// What the process has is pushed out. The policy says [`Reclaim`](MemoryAction::Reclaim), which has a bound;

@@ -63,7 +63,9 @@ impl FromStr for Strength {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// A cgroup for each set, version 2.
+    /// A unit of systemd for each set.
+    Systemd,
+    /// A cgroup for each set, version 2, in a group that was delegated.
     Cgroup,
     /// The scheduler groups by session.
     Autogroup,
@@ -73,11 +75,12 @@ pub enum Backend {
 
 impl Backend {
     /// All back ends, the most able first.
-    pub const ALL: [Backend; 3] = [Backend::Cgroup, Backend::Autogroup, Backend::Nice];
+    pub const ALL: [Backend; 4] = [Backend::Systemd, Backend::Cgroup, Backend::Autogroup, Backend::Nice];
 
     /// The name in words and in JSON.
     pub fn name(self) -> &'static str {
         match self {
+            Backend::Systemd => "systemd",
             Backend::Cgroup => "cgroup",
             Backend::Autogroup => "autogroup",
             Backend::Nice => "nice",

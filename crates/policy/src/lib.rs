@@ -25,7 +25,7 @@
 //! and what comes into focus after a while is brought back ahead of its use. The strength changes nothing in this,
 //! but for off.
 //!
-//! **Bounds.** What is told beyond [`SETS_MAX`], [`MEMBERS_MAX`], [`CORE_MAX`], [`GROUPS_MAX`], [`HOGS_MAX`] and
+//! **Bounds.** What is told beyond [`SETS_MAX`], [`MEMBERS_MAX`], [`CORE_MAX`], [`BUSY_MAX`], [`GROUPS_MAX`], [`HOGS_MAX`] and
 //! [`PRESSED_MAX`] is left out and counted, see [`Policy::dropped`].
 
 mod attention;
@@ -48,5 +48,5 @@ pub use memory::{GROUPS_MAX, HOGS_MAX, PRESSED_MAX, UNLIMITED};
 pub use policy::Policy;
 pub use prediction::Prediction;
 pub use role::{Reason, Role};
-pub use sets::{CORE_MAX, MEMBERS_MAX, SETS_MAX};
+pub use sets::{BUSY_MAX, CORE_MAX, MEMBERS_MAX, SETS_MAX};
 pub use table::{HOG_RUN_MIN_MS, REST_SHARE_MIN_PERCENT, knobs, table};

@@ -9,6 +9,9 @@
 //! A hog's groups are limited to nine tenths of what they have, each second anew, down to 1/32 of all memory for the
 //! hog; besides, they give back what is missing to 1/16. A group whose tasks all wait for memory more than 80 % of the
 //! time is not pressed further, and gets a tenth of its limit back each 30 s: it is slowed down, and not stopped.
+//!
+//! Between two looks a program can fill all memory. So each look also says how much room there is for all that
+//! nobody attends to, up to where memory would be short: where they are in one group, the kernel holds them to that at once.
 
 use crate::event::{GroupMemory, MemoryAction, MemoryGroup};
 use crate::identity::{Identity, SetId};
@@ -28,6 +31,8 @@ pub const PRESSED_MAX: usize = 256;
 const SHORT_DIVISOR: u64 = 16;
 /// Or where tasks wait for it for a larger share of the time.
 const SHORT_PERCENT: f32 = 10.0;
+/// What nobody attends to keeps this part of memory, however short memory is.
+const LEAST_DIVISOR: u64 = 8;
 /// Memory is plentiful where more than this part of it is available,
 const PLENTY_DIVISOR: u64 = 8;
 /// and tasks wait for it for a smaller share of the time.
@@ -69,6 +74,13 @@ impl Look<'_> {
 
     fn is_plentiful(&self) -> bool {
         self.available > self.total / PLENTY_DIVISOR && self.some_percent < PLENTY_PERCENT
+    }
+
+    /// What nobody attends to may have until memory is short.
+    pub(crate) fn room(&self) -> MemoryAction {
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let more = signed(self.available).saturating_sub(signed(self.total / SHORT_DIVISOR));
+        MemoryAction::Room { more, least: self.total / LEAST_DIVISOR }
     }
 
     fn share(&self) -> u64 {

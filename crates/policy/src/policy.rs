@@ -22,6 +22,8 @@ pub struct Policy {
     sets: Sets,
     throttle: Throttle,
     protection: Protection,
+    /// The room that the rest was told.
+    room: Option<MemoryAction>,
     dropped: u64,
 }
 
@@ -35,6 +37,7 @@ impl Policy {
             sets: Sets::default(),
             throttle: Throttle::default(),
             protection: Protection::default(),
+            room: None,
             dropped: 0,
         }
     }
@@ -64,7 +67,7 @@ impl Policy {
         self.sets.role(pid)
     }
 
-    /// Sets, members, processes of the core, groups of memory and hogs that were left out for the bounds.
+    /// Sets, members, processes of the core, busy ones, groups of memory and hogs that were left out for the bounds.
     pub fn dropped(&self) -> u64 {
         self.dropped + self.sets.dropped + self.throttle.dropped
     }
@@ -79,6 +82,7 @@ impl Policy {
                 self.attention.pointer = id;
                 Vec::new()
             }
+            Event::Busy(busy) => self.take(|sets, now| sets.set_busy(&busy, now)),
             Event::Presence(present) => self.presence(present),
             Event::Memory(sample) => self.look(&sample),
             Event::Strength(strength) => {
@@ -143,7 +147,13 @@ impl Policy {
         let MemorySample { total, available, some_percent, .. } = *sample;
         let look = Look { now: self.now, total, available, some_percent, subjects };
         let (attention, sets) = (&self.attention, &self.sets);
-        self.throttle.look(&look, |id| is_exempt(attention, sets, id))
+        let mut actions = self.throttle.look(&look, |id| is_exempt(attention, sets, id));
+        let room = Some(look.room());
+        if self.room != room {
+            actions.extend(room.clone());
+            self.room = room;
+        }
+        actions
     }
 
     /// Whose memory it is: of the set that a process belongs to, of the client that the caller names, or its own.
@@ -160,6 +170,7 @@ impl Policy {
             memory = self.throttle.stop();
             self.sets.set_hogs(&BTreeMap::new(), self.now);
             memory.extend(self.protection.settle(&[]));
+            memory.extend(self.room.take().map(|_| NO_LIMIT));
             let told = memory.into_iter().map(Action::Memory);
             return self.sets.forget_all().into_iter().chain(told).collect();
         }
@@ -185,6 +196,9 @@ impl Policy {
         focused.into_iter().chain(with(Role::Core)).chain(with(Role::Focused)).collect()
     }
 }
+
+/// As much room as there could be.
+const NO_LIMIT: MemoryAction = MemoryAction::Room { more: i64::MAX, least: 0 };
 
 /// No process has the id 0.
 fn names_someone(group: &GroupMemory) -> bool {

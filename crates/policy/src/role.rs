@@ -59,6 +59,8 @@ pub enum Reason {
         seconds: u32,
     },
     NoAttention,
+    /// It belongs to no window, and computes without a pause.
+    Busy,
     /// It had so many bytes when it was found to be a hog.
     MemoryHog {
         bytes: u64,
@@ -77,6 +79,7 @@ impl fmt::Display for Reason {
             Reason::RecentFocus { seconds: 0 } => f.write_str("it lost the keyboard focus within the last minute"),
             Reason::RecentFocus { seconds } => write!(f, "it lost the keyboard focus {} min ago", seconds / 60),
             Reason::NoAttention => f.write_str("nobody attends to it"),
+            Reason::Busy => f.write_str("it computes, and nobody attends to it"),
             Reason::MemoryHog { bytes } => write!(f, "memory is short and it has {} MiB", bytes >> 20),
             Reason::Away => f.write_str("it has the keyboard focus, but nobody is at the desk"),
         }

@@ -15,15 +15,19 @@ pub const SETS_MAX: usize = 256;
 pub const MEMBERS_MAX: usize = 512;
 /// Processes of the session's core.
 pub const CORE_MAX: usize = 64;
+/// Processes that compute and belong to nobody's window.
+pub const BUSY_MAX: usize = 64;
 
 const NOBODY: Identity = Identity { pid: 0, start: 0 };
 const LAST: SetId = SetId(Identity { pid: u32::MAX, start: u64::MAX });
 
-/// A set. It stays as long as it is a client, or of the core, or a hog.
+/// A set. It stays as long as it is a client, or of the core, or a hog, or busy.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     client: Option<Client>,
     pub(crate) core: bool,
+    /// It computes without a pause.
+    busy: bool,
     /// Bytes that it had when it was found to be one.
     pub(crate) hog: Option<u64>,
     /// When it became known.
@@ -53,6 +57,7 @@ impl Entry {
         Entry {
             client: None,
             core: false,
+            busy: false,
             hog: None,
             since,
             lost: None,
@@ -73,13 +78,13 @@ impl Entry {
         self.lost.unwrap_or(self.since)
     }
 
-    /// Known as a hog only.
-    fn is_loose(&self) -> bool {
+    /// Known as a hog, or as busy, only.
+    pub(crate) fn is_loose(&self) -> bool {
         self.client.is_none() && !self.core
     }
 
     fn has_ground(&self) -> bool {
-        self.client.is_some() || self.core || self.hog.is_some()
+        self.client.is_some() || self.core || self.busy || self.hog.is_some()
     }
 
     /// Whoever it should list. A set of the core is its one process; a client's children are not the session.
@@ -112,7 +117,7 @@ impl Sets {
         self.entries.get(&id)
     }
 
-    /// A set that is more than a hog.
+    /// A set that is more than a hog or busy.
     pub(crate) fn get_firm(&self, id: SetId) -> Option<&Entry> {
         self.get(id).filter(|entry| !entry.is_loose())
     }
@@ -157,6 +162,27 @@ impl Sets {
         }
     }
 
+    /// Makes these processes, and no others, sets for their computing.
+    pub(crate) fn set_busy(&mut self, busy: &[Identity], now: Nanos) {
+        self.dropped += busy.len().saturating_sub(BUSY_MAX) as u64;
+        let named = busy.iter().take(BUSY_MAX).filter(|who| who.pid != 0);
+        let named: BTreeSet<SetId> = named.copied().map(SetId).collect();
+        let was: BTreeSet<SetId> = self.iter().filter(|(_, entry)| entry.busy).map(|(id, _)| id).collect();
+        for id in was.symmetric_difference(&named) {
+            self.entries.entry(*id).or_insert_with(|| Entry::new(now)).busy = named.contains(id);
+            self.revise(*id);
+        }
+    }
+
+    /// A busy process that a client or the core lists has its place there.
+    fn leave_busy_to_clients(&mut self) {
+        let busy = self.iter().filter(|(id, entry)| entry.busy && self.is_superseded(*id));
+        for id in busy.map(|(id, _)| id).collect::<Vec<SetId>>() {
+            self.entries.entry(id).and_modify(|entry| entry.busy = false);
+            self.revise(id);
+        }
+    }
+
     /// Makes these sets the hogs, with the bytes that each had.
     pub(crate) fn set_hogs(&mut self, hogs: &BTreeMap<SetId, u64>, now: Nanos) {
         let was: BTreeSet<SetId> = self.iter().filter(|(_, entry)| entry.hog.is_some()).map(|(id, _)| id).collect();
@@ -180,7 +206,7 @@ impl Sets {
         self.owners.get(&who).copied()
     }
 
-    /// Whether a set is known as a hog only, and its process is listed by another set meanwhile.
+    /// Whether a set is known as a hog, or as busy, only, and its process is listed by another set meanwhile.
     pub(crate) fn is_superseded(&self, id: SetId) -> bool {
         let loose = self.get(id).is_some_and(Entry::is_loose);
         loose && self.claimants(id.0).any(|other| self.get_firm(other).is_some())
@@ -216,6 +242,7 @@ impl Sets {
     /// Tells what has changed: first what is gone, then sets that lose processes to others, then the rest, the
     /// most favoured first. So no process is in two assignments, at no time.
     pub(crate) fn settle(&mut self, attention: &Attention, now: Nanos) -> Vec<Action> {
+        self.leave_busy_to_clients();
         let moved = self.move_on(attention, now);
         let dirty = self.share_out(&moved);
         let plans: Vec<Plan> = dirty.into_iter().filter_map(|id| self.plan(id, moved.contains(&id))).collect();

@@ -5,6 +5,10 @@
 //! nice value, a factor of 1.25 for each step and 1024 for 0. The ratio of the weights is what shortens a burst of
 //! work of many milliseconds. How soon a short one begins is a matter of the slice: beside twenty computing sessions
 //! a wake-up took 4 ms in the median, with a favoured weight as well, and 0.1 ms with a slice of 0.1 ms.
+//! The other half is the slice of those who are not attended to. The scheduler takes the earliest deadline, and a slice
+//! shorter than a tick leaves a computing thread behind its own: one wake-up in ten then waited behind such
+//! threads, 4 ms and more, whatever its weight. With a slice of 20 ms for them 99 of 100 took less than
+//! 2 ms and 95 took 0.16 ms (8 ms: 0.27), at no cost in shares, and they are interrupted less often.
 //! Strength moves the focused set away from the rest. In a gentle table the visible sets stay below the focused one. A recent set's favour goes down from its
 //! value in the table to that of the rest.
 //!
@@ -47,22 +51,22 @@ const TABLE: [Row; 18] = [
     Row(Cgroup, Focused, [weight(300).disk(500).slice(300), weight(3000).disk(500).slice(100), weight(8900).disk(500).slice(100)]),
     Row(Cgroup, Visible, [weight(200),                 weight(300),                 weight(300)]),
     Row(Cgroup, Recent,  [weight(150),                 weight(200),                 weight(200)]),
-    Row(Cgroup, Rest,    [weight(100),                 weight(100),                 weight(100)]),
-    Row(Cgroup, Hog,     [weight(20).disk(10),         weight(20).disk(10),         weight(20).disk(10)]),
+    Row(Cgroup, Rest,    [weight(100).slice(8_000),    weight(100).slice(20_000),   weight(100).slice(20_000)]),
+    Row(Cgroup, Hog,     [weight(20).disk(10).slice(8_000), weight(20).disk(10).slice(20_000), weight(20).disk(10).slice(20_000)]),
 
     Row(Autogroup, Core,    [session(-5).nice(-4).slice(300).io(2),  session(-10).nice(-8).slice(100).io(0), session(-15).nice(-10).slice(100).io(0)]),
     Row(Autogroup, Focused, [session(-5).nice(-4).slice(300).io(2),  session(-10).nice(-8).slice(100).io(0), session(-15).nice(-10).slice(100).io(0)]),
     Row(Autogroup, Visible, [session(-2).nice(-2),        session(-4).nice(-4),        session(-4).nice(-4)]),
     Row(Autogroup, Recent,  [session(-2).nice(-2),        session(-4).nice(-4),        session(-4).nice(-4)]),
-    Row(Autogroup, Rest,    [AS_FOUND,                    AS_FOUND,                    AS_FOUND]),
-    Row(Autogroup, Hog,     [session(19).idle().io(7),    session(19).idle().io(7),    session(19).idle().io(7)]),
+    Row(Autogroup, Rest,    [AS_FOUND.slice(8_000),       AS_FOUND.slice(20_000),      AS_FOUND.slice(20_000)]),
+    Row(Autogroup, Hog,     [session(19).slice(8_000).idle().io(7), session(19).slice(20_000).idle().io(7), session(19).slice(20_000).idle().io(7)]),
 
     Row(Nice, Core,    [AS_FOUND.nice(-4).slice(300).io(2),     AS_FOUND.nice(-8).slice(100).io(0),     AS_FOUND.nice(-10).slice(100).io(0)]),
     Row(Nice, Focused, [AS_FOUND.nice(-4).slice(300).io(2),     AS_FOUND.nice(-8).slice(100).io(0),     AS_FOUND.nice(-10).slice(100).io(0)]),
     Row(Nice, Visible, [AS_FOUND.nice(-2),           AS_FOUND.nice(-4),           AS_FOUND.nice(-4)]),
     Row(Nice, Recent,  [AS_FOUND.nice(-2),           AS_FOUND.nice(-4),           AS_FOUND.nice(-4)]),
-    Row(Nice, Rest,    [AS_FOUND,                    AS_FOUND,                    AS_FOUND]),
-    Row(Nice, Hog,     [AS_FOUND.idle().io(7),       AS_FOUND.idle().io(7),       AS_FOUND.idle().io(7)]),
+    Row(Nice, Rest,    [AS_FOUND.slice(8_000),       AS_FOUND.slice(20_000),      AS_FOUND.slice(20_000)]),
+    Row(Nice, Hog,     [AS_FOUND.slice(8_000).idle().io(7), AS_FOUND.slice(20_000).idle().io(7), AS_FOUND.slice(20_000).idle().io(7)]),
 ];
 
 const AS_FOUND: Knobs = Knobs {
@@ -121,7 +125,9 @@ pub fn knobs(backend: Backend, strength: Strength, role: Role, faded: f32) -> Kn
     }
 }
 
+/// Units of systemd have the numbers of plain cgroups: they are the same knobs, set by another hand.
 fn entry(backend: Backend, role: Role, column: usize) -> Knobs {
+    let backend = if backend == Backend::Systemd { Cgroup } else { backend };
     let row = TABLE.iter().find(|row| row.0 == backend && row.1 == role);
     row.map_or(AS_FOUND, |row| row.2[column])
 }
@@ -139,6 +145,7 @@ fn fade(from: Knobs, to: Knobs, faded: f32) -> Knobs {
         cpu_weight: weight(from.cpu_weight, to.cpu_weight),
         autogroup: nice(from.autogroup, to.autogroup),
         nice: nice(from.nice, to.nice),
+        slice_us: if faded < 1.0 { from.slice_us } else { to.slice_us },
         ..to
     }
 }

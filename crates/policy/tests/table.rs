@@ -16,6 +16,9 @@ const IDLE_WEIGHT: u32 = 3;
 /// The weight of a cgroup that nobody has changed.
 const CGROUP_WEIGHT: u32 = 100;
 
+/// A tick of the slowest usual clock, 250 Hz, in microseconds.
+const TICK_US: u32 = 4_000;
+
 const ON: [Strength; 3] = [Strength::Gentle, Strength::Normal, Strength::Strong];
 
 fn of(backend: Backend, strength: Strength, role: Role) -> Knobs {
@@ -36,7 +39,7 @@ fn weights(backend: Backend, strength: Strength) -> Vec<[u32; 6]> {
     let each = |weight: &dyn Fn(Knobs) -> u32| Role::ALL.map(|role| weight(of(backend, strength, role)));
     let threads = each(&thread_weight);
     match backend {
-        Backend::Cgroup => vec![each(&|knobs| knobs.cpu_weight.unwrap_or(CGROUP_WEIGHT))],
+        Backend::Systemd | Backend::Cgroup => vec![each(&|knobs| knobs.cpu_weight.unwrap_or(CGROUP_WEIGHT))],
         Backend::Autogroup => vec![each(&|knobs| nice_weight(knobs.autogroup)), threads],
         Backend::Nice => vec![threads],
     }
@@ -67,12 +70,12 @@ cgroup    visible strong cpu.weight 300
 cgroup    recent  gentle cpu.weight 150
 cgroup    recent  normal cpu.weight 200
 cgroup    recent  strong cpu.weight 200
-cgroup    rest    gentle cpu.weight 100
-cgroup    rest    normal cpu.weight 100
-cgroup    rest    strong cpu.weight 100
-cgroup    hog     gentle cpu.weight 20, io.weight 10
-cgroup    hog     normal cpu.weight 20, io.weight 10
-cgroup    hog     strong cpu.weight 20, io.weight 10
+cgroup    rest    gentle cpu.weight 100, slice 8000 us
+cgroup    rest    normal cpu.weight 100, slice 20000 us
+cgroup    rest    strong cpu.weight 100, slice 20000 us
+cgroup    hog     gentle cpu.weight 20, io.weight 10, slice 8000 us
+cgroup    hog     normal cpu.weight 20, io.weight 10, slice 20000 us
+cgroup    hog     strong cpu.weight 20, io.weight 10, slice 20000 us
 autogroup core    gentle autogroup -5, nice -4, slice 300 us, io best effort 2
 autogroup core    normal autogroup -10, nice -8, slice 100 us, io best effort 0
 autogroup core    strong autogroup -15, nice -10, slice 100 us, io best effort 0
@@ -85,12 +88,12 @@ autogroup visible strong autogroup -4, nice -4
 autogroup recent  gentle autogroup -2, nice -2
 autogroup recent  normal autogroup -4, nice -4
 autogroup recent  strong autogroup -4, nice -4
-autogroup rest    gentle -
-autogroup rest    normal -
-autogroup rest    strong -
-autogroup hog     gentle autogroup 19, scheduling idle, io best effort 7
-autogroup hog     normal autogroup 19, scheduling idle, io best effort 7
-autogroup hog     strong autogroup 19, scheduling idle, io best effort 7
+autogroup rest    gentle slice 8000 us
+autogroup rest    normal slice 20000 us
+autogroup rest    strong slice 20000 us
+autogroup hog     gentle autogroup 19, slice 8000 us, scheduling idle, io best effort 7
+autogroup hog     normal autogroup 19, slice 20000 us, scheduling idle, io best effort 7
+autogroup hog     strong autogroup 19, slice 20000 us, scheduling idle, io best effort 7
 nice      core    gentle nice -4, slice 300 us, io best effort 2
 nice      core    normal nice -8, slice 100 us, io best effort 0
 nice      core    strong nice -10, slice 100 us, io best effort 0
@@ -103,12 +106,12 @@ nice      visible strong nice -4
 nice      recent  gentle nice -2
 nice      recent  normal nice -4
 nice      recent  strong nice -4
-nice      rest    gentle -
-nice      rest    normal -
-nice      rest    strong -
-nice      hog     gentle scheduling idle, io best effort 7
-nice      hog     normal scheduling idle, io best effort 7
-nice      hog     strong scheduling idle, io best effort 7
+nice      rest    gentle slice 8000 us
+nice      rest    normal slice 20000 us
+nice      rest    strong slice 20000 us
+nice      hog     gentle slice 8000 us, scheduling idle, io best effort 7
+nice      hog     normal slice 20000 us, scheduling idle, io best effort 7
+nice      hog     strong slice 20000 us, scheduling idle, io best effort 7
 ";
     assert_eq!(table(), expected);
 }
@@ -180,6 +183,18 @@ fn recent_favour_fades_to_the_rest() {
         let rest = knobs(backend, Strength::Normal, Role::Rest, 0.0);
         assert_eq!([1.0, 7.0, f32::NAN, f32::INFINITY].map(|faded| at(backend, faded)), [rest; 4]);
         assert_eq!(at(backend, -3.0), at(backend, 0.0));
+    }
+}
+
+#[test]
+fn a_favoured_wake_up_does_not_wait_for_the_slice_of_others() {
+    for (backend, strength) in Backend::ALL.into_iter().flat_map(|backend| ON.map(|strength| (backend, strength))) {
+        let slice = |role| of(backend, strength, role).slice_us;
+        assert_eq!(slice(Role::Core), slice(Role::Focused));
+        assert!(slice(Role::Focused) < slice(Role::Rest) && slice(Role::Rest) == slice(Role::Hog));
+        assert!(slice(Role::Rest) > Some(TICK_US), "a thread whose slice is over before a tick falls behind");
+        let recent = |faded| knobs(backend, strength, Role::Recent, faded).slice_us;
+        assert_eq!([slice(Role::Visible), recent(0.0), recent(0.99)], [None; 3], "may have to answer as well");
     }
 }
 

@@ -15,13 +15,10 @@ use crate::seal::seal;
 use crate::state::StateDirs;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, say};
 use tipme_control::{Call, Request, Response, Server, Status};
 use tipme_kernel::{Detail, Kernel, Storage};
 use tipme_record::incident::Words;
@@ -76,7 +73,7 @@ pub fn run(options: &Options) -> Result<()> {
     let lock = options.dirs.lock()?;
     let folder = Folder::open(options.dirs.incidents())?;
     let server = Server::bind(&options.dirs.socket(), &options.allowed)?;
-    let signals = Signals::catch()?;
+    let signals = Signals::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
     let mut recorder = Recorder::new(options, kernel, folder)?;
@@ -94,36 +91,6 @@ fn kernel_options(options: &Options) -> tipme_kernel::Options {
     }
     let display = if let Tap::Only(display) = options.tap { Some(display) } else { None };
     tipme_kernel::Options { memory: options.memory, without, display, hertz: 99, details: options.details.clone() }
-}
-
-/// Signals as bytes in a stream that `poll` can watch: the signal's number.
-struct Signals(UnixStream);
-
-impl Signals {
-    fn catch() -> Result<Signals> {
-        let (read, write) = UnixStream::pair().context("cannot make a pipe for signals")?;
-        read.set_nonblocking(true).context("cannot make a pipe for signals")?;
-        for signal in [SIGUSR1, SIGINT, SIGTERM] {
-            let write = write.try_clone().context("cannot make a pipe for signals")?;
-            catch_one(signal, write).with_context(|| format!("cannot catch signal {signal}"))?;
-        }
-        Ok(Signals(read))
-    }
-
-    /// Signals that arrived since the last call.
-    fn arrived(&self) -> Vec<i32> {
-        let mut bytes = [0u8; 64];
-        let count = (&self.0).read(&mut bytes).unwrap_or(0);
-        bytes[..count].iter().map(|byte| i32::from(*byte)).collect()
-    }
-}
-
-fn catch_one(signal: i32, write: UnixStream) -> std::io::Result<()> {
-    // SAFETY: the handler only writes one byte to a socket, which is async-signal-safe.
-    let handler = move || {
-        rustix::io::write(&write, &[signal as u8]).ok();
-    };
-    unsafe { signal_hook::low_level::register(signal, handler) }.map(|_| ())
 }
 
 struct Recorder<'a> {
@@ -394,12 +361,6 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
     }
 }
 
-/// Prints for whoever listens; recording goes on where nobody does any more.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).ok();
-}
-
 fn refuse(error: impl std::fmt::Display) -> Response {
     Response::Error(error.to_string())
 }
@@ -413,7 +374,7 @@ fn marked(incident: std::path::PathBuf, begun: Instant) -> Response {
 fn wait(server: &Server, signals: &Signals, until_tick: Nanos) -> Result<bool> {
     let mut fds: Vec<PollFd<'_>> =
         server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-    fds.push(PollFd::from_borrowed_fd(signals.0.as_fd(), PollFlags::IN));
+    fds.push(PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN));
     let timeout = Timespec { tv_sec: 0, tv_nsec: until_tick.0.min(999_999_999) as i64 };
     match poll(&mut fds, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a recorder keeps its socket, its lock and its incidents.
 
-use anyhow::{Context, Result, bail};
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use anyhow::{Context, Result, anyhow};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use tipme_control::life::{self, LockError};
 
 /// The folders of one recorder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,24 +56,17 @@ impl StateDirs {
         std::fs::create_dir_all(&self.run).with_context(|| {
             format!("cannot make {}; run as root (sudo tipme record) or give --state-dir", self.run.display())
         })?;
-        let path = self.run.join("lock");
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .with_context(|| format!("cannot open {}; run as root: sudo tipme record", path.display()))?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut holder = String::new();
-            file.read_to_string(&mut holder).ok();
-            bail!(
-                "another recorder (pid {}) is running in {}; stop it, or give this one its own --state-dir",
-                holder.trim(),
-                self.run.display()
-            );
-        }
-        file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).context("cannot write the lock file")?;
-        Ok(file)
+        let (path, dir) = (self.run.join("lock"), self.run.display());
+        life::lock(&path).map_err(|error| match error {
+            LockError::Held(holder) => {
+                anyhow!(
+                    "another recorder (pid {holder}) is running in {dir}; stop it, or give this one its own --state-dir"
+                )
+            }
+            LockError::Open(cause) => {
+                anyhow!(cause).context(format!("cannot open {}; run as root: sudo tipme record", path.display()))
+            }
+            LockError::Write(cause) => anyhow!(cause).context("cannot write the lock file"),
+        })
     }
 }

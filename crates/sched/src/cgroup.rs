@@ -6,6 +6,7 @@
 
 use crate::linux::fault;
 use crate::processes::text;
+use crate::units_names;
 use crate::world::Fault;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -48,11 +49,13 @@ pub(crate) fn group_of(proc: &Path, pid: u32, root: &str) -> Option<String> {
     Some(format!("{root}{}", path.trim_end_matches('/')))
 }
 
-/// Moves a process into a group. Where that group is gone, into the nearest one above that is still there.
+/// Moves a process into a group. Where that group is gone, into the nearest one above that is still there, but not
+/// out of the service manager's unit that the group was in: where that is gone, there is no way back.
 pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), Fault> {
-    let inside = |path: &&Path| path.starts_with(root);
+    let unit = units_names::home_of(root, group).unwrap_or_else(|| root.to_owned());
+    let inside = |path: &&Path| path.starts_with(&unit);
     let found = Path::new(group).ancestors().take_while(inside).find(|path| path.is_dir());
-    let found = found.ok_or(Fault::Refused(libc::ENOENT))?;
+    let found = found.ok_or(Fault::Vanished)?;
     write(&found.join("cgroup.procs").to_string_lossy(), &format!("{pid}\n"), true)
 }
 
@@ -60,6 +63,17 @@ pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), Fault> {
 pub(crate) fn members(group: &str) -> Vec<u32> {
     let list = text(&Path::new(group).join("cgroup.procs")).unwrap_or_default();
     list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).take(MEMBERS_MAX).collect()
+}
+
+/// The processes in a group and in those below it, [`MEMBERS_MAX`] at most.
+pub(crate) fn tree(group: &str) -> Vec<u32> {
+    let (mut found, mut open) = (Vec::new(), vec![PathBuf::from(group)]);
+    while let Some(folder) = open.pop().filter(|_| found.len() < MEMBERS_MAX) {
+        found.extend(members(&folder.to_string_lossy()));
+        let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+        open.extend(below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()));
+    }
+    found
 }
 
 pub(crate) fn make(path: &str) -> Result<(), Fault> {

@@ -9,6 +9,9 @@ use crate::explain::Notes;
 use crate::groups::Subtree;
 use crate::journal::Log;
 use crate::ledger::{Done, Ledger};
+use crate::units::Units;
+use crate::units_bus::is_down;
+use crate::units_names::Property;
 use crate::why::{Applied, Knob, Restored, Why};
 use crate::world::{Autogroup, Place, ThreadKnob, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +35,7 @@ pub(crate) struct Engine<W, L> {
     pub(crate) backend: Backend,
     pub(crate) strength: Strength,
     pub(crate) subtree: Option<Subtree>,
+    pub(crate) units: Option<Units>,
     /// A scheduler that ignores weights is at work: nice values are set besides.
     pub(crate) nice_too: bool,
     pub(crate) sets: BTreeMap<SetId, Assignment>,
@@ -51,6 +55,7 @@ impl<W: World, L: Log> Engine<W, L> {
             backend,
             strength,
             subtree: None,
+            units: None,
             nice_too: false,
             sets: BTreeMap::new(),
             roles: BTreeMap::new(),
@@ -106,6 +111,9 @@ impl<W: World, L: Log> Engine<W, L> {
         if let Some(subtree) = &mut self.subtree {
             subtree.forget();
         }
+        if let Some(units) = &mut self.units {
+            units.forget();
+        }
         self.ledger.restore()
     }
 
@@ -113,7 +121,9 @@ impl<W: World, L: Log> Engine<W, L> {
     pub(crate) fn knobs(&self, place: Standing) -> Knobs {
         let of = |backend| tipme_policy::knobs(backend, self.strength, place.role, place.faded);
         match self.backend {
-            Backend::Cgroup if self.nice_too => Knobs { nice: of(Backend::Nice).nice, ..of(Backend::Cgroup) },
+            Backend::Systemd | Backend::Cgroup if self.nice_too => {
+                Knobs { nice: of(Backend::Nice).nice, ..of(self.backend) }
+            }
             backend => of(backend),
         }
     }
@@ -134,6 +144,8 @@ impl<W: World, L: Log> Engine<W, L> {
         if why == Why::Later {
             self.later.insert(who);
         }
+        // Nobody sets weights any more: nice values are what is left.
+        self.nice_too |= self.backend == Backend::Systemd && matches!(why, Why::Refused(code) if is_down(code));
         self.notes.add(who, knob, why.clone());
         applied.skip(who, knob, why);
     }
@@ -156,6 +168,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.roles = best_roles(&self.sets);
         self.notes.begin(touched);
         self.settle_groups(affected, touched, applied);
+        self.settle_units(touched, applied);
         self.settle_sessions(touched, applied);
         self.settle_threads(touched, applied);
         self.notes.keep(&self.roles);
@@ -214,7 +227,13 @@ pub(crate) fn knob_of(place: &Place) -> Knob {
         },
         Place::Autogroup { .. } => Knob::Autogroup,
         Place::File { path } => file_knob(path),
-        Place::Controller { .. } | Place::Member { .. } | Place::Group { .. } => Knob::Group,
+        Place::Unit { property, .. } => match property {
+            Property::CpuWeight => Knob::CpuWeight,
+            Property::IoWeight => Knob::IoWeight,
+            Property::MemoryLow => Knob::MemoryLow,
+            Property::MemoryHigh => Knob::MemoryHigh,
+        },
+        Place::Controller { .. } | Place::Member { .. } | Place::Group { .. } | Place::Scope { .. } => Knob::Group,
     }
 }
 

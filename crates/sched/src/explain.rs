@@ -75,13 +75,15 @@ impl<W: World, L: Log> Engine<W, L> {
 
     fn knob_states(&self, who: Identity, set: SetId) -> Vec<KnobState> {
         let group = self.subtree.as_ref().map(|subtree| format!("{}/", subtree.group(set)));
+        let unit = self.units.as_ref().and_then(|units| units.own_unit(who));
         let autogroup = self.autogroups.get(&who);
         let concerns = |place: &Place| match place {
             Place::Thread { process, tid, .. } => *process == who && *tid == who.pid,
             Place::Member { process, .. } => *process == who,
             Place::Autogroup { number, .. } => autogroup.is_some_and(|group| group.number == *number),
             Place::File { path } => group.as_ref().is_some_and(|group| path.starts_with(group)),
-            Place::Trace { .. } | Place::Controller { .. } | Place::Group { .. } => false,
+            Place::Unit { folder, .. } => unit == Some(folder.as_str()),
+            Place::Trace { .. } | Place::Controller { .. } | Place::Group { .. } | Place::Scope { .. } => false,
         };
         self.ledger.cells().filter(|(place, _)| concerns(place)).map(|(place, cell)| self.state(place, cell)).collect()
     }
@@ -107,6 +109,7 @@ pub(crate) fn words(place: &Place, value: &crate::world::Value) -> String {
         (Place::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(nanos)) => format!("{} us", nanos / 1_000),
         (Place::Thread { knob: ThreadKnob::Io, .. }, Value::Number(packed)) => io_name(*packed),
         (Place::File { .. }, Value::Number(-1)) => "max".to_owned(),
+        (Place::Unit { .. }, Value::Number(-1)) => "not set".to_owned(),
         _ => value.to_string(),
     }
 }

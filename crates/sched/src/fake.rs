@@ -2,6 +2,7 @@
 //! A machine in memory that can be stopped before any step, and a journal in memory.
 
 use crate::journal::Log;
+use crate::units_names::Property;
 use crate::why::Why;
 use crate::world::{Advice, Autogroup, Fault, Place, Thread, ThreadKnob, Value, World};
 use std::cell::{Cell, RefCell};
@@ -14,6 +15,10 @@ use tipme_policy::Identity;
 pub(crate) const ROOT: &str = "/cg";
 /// The delegated group.
 pub(crate) const DIR: &str = "/cg/user";
+/// Units: of a login, of a program, of a service with several processes.
+pub(crate) const LOGIN: &str = "/cg/user.slice/user-1000.slice/session-2.scope";
+pub(crate) const APP: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope";
+pub(crate) const SERVICE: &str = "/cg/system.slice/display.service";
 
 /// Counts steps and stops the program after some: from then on nothing works any more.
 #[derive(Clone, Default)]
@@ -103,6 +108,8 @@ pub(crate) struct State {
     /// Files by group.
     pub(crate) groups: BTreeMap<String, BTreeMap<String, i64>>,
     pub(crate) controllers: BTreeSet<(String, String)>,
+    /// Properties of units that somebody has set.
+    pub(crate) units: BTreeMap<(String, Property), i64>,
 }
 
 /// A machine that several lives of the program share.
@@ -113,6 +120,12 @@ pub(crate) struct Machine {
     pub(crate) fuse: Fuse,
     /// Only processes of this user.
     pub(crate) owner: Option<u32>,
+    /// How often the threads of a process were listed.
+    pub(crate) looks: Rc<Cell<usize>>,
+    /// A child of this process is born, with this number, just before the next change.
+    pub(crate) birth: Rc<Cell<Option<(Identity, u32)>>>,
+    /// Nobody answers who keeps units.
+    pub(crate) mute: Rc<Cell<bool>>,
 }
 
 impl Machine {
@@ -122,6 +135,7 @@ impl Machine {
         machine.clock.set(100);
         let groups = [ROOT, DIR].map(|path| (path.to_owned(), BTreeMap::from([("memory.low".to_owned(), 0)])));
         machine.state.borrow_mut().groups.extend(groups);
+        machine.state.borrow_mut().groups.extend([LOGIN, APP, SERVICE].map(|path| (path.to_owned(), BTreeMap::new())));
         machine
     }
 
@@ -166,6 +180,7 @@ impl Machine {
         state.processes.values_mut().filter(|process| process.parent == who.pid).for_each(|child| child.parent = 1);
         let State { processes, autogroups, .. } = &mut *state;
         autogroups.retain(|session, _| processes.values().any(|process| process.session == *session));
+        state.reap();
     }
 
     pub(crate) fn renice(&self, who: Identity, nice: i64) {
@@ -199,7 +214,14 @@ impl State {
                 Ok(i64::from(self.controllers.contains(&(group.clone(), name.clone()))).into())
             }
             Place::Member { process, .. } => Ok(Value::Text(missing(self.processes.get(process))?.group.clone())),
-            Place::Group { path, .. } => Ok(i64::from(self.groups.contains_key(path)).into()),
+            Place::Group { path, .. } | Place::Scope { folder: path, .. } => {
+                Ok(i64::from(self.groups.contains_key(path)).into())
+            }
+            Place::Unit { folder, property } => {
+                missing(self.groups.keys().find(|group| group.starts_with(folder)))?;
+                let plain = if *property == Property::MemoryLow { 0 } else { -1 };
+                Ok(self.units.get(&(folder.clone(), *property)).copied().unwrap_or(plain).into())
+            }
         }
     }
 
@@ -221,9 +243,10 @@ impl State {
             (Place::Controller { group, name }, Value::Number(on)) => return self.control(group, name, *on == 1),
             (Place::Member { process, .. }, Value::Text(group)) => return self.enter(*process, group),
             (Place::Group { path, .. }, Value::Number(1)) => {
-                let files = [("cpu.weight", 100), ("io.weight", 100), ("memory.low", 0), ("memory.high", -1)];
-                let files = files.map(|(name, number)| (name.to_owned(), number));
-                self.groups.entry(path.clone()).or_insert_with(|| BTreeMap::from(files));
+                let weights = [("cpu.weight", 100), ("io.weight", 100)];
+                let memory = [("memory.low", 0), ("memory.high", -1), ("memory.current", 5 << 20)];
+                let files = weights.into_iter().chain(memory).map(|(name, number)| (name.to_owned(), number));
+                self.groups.entry(path.clone()).or_insert_with(|| files.collect());
             }
             (Place::Group { path, .. }, _) => {
                 if self.processes.values().any(|process| process.group == *path) {
@@ -231,9 +254,32 @@ impl State {
                 }
                 self.groups.remove(path);
             }
+            (Place::Unit { folder, property }, Value::Number(number)) => {
+                self.get(place)?;
+                self.units.insert((folder.clone(), *property), *number);
+                self.units
+                    .retain(|(_, property), number| *number != if *property == Property::MemoryLow { 0 } else { -1 });
+            }
+            (Place::Scope { folder, first, .. }, Value::Number(1)) => {
+                self.groups.entry(folder.clone()).or_default();
+                return self.enter(*first, folder);
+            }
+            (Place::Scope { folder, .. }, _) => {
+                if self.processes.values().any(|process| process.group == *folder) {
+                    return Err(Fault::Refused(libc::EBUSY));
+                }
+            }
             _ => return Err(Fault::Refused(libc::EINVAL)),
         }
         Ok(())
+    }
+
+    /// As systemd: a scope ends with its last process, and is forgotten with what was set for it.
+    pub(crate) fn reap(&mut self) {
+        let State { processes, groups, units, .. } = self;
+        let lives = |group: &str| !is_ours(group) || processes.values().any(|process| process.group == group);
+        groups.retain(|group, _| lives(group));
+        units.retain(|(group, _), _| lives(group));
     }
 
     /// As the kernel: a group with processes of its own gives no controllers to its children.
@@ -262,8 +308,20 @@ impl State {
     }
 }
 
+/// True for a scope that was begun here.
+fn is_ours(group: &str) -> bool {
+    group.rsplit('/').next().is_some_and(|name| name.starts_with("tipme-") && name.ends_with(".scope"))
+}
+
 impl World for Machine {
+    fn look_anew(&mut self) {}
+
+    fn let_go(&mut self) {}
+
     fn get(&self, place: &Place) -> Result<Value, Fault> {
+        if self.mute.get() && matches!(place, Place::Unit { .. }) {
+            return Err(Fault::Refused(libc::ETIMEDOUT));
+        }
         self.state.borrow().get(place)
     }
 
@@ -271,7 +329,12 @@ impl World for Machine {
         if !self.fuse.burn() {
             return Err(Fault::Refused(libc::EINTR));
         }
-        self.state.borrow_mut().set(place, value)
+        if let Some((parent, pid)) = self.birth.take() {
+            self.fork(pid, Some(parent), false);
+        }
+        let outcome = self.state.borrow_mut().set(place, value);
+        self.state.borrow_mut().reap();
+        outcome
     }
 
     fn admit(&self, place: &Place) -> Result<(), Why> {
@@ -292,6 +355,7 @@ impl World for Machine {
     }
 
     fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault> {
+        self.looks.set(self.looks.get() + 1);
         let state = self.state.borrow();
         let found = missing(state.processes.get(&process))?;
         let thread = |(&(tid, start), &[nice, slice, scheduling, io]): (&(u32, u64), &[i64; 4])| Thread {
@@ -320,19 +384,25 @@ impl World for Machine {
         self.state.borrow().processes.get(&process).is_some_and(|process| process.uid != 0)
     }
 
-    fn ancestors(&self, process: Identity) -> Vec<Identity> {
+    fn lineage(&self, process: Identity) -> Vec<(Identity, u32)> {
         let state = self.state.borrow();
-        let mut found = Vec::new();
-        let mut next = state.processes.get(&process).map(|process| process.parent);
-        while let Some((who, process)) = next.and_then(|pid| state.processes.iter().find(|(who, _)| who.pid == pid)) {
-            found.push(*who);
-            next = Some(process.parent);
-        }
-        found
+        let above =
+            |(_, process): &(&Identity, &Process)| state.processes.iter().find(|(who, _)| who.pid == process.parent);
+        let line = std::iter::successors(state.processes.get_key_value(&process), above);
+        line.map(|(who, process)| (*who, process.session)).collect()
     }
 
-    fn descendants(&self, process: Identity) -> Vec<Identity> {
-        self.all().into_iter().filter(|who| self.ancestors(*who).contains(&process)).collect()
+    fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity> {
+        let is_below = |who: &Identity| {
+            let line = self.lineage(*who);
+            let led = line.iter().take_while(|(above, _)| *above != process).any(|(above, _)| leads(*above));
+            *who != process && !led && line.iter().any(|(above, _)| *above == process)
+        };
+        self.all().into_iter().filter(is_below).collect()
+    }
+
+    fn births(&self) -> Option<u64> {
+        Some(self.clock.get())
     }
 
     fn all(&self) -> Vec<Identity> {
@@ -342,6 +412,12 @@ impl World for Machine {
     fn members(&self, group: &str) -> Vec<Identity> {
         let state = self.state.borrow();
         state.processes.iter().filter(|(_, process)| process.group == group).map(|(who, _)| *who).collect()
+    }
+
+    fn tree(&self, group: &str) -> Vec<Identity> {
+        let state = self.state.borrow();
+        let inside = |path: &str| path == group || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'));
+        state.processes.iter().filter(|(_, process)| inside(&process.group)).map(|(who, _)| *who).collect()
     }
 
     fn reclaim(&mut self, _: &str, _: u64) -> Result<(), Fault> {

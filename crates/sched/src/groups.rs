@@ -7,13 +7,13 @@
 //! goes back to where it came from (to `rest` for the time being, if that was the delegated group),
 //! and an empty group is removed.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Standing};
 use crate::journal::Log;
 use crate::ledger::{Cell, Details, Step};
 use crate::why::{Applied, Knob, Why};
 use crate::world::{Fault, Place, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
-use tipme_policy::{Backend, Identity, SetId};
+use tipme_policy::{Assignment, Backend, Identity, Reason, Role, SetId};
 
 /// Controllers that the children of the delegated group are to have.
 const CONTROLLERS: [&str; 3] = ["cpu", "io", "memory"];
@@ -49,7 +49,7 @@ impl Subtree {
         format!("{}/hog-{}-{}", self.dir, who.pid, who.start)
     }
 
-    fn rest(&self) -> String {
+    pub(crate) fn rest(&self) -> String {
         format!("{}/rest", self.dir)
     }
 
@@ -89,7 +89,7 @@ impl<W: World, L: Log> Engine<W, L> {
         applied: &mut Applied,
     ) {
         let Some(subtree) = self.subtree.clone().filter(|_| self.backend == Backend::Cgroup) else { return };
-        let active: Vec<SetId> = affected.iter().copied().filter(|set| self.weights(*set) != [None, None]).collect();
+        let active: Vec<SetId> = affected.iter().copied().filter(|set| self.can_have_group(&subtree, *set)).collect();
         if !active.is_empty() && !subtree.prepared {
             self.prepare(&subtree, applied);
         }
@@ -107,6 +107,40 @@ impl<W: World, L: Log> Engine<W, L> {
         let hogs = self.hogs(&subtree).into_iter().filter(|who| touched.contains(who) && !roles.contains_key(who));
         for who in hogs.collect::<Vec<_>>() {
             self.remove_group(&subtree, &subtree.hog(who), who, applied);
+        }
+        self.release_controllers(applied);
+    }
+
+    /// Whether a set is weighed and has a group, or a process that may be moved into one.
+    fn can_have_group(&self, subtree: &Subtree, set: SetId) -> bool {
+        let path = subtree.group(set);
+        let may_move = |who: Identity| {
+            let place = Place::Member { process: who, root: subtree.root.clone() };
+            let step = self.plan_move(subtree, who, path.clone());
+            self.ledger.world.admit(&place).is_ok() && matches!(step, Ok(Some(_)))
+        };
+        let members = self.sets.get(&set).into_iter().flat_map(|set| &set.members).map(|member| member.who);
+        let standing = |who: &Identity| self.roles.get(who).is_some_and(|standing| standing.set == set);
+        self.weights(set) != [None, None] && (self.has_group(subtree, &path) || members.filter(standing).any(may_move))
+    }
+
+    fn has_group(&self, subtree: &Subtree, path: &str) -> bool {
+        self.ledger.cell(&Place::Group { path: path.to_owned(), root: subtree.root.clone() }).is_some()
+    }
+
+    /// Switches the controllers off again once no group needs them.
+    fn release_controllers(&mut self, applied: &mut Applied) {
+        let needs = |place: &Place| matches!(place, Place::Group { path, .. } if !path.ends_with("/rest"));
+        if self.ledger.cells().any(|(place, _)| needs(place)) {
+            return;
+        }
+        let on = self.ledger.cells().map(|(place, _)| place);
+        let on: Vec<Place> = on.filter(|place| matches!(place, Place::Controller { .. })).cloned().collect();
+        let who = self.roles.keys().next().copied().unwrap_or(Identity { pid: 0, start: 0 });
+        let off = on.into_iter().map(|place| Step { from: 1.into(), ..step(place, 0.into(), 0.into()) });
+        self.commit_for(who, off.collect(), applied);
+        if let Some(subtree) = &mut self.subtree {
+            subtree.prepared = false;
         }
     }
 
@@ -190,16 +224,15 @@ impl<W: World, L: Log> Engine<W, L> {
     fn move_members(&mut self, subtree: &Subtree, touched: &BTreeSet<Identity>, applied: &mut Applied) {
         let mut steps = Vec::new();
         for &who in touched {
-            let place = Place::Member { process: who, root: subtree.root.clone() };
-            match self.target(subtree, who) {
-                Some(to) => match self.plan_move(subtree, who, to) {
-                    Ok(step) => steps.extend(step),
-                    Err(why) => self.skip(who, Knob::Group, why, applied),
-                },
-                None => match self.plan_home(subtree, place) {
-                    Ok(step) => steps.extend(step),
-                    Err(why) => self.skip(who, Knob::Group, why, applied),
-                },
+            let step = match self.target(subtree, who) {
+                Some(to) if self.has_group(subtree, &to) => self.plan_move(subtree, who, to),
+                // There is none, perhaps since nobody may be moved; then it is told why.
+                Some(to) => self.plan_move(subtree, who, to).and_then(|_| self.plan_home(subtree, who)),
+                None => self.plan_home(subtree, who),
+            };
+            match step {
+                Ok(step) => steps.extend(step),
+                Err(why) => self.skip(who, Knob::Group, why, applied),
             }
         }
         let done = self.ledger.commit(steps);
@@ -209,23 +242,46 @@ impl<W: World, L: Log> Engine<W, L> {
     /// The group in which a process is to be; `None` for where it came from.
     fn target(&self, subtree: &Subtree, who: Identity) -> Option<String> {
         let standing = self.roles.get(&who).filter(|standing| self.weights(standing.set) != [None, None])?;
-        let path = subtree.group(standing.set);
-        let place = Place::Group { path: path.clone(), root: subtree.root.clone() };
-        self.ledger.cell(&place).map(|_| path)
+        Some(subtree.group(standing.set))
     }
 
-    fn plan_home(&self, subtree: &Subtree, place: Place) -> Result<Option<Step>, Why> {
+    fn plan_home(&self, subtree: &Subtree, who: Identity) -> Result<Option<Step>, Why> {
+        let place = Place::Member { process: who, root: subtree.root.clone() };
         let Some(cell) = self.ledger.cell(&place) else { return Ok(None) };
         let direct = cell.baseline == Value::Text(subtree.dir.clone());
         let to = if direct { Value::Text(self.lodging(subtree)) } else { cell.baseline.clone() };
         if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) }
     }
 
-    fn weights(&self, set: SetId) -> [Option<u32>; 2] {
-        let Some(assignment) = self.sets.get(&set) else { return [None, None] };
+    /// For the CPUs and for I/O.
+    pub(crate) fn weights(&self, set: SetId) -> [Option<u32>; 2] {
+        let Some(assignment) = self.sets.get(&set).filter(|assignment| !self.is_lodger(assignment)) else {
+            return [None, None];
+        };
         let (role, faded) = (assignment.role, assignment.faded);
-        let knobs = self.knobs(crate::engine::Standing { set, role, faded });
+        let knobs = self.knobs(Standing { set, role, faded });
         [knobs.cpu_weight, knobs.io_weight]
+    }
+
+    /// What a set of this role has.
+    pub(crate) fn weights_of_role(&self, role: Role) -> [Option<u32>; 2] {
+        let set = SetId(Identity { pid: 0, start: 0 });
+        let knobs = self.knobs(Standing { set, role, faded: 0.0 });
+        [knobs.cpu_weight, knobs.io_weight]
+    }
+
+    /// Who has no window and lives in `rest` stays there, where its memory is counted and limited.
+    fn is_lodger(&self, assignment: &Assignment) -> bool {
+        let is_loose = matches!(assignment.reason, Reason::Busy | Reason::MemoryHog { .. });
+        let Some(subtree) = self.subtree.as_ref().filter(|_| is_loose) else { return false };
+        let mut members = assignment.members.iter();
+        let has_group = self.has_group(subtree, &subtree.group(assignment.set));
+        !has_group && members.all(|member| self.lives_in_rest(subtree, member.who))
+    }
+
+    pub(crate) fn lives_in_rest(&self, subtree: &Subtree, who: Identity) -> bool {
+        let place = Place::Member { process: who, root: subtree.root.clone() };
+        self.ledger.world.get(&place) == Ok(Value::Text(subtree.rest()))
     }
 
     fn weigh(&mut self, subtree: &Subtree, set: SetId, applied: &mut Applied) {
@@ -237,7 +293,11 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Writes a number into a file of a group; `None` for what was there before.
     pub(crate) fn write(&mut self, path: &str, want: Option<i64>, who: Identity, applied: &mut Applied) {
-        let place = Place::File { path: path.to_owned() };
+        self.put(Place::File { path: path.to_owned() }, want, who, applied);
+    }
+
+    /// Sets a number of a group or unit, unless somebody else has set it; `None` for what was there before.
+    pub(crate) fn put(&mut self, place: Place, want: Option<i64>, who: Identity, applied: &mut Applied) {
         let cell = self.ledger.cell(&place);
         if cell.is_some_and(|cell| Some(&cell.applied) == want.map(Value::Number).as_ref())
             || (cell, want) == (None, None)
@@ -245,8 +305,17 @@ impl<W: World, L: Log> Engine<W, L> {
             return;
         }
         let knob = crate::engine::knob_of(&place);
+        let is_unit = matches!(place, Place::Unit { .. });
+        // Asked before systemd is: it has little time for us.
+        if let (None, Err(why)) = (cell, self.ledger.world.admit(&place)) {
+            return self.skip(who, knob, why, applied);
+        }
         let present = match self.ledger.world.get(&place) {
             Ok(present) => present,
+            Err(Fault::Vanished) if is_unit => {
+                applied.vanished += 1;
+                return self.ledger.abandon([place]);
+            }
             Err(Fault::Vanished) => return self.skip(who, knob, Why::Unsupported(NO_CONTROLLER), applied),
             Err(Fault::Later) => return self.skip(who, knob, Why::Later, applied),
             Err(Fault::Refused(code)) => return self.skip(who, knob, Why::Refused(code), applied),
@@ -254,6 +323,9 @@ impl<W: World, L: Log> Engine<W, L> {
         let foreign = cell.is_some_and(|cell| !cell.put(&present));
         if foreign {
             return self.skip(who, knob, Why::ChangedByOther(present.to_string()), applied);
+        }
+        if cell.is_none() && is_set_by_other(&place, &present) {
+            return self.skip(who, knob, Why::SetByOther(present.to_string()), applied);
         }
         let baseline = cell.map_or_else(|| present.clone(), |cell| cell.baseline.clone());
         let to = want.map_or_else(|| baseline.clone(), Value::Number);
@@ -302,7 +374,16 @@ impl<W: World, L: Log> Engine<W, L> {
 
 const NO_CONTROLLER: &str = "the group has no such controller: the kernel or the group above does not offer it";
 
+/// True for a unit that has not what units have by themselves. What a file of a group holds says nothing: groups that
+/// were made here begin with the kernel's values.
+fn is_set_by_other(place: &Place, present: &Value) -> bool {
+    match (place, present) {
+        (Place::Unit { property, .. }, Value::Number(number)) => !property.is_default(*number),
+        _ => false,
+    }
+}
+
 /// The first change of a place: it holds the baseline.
-fn step(place: Place, to: Value, baseline: Value) -> Step {
+pub(crate) fn step(place: Place, to: Value, baseline: Value) -> Step {
     Step { place, to, from: baseline.clone(), baseline, details: Details::default() }
 }

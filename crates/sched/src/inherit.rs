@@ -73,23 +73,25 @@ impl Marks {
     /// The thread knobs of a process that are inherited, with their baselines.
     pub(crate) fn inherited(&self, world: &impl World, who: Identity) -> Vec<(Place, Value)> {
         let threads = world.threads(who).unwrap_or_default();
-        let found = self.inherited_by(world, who, &threads).into_iter();
+        let found = self.inherited_by(world, who, &threads, |_| false).into_iter();
         found.map(|((index, knob), baseline)| (threads[index].place(who, knob), baseline)).collect()
     }
 
-    /// The same for threads that were listed already, by their index and knob.
+    /// The same for threads that were listed already, by their index and knob, but for places that are known.
     pub(crate) fn inherited_by(
         &self,
         world: &impl World,
         who: Identity,
         threads: &[Thread],
+        is_known: impl Fn(&Place) -> bool,
     ) -> BTreeMap<(usize, ThreadKnob), Value> {
         let mut bearer = None;
         let mut found = BTreeMap::new();
         for (index, thread) in threads.iter().enumerate() {
             for knob in ThreadKnob::ALL {
-                let known = self.values.contains(&(knob, thread.value(knob)));
-                if !known || self.first.is_none_or(|first| thread.start < first) {
+                let put = self.values.contains(&(knob, thread.value(knob)));
+                let born_since = self.first.is_some_and(|first| thread.start >= first);
+                if !put || !born_since || is_known(&thread.place(who, knob)) {
                     continue;
                 }
                 let bearer = bearer.get_or_insert_with(|| Bearer::new(world, who));
@@ -112,9 +114,7 @@ impl Marks {
 
 impl Bearer {
     fn new(world: &impl World, who: Identity) -> Bearer {
-        let mut lineage = vec![who];
-        lineage.extend(world.ancestors(who));
-        let sessions = lineage.iter().filter_map(|&who| world.session(who)).collect();
+        let (lineage, sessions) = world.lineage(who).into_iter().unzip();
         Bearer { lineage, sessions, unprivileged: world.is_unprivileged(who) }
     }
 }

@@ -96,6 +96,12 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// Begins a new call: what the last one has taken back is no longer looked at.
     pub(crate) fn begin(&mut self) {
         self.recent.clear();
+        self.world.look_anew();
+    }
+
+    /// The call is over.
+    pub(crate) fn finish(&mut self) {
+        self.world.let_go();
     }
 
     pub(crate) fn cell(&self, place: &Place) -> Option<&Cell> {
@@ -139,6 +145,7 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// Takes everything back. What the kernel refuses stays in the journal.
     pub(crate) fn restore(&mut self) -> Restored {
+        self.world.look_anew();
         let mut restored = Restored::default();
         let marks = self.marks();
         let mut order: Vec<(u8, Place)> = self.cells.keys().map(|place| (place.phase(), place.clone())).collect();
@@ -293,13 +300,14 @@ impl<W: World, L: Log> Ledger<W, L> {
             self.cells.remove(&place);
             return;
         }
-        if let (Place::Group { path, root }, Some(home)) = (&place, &cell.home) {
+        if let (Some((path, root)), Some(home)) = (place.dwelling(), &cell.home) {
             self.evacuate(path, root, home);
         }
-        let outcome = match self.world.get(&place) {
+        let outcome = match patiently(|| self.world.get(&place)) {
+            Ok(_) if self.is_stranded(&place, &cell) => Err(Fault::Vanished),
             Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
             Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
-            Ok(_) => self.set_back(&place, &cell.baseline).map(|()| &mut restored.restored),
+            Ok(_) => patiently(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored),
             Err(fault) => Err(fault),
         };
         let count = match outcome {
@@ -314,15 +322,11 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.cells.remove(&place);
     }
 
-    /// Sets a value back; where the kernel wants time for it, it gets it.
-    fn set_back(&mut self, place: &Place, baseline: &Value) -> Result<(), Fault> {
-        for _ in 0..crate::LATER_TRIES_MAX {
-            match self.world.set(place, baseline) {
-                Err(Fault::Later) => std::thread::sleep(std::time::Duration::from_millis(crate::LATER_MS)),
-                outcome => return outcome,
-            }
-        }
-        self.world.set(place, baseline)
+    /// True for a scope whose processes have no place to go back to: it is theirs from now on, and ends with them.
+    fn is_stranded(&self, place: &Place, cell: &Cell) -> bool {
+        let Place::Scope { folder, root, .. } = place else { return false };
+        let home = Place::Group { path: cell.home.clone().unwrap_or_default(), root: root.clone() };
+        self.world.get(&home) != Ok(1.into()) && !self.world.members(folder).is_empty()
     }
 
     /// Moves the processes of a group out that nobody has listed: they were born in it.
@@ -347,7 +351,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             Value::Text(group) => Some(group.clone()),
             Value::Number(_) => None,
         };
-        baseline(process).or_else(|| self.world.ancestors(process).into_iter().find_map(baseline))
+        baseline(process).or_else(|| self.world.lineage(process).into_iter().find_map(|(above, _)| baseline(above)))
     }
 
     /// Sets back what children and threads have inherited and nobody has listed; returns how many.
@@ -370,6 +374,17 @@ impl<W: World, L: Log> Ledger<W, L> {
         }
         found
     }
+}
+
+/// Tries until the kernel, or whoever else wants time for it, has had it.
+fn patiently<T>(mut work: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
+    for _ in 0..crate::LATER_TRIES_MAX {
+        match work() {
+            Err(Fault::Later) => std::thread::sleep(std::time::Duration::from_millis(crate::LATER_MS)),
+            outcome => return outcome,
+        }
+    }
+    work()
 }
 
 /// Asks once for the places of a process that follow each other.

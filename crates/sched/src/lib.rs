@@ -11,7 +11,7 @@
 //! 2. *What others set stays.* A process whose nice value, policy or I/O priority is not the default (a slice by itself: that slice) is
 //!    left alone, and so is whatever somebody changes after us. Both are told with the reason.
 //! 3. *Only what may be taken back, only whom we may touch.* Owner and tree are checked directly before the
-//!    change. Without the right to undo a change it is not made. No real-time policy is ever set.
+//!    change (of the owner then the effective user, which starting a program can change; the real one once in the same call). Without the right to undo a change it is not made. No real-time policy is ever set.
 //! 4. *A process that is gone is normal.* It is counted, never an error.
 //!
 //! # What each back end cannot do
@@ -27,22 +27,32 @@
 //! it: who runs a program as another user inside of the session takes that program along. A process in a group of a
 //! cpu controller has no autogroup, and the kernel bounds the rate of changes for all but root.
 //!
+//! `Systemd` sets properties of units, and splits sets that share a unit by moving them to scopes of their own
+//! beside it (`units.rs`). Weights count inside of the user's slice: what other users and the system's
+//! services run competes with all of it. No process is taken out of a service, so a set that shares one is not
+//! weighed. What systemd was told once it keeps in a file below /run until the machine stops, also after
+//! it was told the value of before. Where it no longer answers, nice values are set instead.
+//!
 //! `Cgroup` makes groups below one delegated group of version 2. Weights count among these groups;
 //! what runs outside of the delegated group competes with all of them together. Processes that a
-//! service manager holds in a unit of its own are not moved, since the unit would lose them; setting
-//! the properties of units is not supported yet. `memory.low` is written up to the delegated group;
-//! groups above it are not touched, and without theirs the protection is void.
+//! service manager holds in a unit of its own are not moved, since the unit would lose them.
+//! `memory.low` is written up to the delegated group;
+//! groups above it are not touched, and without theirs the protection is void. The kernel counts memory where a process
+//! was when it got it, so a new group neither protects nor limits what its processes had before. What stays
+//! together in `rest` can be limited as one.
 //!
 //! A process that is advised about its memory ([`tipme_policy::MemoryAction`]) needs no taking back.
 //! A process may change its own values at any time; then they are its own, by rule 2.
 
 mod advice;
+mod births;
 mod cgroup;
 mod engine;
 mod explain;
 #[cfg(test)]
 mod fake;
 mod groups;
+mod held;
 mod inherit;
 mod journal;
 mod ledger;
@@ -56,9 +66,15 @@ mod property;
 mod sessions;
 mod slice;
 mod threads;
+mod units;
+mod units_bus;
+mod units_memory;
+mod units_names;
+mod units_real;
 mod why;
 mod world;
 
+pub use births::Births;
 pub use explain::{Explanation, KnobState};
 pub use offers::{Offer, extension, offers};
 pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
@@ -71,6 +87,7 @@ use log::FileLog;
 use std::io;
 use std::path::{Path, PathBuf};
 use tipme_policy::{Action, Backend, Identity, Strength};
+use units::Units;
 
 /// Milliseconds after which something that had to wait for the kernel can be tried again.
 pub const LATER_MS: u64 = 110;
@@ -88,6 +105,8 @@ pub enum Error {
     Unsafe { path: PathBuf, why: &'static str },
     #[error("cannot use the control group {path}: {why}", path = .path.display())]
     Group { path: PathBuf, why: &'static str },
+    #[error("cannot weigh the units of systemd: {why}")]
+    Units { why: String },
 }
 
 /// What to change, of whom, and where things lie.
@@ -126,18 +145,23 @@ impl Mechanism {
         let (ledger, restored) = Ledger::open(world, log).map_err(wrap)?;
         let mut engine = Engine::new(ledger, config.backend, config.strength);
         engine.subtree = subtree;
+        engine.units = find_units(&config)?;
         engine.nice_too = extension().is_some();
         Ok((Mechanism { engine }, restored))
     }
 
     /// Does what the actions say. With no actions, tries again what had to wait ([`Applied::later`]).
     pub fn apply(&mut self, actions: &[Action]) -> Applied {
-        self.engine.apply(actions)
+        let applied = self.engine.apply(actions);
+        self.engine.ledger.finish();
+        applied
     }
 
     /// Goes over to the numbers of another strength; [`Strength::Off`] takes everything back and keeps the assignments.
     pub fn set_strength(&mut self, strength: Strength) -> Applied {
-        self.engine.set_strength(strength)
+        let applied = self.engine.set_strength(strength);
+        self.engine.ledger.finish();
+        applied
     }
 
     /// What process `pid` has, and why; `None` where it has no role.
@@ -147,7 +171,9 @@ impl Mechanism {
 
     /// Takes everything back and forgets all assignments.
     pub fn restore(&mut self) -> Restored {
-        self.engine.restore()
+        let restored = self.engine.restore();
+        self.engine.ledger.finish();
+        restored
     }
 }
 
@@ -166,8 +192,16 @@ fn find_subtree(config: &Config) -> Result<Option<Subtree>, Error> {
     let text = |path: &Path| path.to_str().map(str::to_owned);
     match (text(&path), text(&root)) {
         (Some(dir), Some(root)) => Ok(Some(Subtree::new(dir, root))),
-        _ => Err(Error::Group { path, why: "its name is no text" }),
+        _ => Err(Error::Group { path, why: "its name is no text; name a group whose folder has a name in UTF-8" }),
     }
+}
+
+fn find_units(config: &Config) -> Result<Option<Units>, Error> {
+    if config.backend != Backend::Systemd {
+        return Ok(None);
+    }
+    let root = offers::hierarchy().map_err(|why| Error::Units { why })?;
+    Ok(Some(Units::new(root)))
 }
 
 fn root_above(dir: &Path) -> Result<PathBuf, &'static str> {

@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The real machine: /proc below a root, the scheduler's system calls, and control group files.
 //!
-//! System calls that name a thread by its number cannot also name its start. So the start is read
-//! directly before the call; what remains is the time between the two, in which the thread would
-//! have to end and the kernel to go through all its numbers. Advice about memory has no such gap: it
-//! goes through a process file descriptor that is checked after it was opened.
+//! A process is looked at once in a call and held fast (`held`). Directly before a change it is asked whether
+//! it is still there and whose rights it has. Advice about memory goes through a process file descriptor
+//! that is checked after it was opened.
 
 use crate::advice;
+use crate::births::Births;
 use crate::cgroup;
+use crate::held::Held;
 use crate::journal::hash;
 use crate::processes::{self, Stat};
-use crate::slice::{self, Slices};
+use crate::slice::{self, Attributes, Slices};
+use crate::units_bus::Bus;
+use crate::units_real;
 use crate::why::Why;
 use crate::world::{Advice, Autogroup, Fault, Place, Thread, ThreadKnob, Value, World};
+use rustix::fs::CWD;
+use rustix::process::{Pid, getpriority_process};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use tipme_policy::Identity;
 
 /// The kernel's thread daemon, the parent of all its threads.
 const KTHREADD: u32 = 2;
 /// `who` of the I/O priority calls is a thread number.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+/// Where the sockets of systemd are.
+const RUN: &str = "/run";
+/// Processes that are held fast at a time, a file descriptor each. Beyond it all are let go, and looked at anew.
+const HELD_MAX: usize = 128;
 
 /// The machine.
 pub(crate) struct Linux {
@@ -33,46 +45,75 @@ pub(crate) struct Linux {
     /// This process may set any nice value.
     may_nice: bool,
     slices: Slices,
+    births: Births,
     cursors: advice::Cursors,
+    held: RefCell<BTreeMap<Identity, Rc<Held>>>,
+    /// The managers of units.
+    pub(crate) bus: Bus,
 }
 
 impl Linux {
     pub(crate) fn new(proc: &Path, owner: Option<u32>, under: Option<Identity>) -> Linux {
-        let proc = proc.to_owned();
-        Linux { proc, owner, under, may_nice: may_nice(), slices: Slices::find(), cursors: advice::Cursors::default() }
+        Linux {
+            proc: proc.to_owned(),
+            owner,
+            under,
+            may_nice: may_nice(),
+            slices: Slices::open(),
+            births: Births::open(proc),
+            cursors: advice::Cursors::default(),
+            held: RefCell::default(),
+            bus: Bus::new(Path::new(RUN)),
+        }
     }
 
-    /// What `/proc/PID/stat` says, if it is still the process that is meant and not dead.
-    fn stat(&self, who: Identity) -> Result<Stat, Fault> {
-        let stat = processes::stat(&self.proc, who.pid).filter(|stat| stat.identity == who);
-        stat.filter(|stat| !matches!(stat.state, 'Z' | 'X')).ok_or(Fault::Vanished)
+    /// The process, held fast until [`World::let_go`].
+    fn held(&self, who: Identity) -> Result<Rc<Held>, Fault> {
+        if let Some(held) = self.held.borrow().get(&who) {
+            return Ok(Rc::clone(held));
+        }
+        let held = Rc::new(Held::open(&self.proc, who)?);
+        let mut all = self.held.borrow_mut();
+        if all.len() >= HELD_MAX {
+            all.clear();
+        }
+        all.insert(who, Rc::clone(&held));
+        Ok(held)
     }
 
-    fn thread(&self, process: Identity, tid: u32, start: u64) -> Result<Stat, Fault> {
-        let stat = processes::thread(&self.proc, process.pid, tid).filter(|stat| stat.identity.start == start);
-        stat.filter(|stat| !matches!(stat.state, 'Z' | 'X')).ok_or(Fault::Vanished)
+    /// What is known of a process that is held and still has this number.
+    fn known(&self, pid: u32) -> Option<Stat> {
+        let [first, last] = [0, u64::MAX].map(|start| Identity { pid, start });
+        let all = self.held.borrow();
+        let (_, held) = all.range(first..=last).find(|(_, held)| held.check().is_ok())?;
+        Some(held.latest().clone())
+    }
+
+    /// A thread with what is set for it; `None` where it has ended.
+    fn thread(&self, tid: u32, start: u64, session: u32) -> Option<Thread> {
+        let found = Attributes::get(tid).ok()?;
+        let (nice, slice, scheduling) = (nice_of(tid, &found).ok()?, self.slices.of(&found), found.scheduling());
+        Some(Thread { tid, start, session, nice, slice, scheduling, io: io_of(tid).ok()? })
+    }
+
+    fn get_thread(&self, tid: u32, knob: ThreadKnob) -> Result<i64, Fault> {
+        let attributes = || Attributes::get(tid).map_err(fault);
+        match knob {
+            ThreadKnob::Nice => nice_of(tid, &attributes()?),
+            ThreadKnob::Slice => attributes().map(|found| self.slices.of(&found)),
+            ThreadKnob::Scheduling => attributes().map(|found| found.scheduling()),
+            ThreadKnob::Io => io_of(tid),
+        }
     }
 
     fn autogroup_file(&self, pid: u32) -> PathBuf {
         self.proc.join(format!("{pid}/autogroup"))
     }
 
-    fn get_thread(&self, tid: u32, knob: ThreadKnob, stat: &Stat) -> Result<i64, Fault> {
-        let number = |result: i64| if result < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(result) };
-        match knob {
-            ThreadKnob::Nice => Ok(i64::from(stat.nice)),
-            ThreadKnob::Slice => self.slices.get(tid).map_err(fault),
-            // SAFETY: the call takes a number and has no memory of ours in hand.
-            ThreadKnob::Scheduling => number(i64::from(unsafe { libc::sched_getscheduler(tid as libc::pid_t) })),
-            // SAFETY: as above.
-            ThreadKnob::Io => number(unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid) }),
-        }
-    }
-
     /// A process of the session, the leader if it lives, whose autogroup has that number.
     fn speaker(&self, number: u64, session: u32) -> Result<(u32, i64), Fault> {
         let nice = |pid: u32| {
-            let (found, nice) = parse_autogroup(&processes::text(&self.autogroup_file(pid))?)?;
+            let (found, nice) = parse_autogroup(&processes::record(CWD, self.autogroup_file(pid))?)?;
             (found == number).then_some((pid, nice))
         };
         let of_session = |pid: &u32| processes::stat(&self.proc, *pid).is_some_and(|stat| stat.session == session);
@@ -86,17 +127,17 @@ impl Linux {
         file.write_all(nice.to_string().as_bytes()).map_err(fault)
     }
 
-    fn admit_process(&self, who: Identity) -> Result<(), Why> {
-        // The users cost a second file. A process that is gone is told by the change itself.
-        let read = if self.owner.is_some() { processes::read } else { processes::stat };
-        let Some(stat) = read(&self.proc, who.pid).filter(|stat| stat.identity == who) else { return Ok(()) };
-        if who.pid == 1 || who.pid == KTHREADD || stat.parent == KTHREADD {
+    pub(crate) fn proc(&self) -> &Path {
+        &self.proc
+    }
+
+    /// A process that is gone is told by the change itself.
+    pub(crate) fn admit_process(&self, who: Identity) -> Result<(), Why> {
+        let Ok(held) = self.held(who) else { return Ok(()) };
+        if who.pid == 1 || who.pid == KTHREADD || held.latest().parent == KTHREADD {
             return Err(Why::System);
         }
-        if let Some(owner) = self.owner {
-            let stranger = [stat.uid, stat.effective_uid].into_iter().find(|&uid| uid != owner);
-            stranger.map_or(Ok(()), |uid| Err(Why::NotOwner(uid)))?;
-        }
+        self.owner.map_or(Ok(()), |owner| admit_users(&held, owner))?;
         match self.under {
             Some(top) if !processes::is_below(&self.proc, who, top) => Err(Why::NotBelow(top)),
             _ => Ok(()),
@@ -120,11 +161,20 @@ impl Linux {
 }
 
 impl World for Linux {
+    fn look_anew(&mut self) {
+        self.let_go();
+        self.slices.look();
+    }
+
+    fn let_go(&mut self) {
+        self.held.get_mut().clear();
+    }
+
     fn get(&self, place: &Place) -> Result<Value, Fault> {
         match place {
             Place::Thread { process, tid, start, knob } => {
-                let stat = self.thread(*process, *tid, *start)?;
-                self.get_thread(*tid, *knob, &stat).map(Value::Number)
+                self.held(*process)?.check_thread(*tid, *start)?;
+                self.get_thread(*tid, *knob).map(Value::Number)
             }
             Place::Autogroup { number, session } => {
                 self.speaker(*number, *session).map(|(_, nice)| Value::Number(nice))
@@ -133,28 +183,36 @@ impl World for Linux {
             Place::File { path } => cgroup::get(path).map(Value::Number),
             Place::Controller { group, name } => cgroup::has_controller(group, name).map(Value::Number),
             Place::Member { process, root } => {
-                self.stat(*process)?;
+                self.held(*process)?.check()?;
                 cgroup::group_of(&self.proc, process.pid, root).map(Value::Text).ok_or(Fault::Vanished)
             }
-            Place::Group { path, .. } => Ok(Value::Number(i64::from(Path::new(path).is_dir()))),
+            Place::Group { path, .. } | Place::Scope { folder: path, .. } => {
+                Ok(Value::Number(i64::from(Path::new(path).is_dir())))
+            }
+            Place::Unit { folder, property } => units_real::get(self, folder, *property).map(Value::Number),
         }
     }
 
     fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
         match (place, value) {
             (Place::Thread { process, tid, start, knob }, Value::Number(number)) => {
-                self.thread(*process, *tid, *start)?;
+                self.held(*process)?.check_thread(*tid, *start)?;
                 set_thread(*tid, *knob, *number)
             }
             (Place::Autogroup { number, session }, Value::Number(nice)) => self.set_autogroup(*number, *session, *nice),
             (Place::File { path }, Value::Number(number)) => cgroup::set(path, *number),
             (Place::Controller { group, name }, Value::Number(on)) => cgroup::set_controller(group, name, *on != 0),
             (Place::Member { process, root }, Value::Text(group)) => {
-                self.stat(*process)?;
+                self.held(*process)?.check()?;
                 cgroup::enter(process.pid, root, group)
             }
             (Place::Group { path, .. }, Value::Number(1)) => cgroup::make(path),
             (Place::Group { path, .. }, Value::Number(_)) => cgroup::remove(path),
+            (Place::Unit { folder, property }, Value::Number(number)) => {
+                units_real::set(self, folder, *property, *number)
+            }
+            (Place::Scope { folder, root, first }, Value::Number(1)) => units_real::begin(self, folder, root, *first),
+            (Place::Scope { folder, .. }, Value::Number(_)) => units_real::end(folder),
             // A journal that says such a thing was not written here.
             _ => Err(Fault::Refused(libc::EINVAL)),
         }
@@ -163,6 +221,8 @@ impl World for Linux {
     fn admit(&self, place: &Place) -> Result<(), Why> {
         match place {
             Place::Thread { process, .. } | Place::Member { process, .. } => self.admit_process(*process),
+            Place::Scope { first, .. } => self.admit_process(*first),
+            Place::Unit { folder, .. } => units_real::admit(self, folder, self.owner, self.under),
             Place::Autogroup { number, session } => self.admit_session(*number, *session),
             Place::Trace { .. } | Place::File { .. } | Place::Controller { .. } | Place::Group { .. } => Ok(()),
         }
@@ -185,41 +245,42 @@ impl World for Linux {
     }
 
     fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault> {
-        let session = self.stat(process)?.session;
-        let threads = processes::threads(&self.proc, process.pid).into_iter();
-        let threads = threads.filter_map(|tid| processes::thread(&self.proc, process.pid, tid));
+        let held = self.held(process)?;
+        let stat = held.stat()?;
+        let threads = held.threads(stat.threads).into_iter();
         // A thread that ends between two of these calls is left out.
-        let threads = threads.filter_map(|stat| {
-            let tid = stat.identity.pid;
-            let value = |knob| self.get_thread(tid, knob, &stat).ok();
-            let [nice, slice, scheduling, io] = ThreadKnob::ALL.map(value);
-            let start = stat.identity.start;
-            Some(Thread { tid, start, session, nice: nice?, slice: slice?, scheduling: scheduling?, io: io? })
-        });
-        let threads: Vec<Thread> = threads.collect();
+        let threads: Vec<Thread> = threads.filter_map(|(tid, start)| self.thread(tid, start, stat.session)).collect();
         if threads.is_empty() { Err(Fault::Vanished) } else { Ok(threads) }
     }
 
     fn session(&self, process: Identity) -> Option<u32> {
-        self.stat(process).ok().map(|stat| stat.session)
+        let held = self.held.borrow().get(&process).map(|held| held.latest().session);
+        held.or_else(|| processes::living(&self.proc, process).map(|stat| stat.session))
     }
 
     fn autogroup(&self, process: Identity) -> Option<Autogroup> {
-        let (number, _) = parse_autogroup(&processes::text(&self.autogroup_file(process.pid))?)?;
+        let (number, _) = parse_autogroup(&processes::record(CWD, self.autogroup_file(process.pid))?)?;
         Some(Autogroup { number, session: self.session(process)? })
     }
 
     fn is_unprivileged(&self, process: Identity) -> bool {
-        let stat = processes::read(&self.proc, process.pid).filter(|stat| stat.identity == process);
-        stat.is_some_and(|stat| stat.uid != 0 && stat.effective_uid != 0) && !nice_allowed(process.pid, -1)
+        let users = self.held(process).ok().and_then(|held| held.users());
+        users.is_some_and(|(real, effective)| real != 0 && effective != 0) && !nice_allowed(process.pid, -1)
     }
 
-    fn ancestors(&self, process: Identity) -> Vec<Identity> {
-        processes::ancestors(&self.proc, process)
+    fn lineage(&self, process: Identity) -> Vec<(Identity, u32)> {
+        processes::lineage(&self.proc, process).map(|stat| (stat.identity, stat.session)).collect()
     }
 
-    fn descendants(&self, process: Identity) -> Vec<Identity> {
-        processes::descendants(&self.proc, process.pid)
+    fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity> {
+        let Ok(held) = self.held(process) else { return Vec::new() };
+        let look = |pid| self.known(pid).or_else(|| processes::stat(&self.proc, pid));
+        let below = processes::below_with(&self.proc, &held.latest(), leads, look);
+        below.into_iter().map(|stat| stat.identity).collect()
+    }
+
+    fn births(&self) -> Option<u64> {
+        self.births.count()
     }
 
     fn all(&self) -> Vec<Identity> {
@@ -229,6 +290,10 @@ impl World for Linux {
 
     fn members(&self, group: &str) -> Vec<Identity> {
         cgroup::members(group).into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+    }
+
+    fn tree(&self, group: &str) -> Vec<Identity> {
+        cgroup::tree(group).into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
     }
 
     fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault> {
@@ -258,6 +323,34 @@ pub(crate) fn fault(error: io::Error) -> Fault {
         Some(libc::EAGAIN) => Fault::Later,
         code => Fault::Refused(code.unwrap_or(libc::EIO)),
     }
+}
+
+/// The real user and the effective one must be the owner, and the effective one must be so still.
+fn admit_users(held: &Held, owner: u32) -> Result<(), Why> {
+    let why = match (held.users(), held.effective_user()) {
+        (Some((real, effective)), Some(now)) => match [real, effective, now].into_iter().find(|uid| *uid != owner) {
+            Some(stranger) => Why::NotOwner(stranger),
+            None => return Ok(()),
+        },
+        _ => Why::Refused(libc::EACCES),
+    };
+    // What is gone belongs to nobody.
+    if held.check() == Err(Fault::Vanished) { Ok(()) } else { Err(why) }
+}
+
+/// The kernel tells it with the other attributes only of a thread whose policy has one.
+fn nice_of(tid: u32, found: &Attributes) -> Result<i64, Fault> {
+    if found.is_fair() {
+        return Ok(found.nice.into());
+    }
+    let tid = i32::try_from(tid).ok().and_then(Pid::from_raw).ok_or(Fault::Vanished)?;
+    getpriority_process(Some(tid)).map(i64::from).map_err(|error| fault(error.into()))
+}
+
+fn io_of(tid: u32) -> Result<i64, Fault> {
+    // SAFETY: the call takes numbers and has no memory of ours in hand.
+    let packed = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid) };
+    if packed < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(packed) }
 }
 
 fn set_thread(tid: u32, knob: ThreadKnob, value: i64) -> Result<(), Fault> {

@@ -2,7 +2,8 @@
 //! What is done about memory: limits and protection of groups, or advice about processes.
 //!
 //! With control groups, a set's group is protected or limited, and one process that takes too much
-//! gets a group of its own. Without, there is no limit to set: a process that should be limited has its pages
+//! gets a group of its own. What a process has stays counted where it was when it got it, also when it moves: so who
+//! is in `rest` is limited there, together with all others in it. Without, there is no limit to set: a process that should be limited has its pages
 //! marked as the first to go, what is asked to be reclaimed of it is paged out, and protection is
 //! told as not possible.
 
@@ -17,11 +18,17 @@ use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
 const RECLAIM_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that one action gives advice for at most: the kernel does it while the caller waits.
 const ADVICE_BYTES_MAX: u64 = 256 << 20;
+/// A limit of `rest` is written anew where it differs by this part of it.
+const NEAR_DIVISOR: u64 = 32;
+/// Who is named with a group that is nobody's.
+const NOBODY: Identity = Identity { pid: 0, start: 0 };
 /// Numbers in memory files are whole pages, of 4 KiB or a multiple.
 const PAGE_BYTES: u64 = 4_096;
+const PAGE: i64 = PAGE_BYTES as i64;
 
 impl<W: World, L: Log> Engine<W, L> {
     pub(crate) fn settle_memory(&mut self, action: &MemoryAction, applied: &mut Applied) {
+        let Some(action) = self.settle_unit_memory(action, applied) else { return };
         match action {
             MemoryAction::Protect { set, bytes } => self.protect(*set, *bytes, applied),
             MemoryAction::High { group: MemoryGroup::Process(who), .. } if self.own_subtree().is_none() => {
@@ -33,6 +40,7 @@ impl<W: World, L: Log> Engine<W, L> {
                 self.limit(group, *bytes, applied);
             }
             MemoryAction::Reclaim { group, bytes } => self.reclaim(group, *bytes, applied),
+            MemoryAction::Room { more, least } => self.confine(*more, *least, applied),
             MemoryAction::Cold(who) => self.mark(*who, Advice::Cold, applied),
             MemoryAction::PageOut(who) => self.mark(*who, Advice::PageOut, applied),
             MemoryAction::WillNeed(set) => self.want_back(*set, applied),
@@ -57,7 +65,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.subtree = Some(subtree);
     }
 
-    fn mark(&mut self, who: Identity, advice: Advice, applied: &mut Applied) {
+    pub(crate) fn mark(&mut self, who: Identity, advice: Advice, applied: &mut Applied) {
         self.advise(who, advice, ADVICE_BYTES_MAX, applied);
     }
 
@@ -74,7 +82,32 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
+    /// Limits `rest` to what it has and so much more. A limit that is nearly the same stays.
+    fn confine(&mut self, more: i64, least: u64, applied: &mut Applied) {
+        let Some(path) = self.own_subtree().map(|subtree| subtree.rest()) else { return };
+        let file = format!("{path}/memory.high");
+        let has = self.ledger.world.get(&Place::File { path: format!("{path}/memory.current") });
+        // Without the group or its controller there is nothing to limit.
+        let Ok(Value::Number(has)) = has else { return };
+        let least = i64::try_from(least).unwrap_or(i64::MAX);
+        let bytes = has.checked_add(more).map(|bytes| bytes.max(least) / PAGE * PAGE);
+        let told = self.ledger.cell(&Place::File { path: file.clone() }).map(|cell| cell.applied.clone());
+        let near = |told: i64| bytes.is_some_and(|bytes| told.abs_diff(bytes) < told.unsigned_abs() / NEAR_DIVISOR);
+        if !matches!(told, Some(Value::Number(told)) if near(told)) {
+            self.write(&file, bytes, NOBODY, applied);
+        }
+    }
+
+    /// Whether a process lives in `rest`: what it has is counted there, and would stay so if it were moved.
+    fn is_lodged(&self, group: &MemoryGroup) -> bool {
+        let MemoryGroup::Process(who) = group else { return false };
+        self.own_subtree().is_some_and(|subtree| self.lives_in_rest(&subtree, *who))
+    }
+
     fn limit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        if self.is_lodged(group) {
+            return;
+        }
         let who = self.named(group);
         match self.group_of(group, applied) {
             Ok(path) => {
@@ -87,12 +120,15 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     fn reclaim(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        if self.is_lodged(group) {
+            return;
+        }
         let who = self.named(group);
         if let (MemoryGroup::Process(who), true) = (group, self.own_subtree().is_none()) {
             self.advise(*who, Advice::PageOut, bytes, applied);
             return;
         }
-        let bytes = whole_pages(bytes.min(RECLAIM_BYTES_MAX));
+        let bytes = reclaimable(bytes);
         let outcome =
             self.group_of(group, applied).and_then(|path| self.ledger.world.reclaim(&path, bytes).map_err(why));
         match outcome {
@@ -117,7 +153,6 @@ impl<W: World, L: Log> Engine<W, L> {
         let place = Place::Member { process: who, root: subtree.root.clone() };
         if let Ok(Value::Text(present)) = self.ledger.world.get(&place)
             && subtree.owns(&present)
-            && !present.ends_with("/rest")
         {
             return Ok(present);
         }
@@ -131,7 +166,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Gives advice for up to `bytes`; returns for how many it was given.
-    fn advise(&mut self, who: Identity, advice: Advice, bytes: u64, applied: &mut Applied) -> u64 {
+    pub(crate) fn advise(&mut self, who: Identity, advice: Advice, bytes: u64, applied: &mut Applied) -> u64 {
         let place = Place::Member { process: who, root: String::new() };
         let bytes = whole_pages(bytes.min(ADVICE_BYTES_MAX));
         let admitted = self.ledger.world.admit(&place).map(|()| self.ledger.world.advise(who, advice, bytes));
@@ -158,7 +193,7 @@ impl<W: World, L: Log> Engine<W, L> {
             MemoryGroup::Cgroup(path) => {
                 let is_of = |subtree: &Subtree, set: &SetId| subtree.group(*set) == subtree.folder(path);
                 let set = self.subtree.as_ref().and_then(|subtree| self.sets.keys().find(|set| is_of(subtree, set)));
-                set.map_or(Identity { pid: 0, start: 0 }, |set| set.0)
+                set.map_or(NOBODY, |set| set.0)
             }
         }
     }
@@ -166,11 +201,17 @@ impl<W: World, L: Log> Engine<W, L> {
 
 const NO_GROUPS: &str = "without control groups there is no limit and no protection of memory";
 
-fn whole_pages(bytes: u64) -> u64 {
+pub(crate) fn whole_pages(bytes: u64) -> u64 {
     bytes / PAGE_BYTES * PAGE_BYTES
 }
 
-fn why(fault: Fault) -> Why {
+/// What one action reclaims of a group at most.
+pub(crate) fn reclaimable(bytes: u64) -> u64 {
+    whole_pages(bytes.min(RECLAIM_BYTES_MAX))
+}
+
+/// Why a group's memory could not be taken.
+pub(crate) fn why(fault: Fault) -> Why {
     match fault {
         Fault::Vanished => Why::Unsupported("the group has no memory controller"),
         Fault::Later => Why::Later,

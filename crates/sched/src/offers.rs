@@ -3,7 +3,9 @@
 
 use crate::cgroup;
 use crate::linux::may_nice;
-use crate::processes::text;
+use crate::processes::{self, text};
+use crate::units_bus::Bus;
+use crate::units_names::{self, Keeper};
 use std::path::Path;
 use tipme_policy::Backend;
 
@@ -11,6 +13,10 @@ use tipme_policy::Backend;
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 /// Exists where systemd runs the machine.
 const SYSTEMD: &str = "/run/systemd/system";
+/// Where systemd mounts control groups, version 2.
+const HIERARCHY: &str = "/sys/fs/cgroup";
+/// Where the sockets of systemd are.
+const RUN: &str = "/run";
 
 /// A back end as this machine offers it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,11 +28,65 @@ pub struct Offer {
     pub limits: Vec<String>,
 }
 
-/// The back ends, the best first. `cgroup` is the delegated group that could be used.
-pub fn offers(proc: &Path, cgroup: Option<&Path>) -> Vec<Offer> {
+/// The back ends, the best first. `cgroup` is the delegated group that could be used; who names one wants it used.
+/// `user` is the one whose programs are to be weighed, where that is known.
+pub fn offers(proc: &Path, cgroup: Option<&Path>, user: Option<u32>) -> Vec<Offer> {
     let ext = extension();
     let systemd = Path::new(SYSTEMD).is_dir();
-    vec![cgroup_offer(cgroup, ext.as_deref(), systemd), autogroup_offer(proc, cgroup), nice_offer(proc)]
+    let groups = cgroup_offer(cgroup, ext.as_deref(), systemd);
+    let units = units_offer(proc, user, ext.as_deref());
+    let (first, second) = if cgroup.is_some() { (groups, units) } else { (units, groups) };
+    vec![first, second, autogroup_offer(proc, cgroup), nice_offer(proc)]
+}
+
+fn units_offer(proc: &Path, user: Option<u32>, ext: Option<&str>) -> Offer {
+    let mut limits = vec![
+        "weights count inside of the user's slice only: what other users and the system's services run competes with all of it".to_owned(),
+        "no process is taken out of a service: a program that shares one with others is not weighed".to_owned(),
+        "systemd keeps a file below /run for each unit that was changed, until the unit ends or the machine stops".to_owned(),
+    ];
+    limits.extend(ext.map(ignores_weights));
+    if !rustix::process::geteuid().is_root() {
+        limits
+            .push("without root only the units of the user's own manager are weighed, not those of logins".to_owned());
+    }
+    Offer { backend: Backend::Systemd, unusable: units_fault(proc, user), limits }
+}
+
+/// Why the units of systemd cannot be weighed.
+fn units_fault(proc: &Path, user: Option<u32>) -> Option<String> {
+    if !Path::new(SYSTEMD).is_dir() {
+        return Some("systemd does not run this machine".to_owned());
+    }
+    let root = match hierarchy() {
+        Ok(root) => root,
+        Err(why) => return Some(why),
+    };
+    let own = rustix::process::geteuid();
+    let keeper = if own.is_root() { Keeper::System } else { Keeper::User(own.as_raw()) };
+    let lives_in_unit = |pid: &u32| {
+        cgroup::group_of(proc, *pid, &root).is_some_and(|group| units_names::home_of(&root, &group).is_some())
+    };
+    let of_user = |pid: &u32| processes::read(proc, *pid).is_some_and(|process| Some(process.uid) == user);
+    let in_units = user.is_none() || processes::all(proc).iter().any(|pid| of_user(pid) && lives_in_unit(pid));
+    let strangers = || "the user's programs are in no units".to_owned();
+    Bus::new(Path::new(RUN)).defect(keeper).or_else(|| (!in_units).then(strangers))
+}
+
+/// Where the hierarchy of units is mounted.
+///
+/// # Errors
+/// Where it is not of version 2, or has no cpu controller.
+pub(crate) fn hierarchy() -> Result<String, String> {
+    let Some(controllers) = text(&Path::new(HIERARCHY).join("cgroup.controllers")) else {
+        return Err(format!("{HIERARCHY} is no hierarchy of version 2; boot with systemd.unified_cgroup_hierarchy=1"));
+    };
+    let has_cpu = controllers.split_ascii_whitespace().any(|name| name == "cpu");
+    if has_cpu { Ok(HIERARCHY.to_owned()) } else { Err(format!("{HIERARCHY} has no cpu controller")) }
+}
+
+fn ignores_weights(name: &str) -> String {
+    format!("the scheduler {name} (sched_ext) may ignore cpu.weight: nice values are set besides")
 }
 
 /// The scheduler that was loaded as a program and is at work.
@@ -48,13 +108,11 @@ fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
     ];
     if systemd {
         limits.push(
-            "units of systemd keep their own groups: their processes are not moved and their properties are not set"
+            "units of systemd keep their own groups: their processes are not moved, and their properties not set"
                 .to_owned(),
         );
     }
-    limits.extend(
-        ext.map(|name| format!("the scheduler {name} (sched_ext) may ignore cpu.weight: nice values are set besides")),
-    );
+    limits.extend(ext.map(ignores_weights));
     let unusable = match dir {
         None => Some("no delegated group was named; delegate one and use tipme manage --cgroup DIR".to_owned()),
         Some(dir) => cgroup_fault(dir, &mut limits),

@@ -6,9 +6,11 @@
 //! way: names hold spaces, brackets and bytes that are no text; numbers are checked; every list
 //! and every file has a bound.
 
+use rustix::fs::{CWD, Mode, OFlags};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use tipme_policy::Identity;
 
@@ -40,6 +42,8 @@ pub struct Stat {
     pub tpgid: i32,
     /// User and system time since the start, in clock ticks.
     pub ticks: u64,
+    /// The same of the children that have ended and of theirs, once it has taken note of that.
+    pub ended_ticks: u64,
     pub nice: i8,
     pub threads: u32,
     /// The scheduling policy's number, 0 for SCHED_OTHER.
@@ -50,15 +54,56 @@ pub struct Stat {
     pub effective_uid: u32,
 }
 
+impl Stat {
+    /// False for a zombie: it is gone but for its number.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// A process's folder below the root, held open. What is read through it is of one process: when that is
+/// gone nothing can be read any more, whoever has its number then.
+#[derive(Debug)]
+pub(crate) struct Folder(OwnedFd);
+
+impl Folder {
+    pub(crate) fn open(root: &Path, pid: u32) -> Option<Folder> {
+        open_folder(CWD, &root.join(pid.to_string())).map(Folder)
+    }
+
+    /// As [`read`] without the users, which cost a second file: they are given as `u32::MAX`.
+    pub(crate) fn stat(&self) -> Option<Stat> {
+        parse(&record(self.0.as_fd(), "stat")?)
+    }
+
+    /// The real and the effective user.
+    pub(crate) fn users(&self) -> Option<(u32, u32)> {
+        users(&record(self.0.as_fd(), "status")?)
+    }
+
+    /// The same of one thread: state, nice, policy and start are the thread's own.
+    pub(crate) fn thread(&self, tid: u32) -> Option<Stat> {
+        parse(&record(self.0.as_fd(), format!("task/{tid}/stat"))?)
+    }
+
+    /// The threads, the first one (`pid`) first, [`THREADS_MAX`] at most.
+    pub(crate) fn threads(&self, pid: u32) -> Vec<u32> {
+        open_folder(self.0.as_fd(), Path::new("task")).map(|task| sorted_threads(task, pid)).unwrap_or_default()
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Reads what is known of process `pid`; `None` where it is gone.
-///
-/// The two files are read one after the other: a process that ends in between is gone, and one that
-/// takes its number over in between is noticed by a second look at the start.
 pub fn read(root: &Path, pid: u32) -> Option<Stat> {
-    let mut stat = stat(root, pid)?;
-    let status = text(&root.join(pid.to_string()).join("status"))?;
-    (stat.uid, stat.effective_uid) = users(&status)?;
-    (self::identity(root, pid)? == stat.identity).then_some(stat)
+    let folder = Folder::open(root, pid)?;
+    let mut stat = folder.stat()?;
+    (stat.uid, stat.effective_uid) = folder.users()?;
+    Some(stat)
 }
 
 /// The identity of the process that has the number `pid` now.
@@ -68,98 +113,148 @@ pub fn identity(root: &Path, pid: u32) -> Option<Identity> {
 
 /// True while exactly this process lives; a zombie is gone.
 pub fn lives(root: &Path, who: Identity) -> bool {
-    stat(root, who.pid).is_some_and(|stat| stat.identity == who && !matches!(stat.state, 'Z' | 'X'))
+    living(root, who).is_some()
+}
+
+/// What is known of exactly this process while it lives, without the users; see [`stat`].
+pub fn living(root: &Path, who: Identity) -> Option<Stat> {
+    stat(root, who.pid).filter(|stat| stat.identity == who && stat.is_alive())
 }
 
 /// As [`read`] without the users, which cost a second file: they are given as `u32::MAX`.
-pub(crate) fn stat(root: &Path, pid: u32) -> Option<Stat> {
-    parse(&text(&root.join(pid.to_string()).join("stat"))?)
+pub fn stat(root: &Path, pid: u32) -> Option<Stat> {
+    parse(&record(CWD, root.join(pid.to_string()).join("stat"))?)
 }
 
-/// The same of one thread of process `pid`: state, nice, policy and start are the thread's own.
-pub(crate) fn thread(root: &Path, pid: u32, tid: u32) -> Option<Stat> {
-    parse(&text(&root.join(format!("{pid}/task/{tid}/stat")))?)
+/// Bytes of a process that are in memory.
+pub fn resident(root: &Path, pid: u32) -> Option<u64> {
+    let text = record(CWD, root.join(pid.to_string()).join("statm"))?;
+    let page = rustix::param::page_size() as u64;
+    Some(text.split(' ').nth(1)?.parse::<u64>().ok()?.saturating_mul(page))
 }
 
 /// The threads of a process, the first one first, [`THREADS_MAX`] at most.
 pub fn threads(root: &Path, pid: u32) -> Vec<u32> {
-    let mut threads = numbers(&root.join(format!("{pid}/task")), THREADS_MAX);
+    let task = open_folder(CWD, &root.join(format!("{pid}/task")));
+    task.map(|task| sorted_threads(task, pid)).unwrap_or_default()
+}
+
+fn sorted_threads(task: OwnedFd, pid: u32) -> Vec<u32> {
+    let mut threads = numbers(task, THREADS_MAX);
     threads.sort_by_key(|&tid| (tid != pid, tid));
     threads
 }
 
 /// All processes by number, [`PROCESSES_MAX`] at most.
 pub fn all(root: &Path) -> Vec<u32> {
-    numbers(root, PROCESSES_MAX)
+    open_folder(CWD, root).map(|folder| numbers(folder, PROCESSES_MAX)).unwrap_or_default()
 }
 
 /// The processes below `pid`, nearest first, without itself; [`DESCENDANTS_MAX`] at most.
+pub fn descendants(root: &Path, pid: u32) -> Vec<Identity> {
+    let top = stat(root, pid);
+    top.iter().flat_map(|top| below(root, top, |_| false)).map(|stat| stat.identity).collect()
+}
+
+/// The same with what is known of each, but for the users. Those that `leads` knows, and what is below them,
+/// are left out.
 ///
 /// Uses the kernel's lists of children. While processes end, such a list can lack one of their
 /// neighbours; who needs all of them looks again. A kernel without the lists has all of /proc searched.
-pub fn descendants(root: &Path, pid: u32) -> Vec<Identity> {
-    if root.join(format!("{pid}/task/{pid}/children")).exists() {
-        gather(pid, |parent| children(root, parent))
-    } else {
-        let pairs: Vec<Stat> = all(root).into_iter().filter_map(|pid| stat(root, pid)).collect();
-        gather(pid, |parent| pairs.iter().filter(|stat| stat.parent == parent).map(|stat| stat.identity).collect())
+pub fn below(root: &Path, top: &Stat, leads: impl Fn(Identity) -> bool) -> Vec<Stat> {
+    below_with(root, top, leads, |pid| stat(root, pid))
+}
+
+/// The same with what is known of each process from elsewhere.
+pub(crate) fn below_with(
+    root: &Path,
+    top: &Stat,
+    leads: impl Fn(Identity) -> bool,
+    look: impl Fn(u32) -> Option<Stat>,
+) -> Vec<Stat> {
+    let known = |pids: Vec<u32>| pids.into_iter().filter_map(&look).collect();
+    match children(root, top) {
+        Some(first) => gather(top, leads, |parent| {
+            let is_top = parent.identity == top.identity;
+            known(if is_top { first.clone() } else { children(root, parent).unwrap_or_default() })
+        }),
+        None => {
+            let all: Vec<Stat> = known(all(root));
+            let below = |parent: u32| all.iter().filter(move |stat| stat.parent == parent).cloned();
+            gather(top, leads, |parent| below(parent.identity.pid).collect())
+        }
     }
 }
 
-/// The processes that are in the foreground of the terminals held by `pid`, a terminal emulator.
-///
-/// A session below `pid` that has a terminal names the terminal's foreground process group; those of
-/// the session's processes that are in the group are in the foreground.
-pub fn foreground(root: &Path, pid: u32) -> Vec<Identity> {
-    let Some(own) = stat(root, pid) else { return Vec::new() };
-    let below = descendants(root, pid).into_iter();
-    let below = below.filter_map(|who| stat(root, who.pid).filter(|stat| stat.identity == who));
-    let front = |stat: &Stat| stat.session != own.session && stat.tpgid > 0 && stat.group == stat.tpgid.unsigned_abs();
-    below.filter(front).map(|stat| stat.identity).collect()
+/// The foreground process group of the terminal that this process leads a session on; `None` where it has
+/// ended. It is asked five times a second while somebody types.
+pub fn foreground(root: &Path, leader: Identity) -> Option<i32> {
+    stat(root, leader.pid).filter(|stat| stat.identity == leader).map(|stat| stat.tpgid)
 }
 
 /// The parents of a process, the nearest first; [`ANCESTORS_MAX`] at most. Empty where it is gone.
 pub fn ancestors(root: &Path, who: Identity) -> Vec<Identity> {
-    let mut found = Vec::new();
-    let mut next = stat(root, who.pid).filter(|stat| stat.identity == who).map(|stat| stat.parent);
-    while let Some(parent) = next.filter(|&pid| pid != 0 && found.len() < ANCESTORS_MAX) {
-        let parent = stat(root, parent);
-        found.extend(parent.iter().map(|stat| stat.identity));
-        next = parent.map(|stat| stat.parent);
-    }
-    found
+    lineage(root, who).skip(1).map(|stat| stat.identity).collect()
 }
 
 /// True where `who` is `top` or lies below it, and both are the processes that are meant.
 pub fn is_below(root: &Path, who: Identity, top: Identity) -> bool {
-    (who == top && identity(root, who.pid) == Some(who)) || ancestors(root, who).contains(&top)
+    lineage(root, who).any(|stat| stat.identity == top)
 }
 
-fn gather(pid: u32, children: impl Fn(u32) -> Vec<Identity>) -> Vec<Identity> {
-    let (mut found, mut seen) = (Vec::new(), BTreeSet::from([pid]));
-    let mut open = VecDeque::from([pid]);
+/// The process itself and its parents, each looked at when it is asked for.
+pub(crate) fn lineage(root: &Path, who: Identity) -> impl Iterator<Item = Stat> + '_ {
+    let mut last: Option<Stat> = None;
+    // Each is read when it is asked for, and not before.
+    let next = move || {
+        last = match &last {
+            None => stat(root, who.pid).filter(|stat| stat.identity == who),
+            Some(child) => parent(root, child),
+        };
+        last.clone()
+    };
+    std::iter::from_fn(next).fuse().take(ANCESTORS_MAX + 1)
+}
+
+fn parent(root: &Path, child: &Stat) -> Option<Stat> {
+    stat(root, Some(child.parent).filter(|&pid| pid != 0)?)
+}
+
+fn gather(top: &Stat, leads: impl Fn(Identity) -> bool, children: impl Fn(&Stat) -> Vec<Stat>) -> Vec<Stat> {
+    let (mut found, mut seen): (Vec<Stat>, _) = (Vec::new(), BTreeSet::from([top.identity.pid]));
+    let mut open = VecDeque::from([top.clone()]);
     while let Some(parent) = open.pop_front() {
-        for child in children(parent).into_iter().filter(|child| seen.insert(child.pid)) {
+        for child in children(&parent).into_iter().filter(|child| seen.insert(child.identity.pid)) {
+            if leads(child.identity) {
+                continue;
+            }
             if found.len() == DESCENDANTS_MAX {
                 return found;
             }
-            found.push(child);
-            open.push_back(child.pid);
+            found.push(child.clone());
+            open.push_back(child);
         }
     }
     found
 }
 
-fn children(root: &Path, pid: u32) -> Vec<Identity> {
-    let lists = threads(root, pid).into_iter();
-    let lists = lists.filter_map(|tid| text(&root.join(format!("{pid}/task/{tid}/children"))));
-    let pids = lists.flat_map(|list| list.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>());
-    pids.filter_map(|pid| stat(root, pid.parse().ok()?)).map(|stat| stat.identity).collect()
+/// The children of a process by number; `None` where the kernel has no lists of them, or the process is gone.
+fn children(root: &Path, parent: &Stat) -> Option<Vec<u32>> {
+    let pid = parent.identity.pid;
+    let tids = if parent.threads > 1 { threads(root, pid) } else { vec![pid] };
+    let lists: Vec<String> =
+        tids.iter().filter_map(|tid| text(&root.join(format!("{pid}/task/{tid}/children")))).collect();
+    let pids = lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok());
+    (!lists.is_empty()).then(|| pids.collect())
 }
 
-fn numbers(folder: &Path, most: usize) -> Vec<u32> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).take(most).collect()
+fn open_folder(at: BorrowedFd<'_>, path: &Path) -> Option<OwnedFd> {
+    rustix::fs::openat(at, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+fn numbers(folder: OwnedFd, most: usize) -> Vec<u32> {
+    let Ok(entries) = rustix::fs::Dir::new(folder) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).take(most).collect()
 }
 
 /// A small file's text, [`FILE_BYTES_MAX`] at most; bytes that are no text are replaced.
@@ -170,6 +265,14 @@ pub(crate) fn text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The same of a file that the kernel writes in one piece and that fits: one read, which is all of it.
+pub(crate) fn record(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Option<String> {
+    let file = rustix::fs::openat(at, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut bytes = [0; TEXT_BYTES];
+    let length = rustix::io::read(&file, &mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
+}
+
 /// Reads a line of the form `pid (name) state parent …`; the name ends at the *last* bracket.
 fn parse(line: &str) -> Option<Stat> {
     let (pid, rest) = line.split_once(" (")?;
@@ -177,6 +280,7 @@ fn parse(line: &str) -> Option<Stat> {
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     // The kernel's manual counts from 1, and the state is its field 3.
     let field = |number: usize| fields.get(number - 3).copied();
+    let sum = |first: usize| Some(field(first)?.parse::<u64>().ok()?.saturating_add(field(first + 1)?.parse().ok()?));
     Some(Stat {
         identity: Identity { pid: pid.trim().parse().ok()?, start: field(22)?.parse().ok()? },
         command: command.to_owned(),
@@ -185,7 +289,8 @@ fn parse(line: &str) -> Option<Stat> {
         group: field(5)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
         tpgid: field(8)?.parse().ok()?,
-        ticks: field(14)?.parse::<u64>().ok()?.saturating_add(field(15)?.parse().ok()?),
+        ticks: sum(14)?,
+        ended_ticks: sum(16)?,
         nice: field(19)?.parse().ok()?,
         threads: field(20)?.parse().ok()?,
         policy: field(41)?.parse().ok()?,

@@ -2,8 +2,8 @@
 //! Nice value, time slice, scheduling policy and I/O priority, thread by thread.
 //!
 //! The kernel keeps them per thread, and hands them on to threads and children born later. So a
-//! process is settled in rounds until one finds nothing to do: first what is listed, then what has
-//! been born meanwhile with the old value. Children that nobody has listed *follow* the process that
+//! process is settled in rounds until nobody was born meanwhile, or one finds nothing to do: first what is listed,
+//! then what has been born with the old value. Children that nobody has listed *follow* the process that
 //! they have the value from: they change with it and go back with it.
 //!
 //! A process whose first thread has a value that is neither the default nor from here is left alone
@@ -71,6 +71,7 @@ impl<W: World, L: Log> Engine<W, L> {
         if idle && self.ledger.marks().first().is_none() {
             return;
         }
+        let mut births = self.ledger.world.births();
         for round in 0..ROUNDS_MAX {
             let mut plan = self.plan(touched);
             let steps = std::mem::take(&mut plan.steps);
@@ -81,7 +82,8 @@ impl<W: World, L: Log> Engine<W, L> {
             let done = self.ledger.commit(steps);
             let stuck = done.changed == 0;
             self.report(done, applied);
-            if stuck {
+            let before = std::mem::replace(&mut births, self.ledger.world.births());
+            if stuck || (births.is_some() && births == before) {
                 break;
             }
         }
@@ -120,7 +122,8 @@ impl<W: World, L: Log> Engine<W, L> {
                 return wants;
             }
         };
-        let inherited = marks.inherited_by(&self.ledger.world, who, &threads);
+        let is_known = |place: &Place| self.ledger.cell(place).is_some();
+        let inherited = marks.inherited_by(&self.ledger.world, who, &threads, is_known);
         let claims: Vec<[Claim; 4]> = threads
             .iter()
             .enumerate()
@@ -212,10 +215,11 @@ impl<W: World, L: Log> Engine<W, L> {
     fn plan_followers(&mut self, wanted: &BTreeMap<Identity, Wants>, marks: &Marks, plan: &mut Plan) {
         let leaders = wanted.iter().filter(|(who, _)| marks.knows(**who));
         for (leader, wants) in leaders {
-            for who in self.ledger.world.descendants(*leader) {
-                let known = self.roles.contains_key(&who) || wanted.contains_key(&who);
-                let follows = known || self.followers.contains_key(&who);
-                if !follows && self.leader_is(*leader, who, wanted) && self.plan_follower(who, *wants, marks, plan) {
+            // Who has a role, or has just lost one, leads those below it.
+            let leads = |who: Identity| self.roles.contains_key(&who) || wanted.contains_key(&who);
+            for who in self.ledger.world.below(*leader, &leads) {
+                let follows = self.followers.contains_key(&who);
+                if !follows && self.plan_follower(who, *wants, marks, plan) {
                     self.followers.insert(who, *leader);
                 }
             }
@@ -225,7 +229,7 @@ impl<W: World, L: Log> Engine<W, L> {
     /// True where it follows now. A child that has the new value already needs nothing.
     fn plan_follower(&self, who: Identity, wants: Wants, marks: &Marks, plan: &mut Plan) -> bool {
         let Ok(threads) = self.ledger.world.threads(who) else { return false };
-        let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads);
+        let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads, |_| false);
         inherited.retain(|(index, knob), _| wants.get(*knob) != Some(threads[*index].value(*knob)));
         let follows = !inherited.is_empty() && self.followers.len() < FOLLOWERS_MAX;
         for ((index, knob), baseline) in inherited {
@@ -233,12 +237,6 @@ impl<W: World, L: Log> Engine<W, L> {
             self.plan_thread(who, &threads[index], knob, claim, wants.get(knob), plan);
         }
         follows
-    }
-
-    /// True where `leader` is the nearest process above that has a role, or has just lost one.
-    fn leader_is(&self, leader: Identity, who: Identity, wanted: &BTreeMap<Identity, Wants>) -> bool {
-        let leads = |above: &Identity| self.roles.contains_key(above) || wanted.contains_key(above);
-        self.ledger.world.ancestors(who).into_iter().find(leads) == Some(leader)
     }
 
     fn take_notes(&mut self, plan: Plan, first: bool, applied: &mut Applied) {
@@ -258,3 +256,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.followers.retain(|who, _| !roles.contains_key(who) && ledger.threads_of(*who).next().is_some());
     }
 }
+
+#[cfg(test)]
+#[path = "threads/tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@
 //! changed by [`World::set`] of one place, so one journal covers everything, and a world in memory
 //! can stop at every step.
 
+use crate::units_names::Property;
 use crate::why::Why;
 use serde::{Deserialize, Serialize};
 use tipme_policy::Identity;
@@ -56,18 +57,32 @@ pub(crate) enum Place {
     Member { process: Identity, root: String },
     /// Whether a control group exists: 0 or 1. `root` is where its hierarchy is mounted.
     Group { path: String, root: String },
+    /// A property of the unit that has this folder; -1 is "not set" and "infinity".
+    Unit { folder: String, property: Property },
+    /// Whether a scope of ours exists: 0 or 1. It begins with the process `first`.
+    Scope { folder: String, root: String, first: Identity },
 }
 
 impl Place {
     /// When it is taken back: groups lose their limits, then controllers, then processes, then they go.
     pub(crate) fn phase(&self) -> u8 {
         match self {
-            Place::Thread { .. } | Place::Trace { .. } | Place::Autogroup { .. } | Place::File { .. } => 0,
+            Place::Thread { .. } | Place::Trace { .. } | Place::Autogroup { .. } => 0,
+            Place::File { .. } | Place::Unit { .. } => 0,
             Place::Controller { .. } => 1,
             Place::Member { .. } => 2,
             // The others send their processes there.
             Place::Group { path, .. } if path.ends_with("/rest") => 4,
-            Place::Group { .. } => 3,
+            Place::Group { .. } | Place::Scope { .. } => 3,
+        }
+    }
+
+    /// Folder and root of a group that was made here for processes.
+    pub(crate) fn dwelling(&self) -> Option<(&str, &str)> {
+        match self {
+            Place::Group { path, root } => Some((path, root)),
+            Place::Scope { folder, root, .. } => Some((folder, root)),
+            _ => None,
         }
     }
 
@@ -181,11 +196,15 @@ pub(crate) enum Advice {
 
 /// The machine, or a picture of one.
 pub(crate) trait World {
+    /// A call begins: forgets what was looked at before.
+    fn look_anew(&mut self);
+    /// A call is over: holds nothing any more.
+    fn let_go(&mut self);
     /// What the place holds now.
     fn get(&self, place: &Place) -> Result<Value, Fault>;
     /// Changes it, having made sure that process and thread are still the ones that are meant.
     fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault>;
-    /// Whether the place may be changed at all: owner, tree, kind of process. Not asked for taking back.
+    /// Whether the place may be changed at all: owner, tree, kind of process, as they are now. Not asked for taking back.
     fn admit(&self, place: &Place) -> Result<(), Why>;
     /// Whether a change from `baseline` can be taken back later with the rights at hand.
     fn reversible(&self, place: &Place, baseline: &Value) -> bool;
@@ -200,14 +219,18 @@ pub(crate) trait World {
     fn autogroup(&self, process: Identity) -> Option<Autogroup>;
     /// True where the process has no right to a negative nice value, so that it can only have inherited one.
     fn is_unprivileged(&self, process: Identity) -> bool;
-    /// The processes above it, the nearest first.
-    fn ancestors(&self, process: Identity) -> Vec<Identity>;
-    /// The processes below it.
-    fn descendants(&self, process: Identity) -> Vec<Identity>;
+    /// The process and those above it, the nearest first, each with its session.
+    fn lineage(&self, process: Identity) -> Vec<(Identity, u32)>;
+    /// The processes below it, without those that `leads` knows and what is below them.
+    fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity>;
+    /// A number that is another one once any process or thread was born; `None` where that cannot be told.
+    fn births(&self) -> Option<u64>;
     /// All processes.
     fn all(&self) -> Vec<Identity>;
     /// The processes in a control group.
     fn members(&self, group: &str) -> Vec<Identity>;
+    /// The processes in a control group and in those below it.
+    fn tree(&self, group: &str) -> Vec<Identity>;
     /// Has the kernel take up to `bytes` of a group's memory back.
     fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault>;
     /// Gives advice about up to `most` bytes of the memory of a process; returns the bytes that it was given for.

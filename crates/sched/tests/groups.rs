@@ -179,6 +179,26 @@ fn memory_is_protected_limited_and_reclaimed_in_whole_pages() {
     }
 }
 
+#[test]
+fn the_rest_is_limited_to_what_it_has_and_its_room() {
+    let mut desk = Desk::new(Backend::Cgroup);
+    let dir = plain(desk.folder.path(), &[]);
+    desk.config.cgroup = Some(dir.clone());
+    let rest = dir.join("rest");
+    fs::create_dir(&rest).unwrap();
+    fs::write(rest.join("memory.current"), "100000000\n").unwrap();
+    fs::write(rest.join("memory.high"), "max\n").unwrap();
+    let (mut mechanism, _) = desk.open();
+    let mut high = |more, least| {
+        mechanism.apply(&[Action::Memory(MemoryAction::Room { more, least })]);
+        fs::read_to_string(rest.join("memory.high")).unwrap()
+    };
+    assert_eq!(high(10_000_000, 0), "109998080", "whole pages");
+    assert_eq!(high(11_000_000, 0), "109998080", "nearly the same");
+    assert_eq!(high(-60_000_000, 50_000_000), "49999872", "it keeps the least");
+    assert_eq!(high(i64::MAX, 0), "max");
+}
+
 /// A /proc of plain files whose one process is in the unit of a service manager.
 fn plain_proc(folder: &Path, group: &str) -> PathBuf {
     let (proc, pid) = (folder.join("proc"), 4_711);

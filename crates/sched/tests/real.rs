@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use support::{
     Desk, Forked, Started, UNTOUCHED, assign, autogroup, identity, io_priority, kill_group, own_session, proc, quiet,
-    sleep, slice, slices, values, wait_for,
+    set_slice, sleep, slice, slices, values, wait_for,
 };
-use tipme_policy::{Action, Backend, Identity, MemoryAction, Role, SetId, Strength};
+use tipme_policy::{Action, Backend, Identity, MemoryAction, Role, SetId, Strength, knobs};
 use tipme_sched::{Error, Knob, Mechanism, Restored, Why, processes};
 
 const BEST_EFFORT: i64 = 2 << 13;
@@ -26,7 +26,8 @@ fn each_role_is_set_and_taken_back() {
     assert_eq!(slice(child.who.pid), if usual > 0 { 100_000 } else { 0 });
     mechanism.apply(&[assign(Role::Hog, &[child.who])]);
     assert_eq!(values(child.who), (0, libc::SCHED_IDLE as u32, BEST_EFFORT + 7));
-    assert_eq!(slice(child.who.pid), usual);
+    let hogs = knobs(Backend::Nice, Strength::Strong, Role::Hog, 0.0).slice_us.filter(|_| usual > 0);
+    assert_eq!(slice(child.who.pid), hogs.map_or(usual, |slice_us| u64::from(slice_us) * 1_000));
     mechanism.apply(&[assign(Role::Focused, &[child.who])]);
     assert_eq!((values(child.who).1, slice(child.who.pid)), (0, if usual > 0 { 100_000 } else { 0 }));
     mechanism.apply(&[assign(Role::Rest, &[child.who])]);
@@ -35,7 +36,7 @@ fn each_role_is_set_and_taken_back() {
     assert_eq!(values(child.who).0, -4);
     assert_eq!(mechanism.apply(&[assign(Role::Visible, &[child.who])]).changed, 0, "nothing is done twice");
     mechanism.apply(&[Action::Forget(SetId(child.who))]);
-    assert_eq!(values(child.who), UNTOUCHED);
+    assert_eq!((values(child.who), slice(child.who.pid)), (UNTOUCHED, usual));
 }
 
 #[test]
@@ -143,6 +144,21 @@ fn what_the_user_has_set_stays() {
     assert_eq!(found, Some(&Why::ChangedByOther("3".into())));
     let restored = mechanism.restore();
     assert_eq!((values(later.who), restored.changed_by_others), ((3, 0, 0), 1));
+}
+
+#[test]
+fn a_slice_that_the_user_has_set_stays() {
+    let (desk, early, late) = (Desk::new(Backend::Nice), Started::sleeper(), Started::sleeper());
+    let wish = if slices() > 0 { 3_300_000 } else { 0 };
+    set_slice(early.who.pid, wish);
+    let (mut mechanism, _) = desk.open();
+    let applied = mechanism.apply(&[assign(Role::Focused, &[late.who, early.who])]);
+    let left: Vec<_> = applied.skipped.iter().map(|left| (left.who, left.knob)).collect();
+    assert_eq!(left, vec![(early.who, Knob::Slice); slices()], "{applied:?}");
+    assert_eq!((slice(early.who.pid), values(early.who).0), (wish, -10));
+    set_slice(late.who.pid, wish);
+    mechanism.restore();
+    assert_eq!([early.who, late.who].map(|who| slice(who.pid)), [wish; 2]);
 }
 
 #[test]

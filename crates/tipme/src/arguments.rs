@@ -11,6 +11,7 @@ mod load;
 mod manage;
 mod measure;
 mod memory;
+mod pagein;
 mod scroll;
 mod system;
 mod timer;
@@ -23,9 +24,10 @@ pub use compare::Compare;
 pub use fork::{Fork, LoadChoice};
 pub use idle::Idle;
 pub use load::Load;
-pub use manage::{BackendChoice, Manage, ManageVerb, StrengthChoice, Why};
+pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, Why};
 pub use measure::{Measure, ProfileChoice};
 pub use memory::{BackingChoice, Memory};
+pub use pagein::Pagein;
 pub use scroll::Scroll;
 use std::path::PathBuf;
 pub use system::{BesideChoice, System};
@@ -79,8 +81,10 @@ pub enum Verb {
     Load(Load),
     /// Drive an unmodified X application from a script, and measure the latency of every event
     Measure(Measure),
-    /// Favour what the user attends to, and put everything back in the end; without root only little can be done
+    /// Favour what the user attends to, and put everything back in the end; without root it needs the helper
     Manage(Manage),
+    /// Turn knobs for managers that run without root; needs root, usually started as a service
+    ManageHelper(ManageHelper),
     /// What the manager does to a process, and why
     Why(Why),
     /// Hold two or more results against each other, with honest statistics
@@ -341,6 +345,8 @@ pub enum Bench {
     System(System),
     /// How long the first key takes after a pause beside a load
     Warmstart(Warmstart),
+    /// How long the program with the focus waits for its own pages beside a hog that takes the memory
+    Pagein(Pagein),
 }
 
 #[derive(Args)]

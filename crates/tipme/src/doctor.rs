@@ -48,7 +48,7 @@ fn displays() -> Vec<Finding> {
 
 /// How `tipme manage` can do its work here.
 fn managing() -> Vec<Finding> {
-    let offers = tipme_sched::offers(Path::new("/proc"), None).into_iter().map(|offer| Finding {
+    let offers = tipme_sched::offers(Path::new("/proc"), None, None).into_iter().map(|offer| Finding {
         what: format!("manage by {}", offer.backend),
         result: offer.unusable.map_or_else(|| Ok("can be used".to_owned()), Err),
     });
@@ -56,7 +56,9 @@ fn managing() -> Vec<Finding> {
         || "no scheduler of the class sched_ext is at work".to_owned(),
         |name| format!("{name} (sched_ext) is at work: it may ignore weights, nice values are set besides"),
     );
-    offers.chain([Finding { what: "manage: scheduler".to_owned(), result: Ok(scheduler) }]).collect()
+    let helper = tipme_manager::ask_helper(None);
+    let more = [("manage: scheduler", Ok(scheduler)), ("manage: helper", helper)];
+    offers.chain(more.map(|(what, result)| Finding { what: what.to_owned(), result })).collect()
 }
 
 fn print(finding: &Finding) {

@@ -60,6 +60,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Measure(arguments) => measure::run(arguments),
         Verb::Load(arguments) => load::run(arguments),
         Verb::Manage(arguments) => manage::run(arguments),
+        Verb::ManageHelper(arguments) => manage::help(arguments),
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Compare(arguments) => compare::run(arguments),
         Verb::Completions { shell } => pages::completions(shell),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme manage`, and what a running manager is asked.
 
-use crate::arguments::{BackendChoice, Manage, ManageVerb, StrengthChoice};
+use crate::arguments::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice};
+use crate::record::user_id;
 use anyhow::{Result, bail};
 use std::process::ExitCode;
 use tipme_analysis::clean;
 use tipme_control::manager::{Client, Request, Response, Status};
-use tipme_manager::{Backend, Ended, Options, StateDir, Strength};
+use tipme_manager::{Backend, Ended, HelperOptions, Options, StateDir, Strength, UseHelper};
 
 /// Manages until it is stopped, or asks a running manager.
 pub fn run(arguments: Manage) -> Result<ExitCode> {
@@ -30,6 +31,7 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
         cgroup: arguments.cgroup,
         state: StateDir::choose(arguments.state_dir.as_deref()),
         predict: !arguments.no_predict,
+        helper: use_helper(arguments.helper),
     };
     match tipme_manager::run(&options)? {
         Ended::Stopped => Ok(ExitCode::SUCCESS),
@@ -37,6 +39,21 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
             eprintln!("tipme: everything is put back, since the display is gone: {why}");
             Ok(ExitCode::FAILURE)
         }
+    }
+}
+
+/// Turns knobs for managers of users until it is stopped.
+pub fn help(arguments: ManageHelper) -> Result<ExitCode> {
+    let allowed = arguments.allow_user.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;
+    tipme_manager::help(&HelperOptions { dir: arguments.state_dir, allowed })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn use_helper(choice: Option<HelperChoice>) -> UseHelper {
+    match choice {
+        None => UseHelper::Auto,
+        Some(HelperChoice::Never) => UseHelper::Never,
+        Some(HelperChoice::In(dir)) => UseHelper::In(dir),
     }
 }
 
@@ -52,6 +69,7 @@ fn strength(choice: StrengthChoice) -> Strength {
 fn backend(choice: BackendChoice) -> Option<Backend> {
     match choice {
         BackendChoice::Auto => None,
+        BackendChoice::Systemd => Some(Backend::Systemd),
         BackendChoice::Cgroup => Some(Backend::Cgroup),
         BackendChoice::Autogroup => Some(Backend::Autogroup),
         BackendChoice::Nice => Some(Backend::Nice),
@@ -79,10 +97,11 @@ fn status(client: &Client, json: bool) -> Result<ExitCode> {
 /// The status for people.
 fn text(status: &Status) -> String {
     let mut lines = vec![format!(
-        "managing {} for user {} with {}, {}{}{}",
+        "managing {} for user {} with {}{}, {}{}{}",
         status.display,
         status.user,
         status.backend,
+        status.helper.map(|pid| format!(" by the helper (pid {pid})")).unwrap_or_default(),
         status.strength,
         status.under.map(|pid| format!(", only below process {pid}")).unwrap_or_default(),
         if status.present { "" } else { "; nobody is at the desk" },
@@ -130,8 +149,8 @@ fn figures(status: &Status) -> Vec<String> {
         )
     }));
     lines.push(format!(
-        "knobs: {} turned, {} left alone; {} dropped, {} claims not believed",
-        counts.changed, counts.skipped, counts.dropped, counts.disbelieved
+        "knobs: {} turned, {} left alone; {} dropped, {} claims not believed, {} looks left",
+        counts.changed, counts.skipped, counts.dropped, counts.disbelieved, counts.looks_left
     ));
     lines.push(format!(
         "own cost: {:.2} % of one CPU over {:.0} s, {:.1} MiB",

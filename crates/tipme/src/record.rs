@@ -45,7 +45,8 @@ fn allowed(names: &[String]) -> Result<Vec<u32>> {
     Ok(caller.into_iter().chain(named).collect())
 }
 
-fn user_id(name: &str) -> Result<u32> {
+/// The id of a user who is named, or whose id is given.
+pub fn user_id(name: &str) -> Result<u32> {
     if let Ok(uid) = name.parse() {
         return Ok(uid);
     }

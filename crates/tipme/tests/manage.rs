@@ -7,6 +7,10 @@
 mod family;
 #[path = "manage/fixture.rs"]
 mod fixture;
+#[path = "support/lender.rs"]
+mod lender;
+#[path = "manage/rootless.rs"]
+mod rootless;
 #[path = "manage/safety.rs"]
 mod safety;
 #[path = "manage/strangers.rs"]
@@ -41,7 +45,7 @@ fn the_favour_goes_with_the_focus() {
     assert_ne!(role(second.pid()).unwrap().0, "focused");
     assert!(status["focus_changes"]["n"].as_u64().unwrap() >= 2, "{status:#}");
     assert_eq!((&status["backend"], &status["strength"]), (&Value::from("nice"), &Value::from("normal")));
-    assert!(status["own_rss_bytes"].as_u64().unwrap() < 20 << 20, "{status:#}");
+    assert!(managed.memory_bytes() < 20 << 20, "{status:#}");
 }
 
 /// A job that is put into the background loses the favour, and gets it when it comes back.

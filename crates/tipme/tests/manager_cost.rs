@@ -47,7 +47,7 @@ fn knobs_follow_the_focus_soon_and_cheaply() {
     let before = managed.status();
     type_and_switch(&desk, &terminals, typing);
     let after = managed.status();
-    let (cpu, rss) = (percent(&before, &after), after["own_rss_bytes"].as_u64().unwrap());
+    let (cpu, rss) = (percent(&before, &after), managed.memory_bytes());
     let inside = &after["focus_changes"];
     println!(
         "focus set to nice value seen, ms: p50 {:.2}, p99 {:.2}, max {:.2}, n {}",

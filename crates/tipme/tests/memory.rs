@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 mod support;
 

@@ -2,6 +2,8 @@
 //! Tests of the messages and of the socket, with callers of every kind.
 
 #[cfg(test)]
+mod conversation;
+#[cfg(test)]
 mod manager;
 #[cfg(test)]
 mod messages;

@@ -195,3 +195,46 @@ fn an_icon_is_not_visible() {
     let events = world.desk.take(vec![Change::Window(state)], Nanos(0));
     assert!(matches!(&events[..], [Event::Set { visible: false, members, .. }] if members.len() == 1));
 }
+
+#[test]
+fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
+    let mut world = World::new(true);
+    for pid in 10..60 {
+        world.add(pid, 1, 5, USER);
+        world.show(pid, pid, How::Server, &[]);
+    }
+    let now = Nanos::from_secs(1_000);
+    world.desk.budget.spend(Nanos::from_millis(2), now);
+    world.desk.refresh_stalest(now);
+    assert_eq!((world.desk.looks_left(), world.desk.groups.values().all(|group| group.looked == Nanos(0))), (1, true));
+    let paid = Nanos::from_secs(1_002);
+    world.desk.refresh_stalest(paid);
+    assert_eq!(world.desk.groups.values().filter(|group| group.looked == paid).count(), 1);
+    // A change of focus has credit, and a set that nobody has looked at yet is looked at in any case.
+    world.desk.budget.spend(Nanos::from_millis(9), paid);
+    world.desk.refresh(set(10, 5), paid);
+    world.desk.budget.spend(Nanos::from_millis(9), paid);
+    let before = world.desk.looks_left();
+    world.desk.refresh(set(11, 5), paid);
+    assert_eq!(world.desk.looks_left(), before + 1);
+    world.add(70, 1, 5, USER);
+    assert_eq!(told(&world.show(70, 70, How::Server, &[])), [(set(70, 5), vec![70])]);
+}
+
+#[test]
+fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.show(7, 10, How::Server, &[]);
+    let group = world.desk.groups.values_mut().next().expect("the test made it");
+    for (births, now, settled) in [
+        ([Some(5), Some(5)], Some(5), true),
+        ([Some(5), Some(5)], Some(6), false),
+        ([Some(6), Some(5)], Some(6), false),
+        ([Some(6), None], Some(6), false),
+        ([None, None], None, false),
+    ] {
+        group.births = births;
+        assert_eq!(group.is_settled(now), settled, "{births:?} {now:?}");
+    }
+}

@@ -16,6 +16,7 @@ fn stat((pid, parent, group, session, tpgid): Row) -> Stat {
         session,
         tpgid,
         ticks: 0,
+        ended_ticks: 0,
         nice: 0,
         threads: 1,
         policy: 0,

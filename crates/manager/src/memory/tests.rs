@@ -44,12 +44,12 @@ impl Machine {
 struct Others;
 
 impl Circle for Others {
-    fn dearest(&self) -> BTreeSet<u32> {
-        BTreeSet::from([4, 77])
+    fn dearest(&self) -> Vec<Identity> {
+        [4, 77].map(|pid| Identity { pid, start: u64::from(pid) * 100 }).into()
     }
 
     fn may_change(&self, process: Identity) -> bool {
-        process.pid != 3
+        process.pid != 3 && process.pid != 77
     }
 
     fn set_of(&self, _: u32) -> Option<SetId> {
@@ -102,6 +102,72 @@ fn what_is_no_number_is_no_sample() {
     let mut machine = Machine::new();
     fs::write(machine.root.path().join("meminfo"), "MemTotal: many kB\n").expect("the test made it");
     assert_eq!(machine.look(0), None);
-    assert_eq!(some_total("some total=-4"), None);
-    assert_eq!(resident(machine.root.path(), 77), None);
+    assert_eq!(pressure::some_total("some total=-4"), None);
+    assert_eq!(processes::resident(machine.root.path(), 77), None);
+}
+
+/// Many helpers of the focused set, of which the last ones were named first.
+struct Many;
+
+impl Circle for Many {
+    fn dearest(&self) -> Vec<Identity> {
+        (1..=DEAREST_MAX as u32 + 9).rev().map(|pid| Identity { pid, start: u64::from(pid) * 100 }).collect()
+    }
+
+    fn may_change(&self, _: Identity) -> bool {
+        true
+    }
+
+    fn set_of(&self, _: u32) -> Option<SetId> {
+        None
+    }
+}
+
+#[test]
+fn of_too_many_the_dearest_are_told_of() {
+    let mut machine = Machine::new();
+    machine.set(8000, 0);
+    (1..=DEAREST_MAX as u32 + 9).for_each(|pid| machine.add(pid, 5));
+    let sample = machine.watch.look(Nanos(0), &Many).expect("the test made it");
+    let told: Vec<MemoryGroup> = sample.groups.into_iter().map(|group| group.group).collect();
+    let expected = Many.dearest().into_iter().take(DEAREST_MAX).map(MemoryGroup::Process);
+    assert_eq!(told, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_change_of_focus_hastens_a_look_where_memory_is_short() {
+    let mut machine = Machine::new();
+    machine.set(8000, 0);
+    machine.look(0).expect("the first one");
+    assert!(!machine.watch.hasten(Nanos::from_millis(100)), "there is plenty");
+    machine.set(1000, 0);
+    machine.look(5_000).expect("it is due");
+    assert!(machine.watch.hasten(Nanos::from_millis(5_100)));
+    assert_eq!((machine.look(5_249), machine.watch.due()), (None, Nanos::from_millis(5_250)));
+    assert!(!machine.watch.hasten(Nanos::from_millis(5_200)), "it is hastened already");
+    machine.look(5_250).expect("it was hastened");
+    assert!(machine.watch.hasten(Nanos::from_millis(6_000)));
+    machine.look(6_000).expect("it was hastened");
+}
+
+#[test]
+fn a_process_that_waits_in_its_group_is_told_to_be_strained() {
+    let machine = Machine::new();
+    let (root, mount) = (machine.root.path(), machine.root.path().join("cg"));
+    for folder in [root.join("self"), mount.join("hog-2-200")] {
+        fs::create_dir_all(folder).expect("the test made it");
+    }
+    machine.set(1000, 0);
+    machine.add(2, 300);
+    let mount_line = format!("30 20 0:26 / {} rw - cgroup2 cgroup2 rw\n", mount.display());
+    for (file, text) in [
+        (root.join("self/mountinfo"), mount_line.as_str()),
+        (root.join("2/cgroup"), "0::/hog-2-200\n"),
+        (mount.join("hog-2-200/memory.pressure"), "full avg10=90.25 avg60=0.00 avg300=0.00 total=1\n"),
+    ] {
+        fs::write(file, text).expect("the test made it");
+    }
+    let mut watch = Watch::new(root.to_owned(), Nanos(0));
+    let sample = watch.look(Nanos(0), &Others).expect("the test made it");
+    assert_eq!(sample.groups.iter().map(|group| group.full_percent).collect::<Vec<_>>(), [90.25]);
 }

@@ -202,6 +202,21 @@ fn the_bounds_hold_and_a_void_sample_is_nothing() {
 }
 
 #[test]
+fn the_rest_has_room_until_memory_is_short_and_none_is_told_once_off() {
+    let mut desk = desk();
+    let mut room = |available_mib| {
+        desk.at(0, sample(available_mib, 0.0, &[]));
+        desk.room.take().map(|more| more >> 20)
+    };
+    assert_eq!((room(500), room(50)), (Some(300), Some(-150)));
+    desk.at(1, Event::Strength(Strength::Off));
+    assert_eq!(desk.room.take(), Some(i64::MAX));
+    desk.at(2, Event::Time);
+    desk.at(3, sample(500, 0.0, &[]));
+    assert_eq!(desk.room, None);
+}
+
+#[test]
 fn off_does_nothing_about_memory() {
     let mut desk = Desk::new(Strength::Off);
     assert!(desk.told(0, sample(1, 99.0, &[holder(70, 900 * MIB)])).is_empty());

@@ -50,6 +50,7 @@ fn event() -> impl Strategy<Value = Event> {
     let id = || pid().prop_map(set);
     prop_oneof![
         1 => vec(pid().prop_map(process), 0..3).prop_map(Event::Core),
+        2 => vec(pid().prop_map(process), 0..3).prop_map(Event::Busy),
         6 => (id(), vec(member(), 0..6), any::<bool>())
             .prop_map(|(id, members, visible)| Event::Set { id, members, visible }),
         2 => id().prop_map(Event::Gone),
@@ -113,6 +114,7 @@ proptest! {
         let mut desk = Desk::new(Strength::Normal);
         let ms = play(&mut desk, events);
         desk.at(ms, Event::Core(vec![]));
+        desk.at(ms, Event::Busy(vec![]));
         for pid in 0..=PIDS {
             desk.at(ms, Event::Gone(set(pid)));
         }

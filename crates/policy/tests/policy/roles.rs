@@ -2,7 +2,9 @@
 //! Who gets which role, and when.
 
 use crate::support::{Desk, members, process, set, shown};
-use tipme_policy::{CORE_MAX, Event, Identity, MEMBERS_MAX, Member, Membership, Role, SETS_MAX, SetId, Strength};
+use tipme_policy::{
+    BUSY_MAX, CORE_MAX, Event, Identity, MEMBERS_MAX, Member, Membership, Reason, Role, SETS_MAX, SetId, Strength,
+};
 
 fn keyboard(pid: u32) -> Event {
     Event::Keyboard(Some(set(pid)))
@@ -160,6 +162,22 @@ fn a_shared_process_goes_with_the_most_favoured() {
 }
 
 #[test]
+fn who_computes_for_nobody_is_of_the_rest() {
+    let mut desk = two();
+    desk.at(1, shown(&[10, 11], true));
+    let busy = |pids: &[u32]| Event::Busy(pids.iter().copied().map(process).collect());
+    let first = desk.told(2, busy(&[11, 30, 31]));
+    let expected =
+        ["30 rest [30]: it computes, and nobody attends to it", "31 rest [31]: it computes, and nobody attends to it"];
+    assert_eq!(first, expected, "what belongs to a window is judged by the window");
+    assert_eq!(desk.told(3, busy(&[11, 31])), ["30 forgotten"]);
+    assert_eq!(desk.told(4, shown(&[20, 31], true))[0], "31 forgotten", "the window takes it over");
+    assert!(desk.told(5, busy(&[31])).is_empty());
+    assert_eq!(desk.told(6, Event::Core(vec![process(31)])).last().unwrap(), "31 core [31]: the session needs it");
+    assert!(desk.told(7, busy(&[])).is_empty());
+}
+
+#[test]
 fn another_process_with_the_same_id_is_another() {
     let mut desk = Desk::new(Strength::Normal);
     let reused = Identity { pid: 10, start: 5_000 };
@@ -210,6 +228,9 @@ fn what_is_beyond_the_bounds_is_dropped_and_counted() {
     desk.at(0, Event::Core((8_000..8_000 + CORE_MAX as u32 + 2).map(process).collect()));
     let core = desk.assigned.values().filter(|assignment| assignment.role == Role::Core).count();
     assert_eq!((core, desk.policy.dropped()), (CORE_MAX, 7));
+    desk.at(0, Event::Busy((9_000..9_000 + BUSY_MAX as u32 + 4).map(process).collect()));
+    let busy = desk.assigned.values().filter(|assignment| assignment.reason == Reason::Busy).count();
+    assert_eq!((busy, desk.policy.dropped()), (BUSY_MAX, 11));
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub struct Desk {
     pub assigned: BTreeMap<SetId, Assignment>,
     pub protected: BTreeMap<SetId, u64>,
     pub limited: BTreeMap<MemoryGroup, u64>,
+    /// What the rest may have more, as it was told last.
+    pub room: Option<i64>,
 }
 
 impl Desk {
@@ -56,6 +58,7 @@ impl Desk {
             assigned: BTreeMap::new(),
             protected: BTreeMap::new(),
             limited: BTreeMap::new(),
+            room: None,
         }
     }
 
@@ -66,9 +69,10 @@ impl Desk {
         actions
     }
 
-    /// The same, as lines of text.
+    /// The same, as lines of text; without the room of the rest, which each look at memory tells.
     pub fn told(&mut self, ms: u64, event: Event) -> Vec<String> {
-        self.at(ms, event).iter().map(line).collect()
+        let is_room = |action: &&Action| matches!(action, Action::Memory(MemoryAction::Room { .. }));
+        self.at(ms, event).iter().filter(|action| !is_room(action)).map(line).collect()
     }
 
     pub fn role(&self, pid: u32) -> Option<Role> {
@@ -107,6 +111,7 @@ impl Desk {
                 assert!(old.is_some_and(|old| old < *bytes), "a limit is raised, from {old:?} to {bytes}");
             }
             MemoryAction::WillNeed(id) => assert!(self.assigned.contains_key(id), "{id} is not assigned"),
+            MemoryAction::Room { more, .. } => self.room = Some(*more),
             MemoryAction::Reclaim { .. } | MemoryAction::Cold(_) | MemoryAction::PageOut(_) => {}
         }
     }
@@ -140,6 +145,7 @@ fn memory_line(action: &MemoryAction) -> String {
         MemoryAction::Reclaim { group, bytes } => format!("reclaim {}: {} MiB", name(group), bytes / MIB),
         MemoryAction::Relieve { group, bytes: tipme_policy::UNLIMITED } => format!("release {}", name(group)),
         MemoryAction::Relieve { group, bytes } => format!("relieve {}: {} MiB", name(group), bytes / MIB),
+        MemoryAction::Room { more, .. } => format!("room: {} MiB", more >> 20),
         MemoryAction::Cold(who) => format!("cold {}", who.pid),
         MemoryAction::PageOut(who) => format!("page out {}", who.pid),
         MemoryAction::WillNeed(set) => format!("will need {set}"),

@@ -170,6 +170,15 @@ pub fn slice(pid: u32) -> u64 {
     attributes[3]
 }
 
+/// Gives a thread a slice, as its user could.
+pub fn set_slice(pid: u32, nanos: u64) {
+    let mut attributes = [0u64; 6];
+    (attributes[0], attributes[3]) = (size_of_val(&attributes) as u64, nanos);
+    // SAFETY: the kernel reads the array, which lives until the call returns.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, attributes.as_ptr(), 0) };
+    assert_eq!(result, 0, "process {pid}");
+}
+
 /// Knobs that a favoured process has on this kernel for its slice: one, or none.
 pub fn slices() -> usize {
     usize::from(slice(std::process::id()) > 0)

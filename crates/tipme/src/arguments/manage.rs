@@ -8,13 +8,14 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   sudo tipme manage
   sudo tipme manage --strength strong --display :0
+  tipme manage                 without root, by the helper (see tipme manage-helper)
   tipme manage status
   tipme manage off
 
 Favours what you look at and type into: the program with the keyboard focus, the job in the
 foreground of its terminal, the display server and the window manager. Prints a line that begins
 with \"managing\" once it is ready; stop it with Ctrl-C, and everything is as it was. Without root
-nobody can be favoured.
+and without the helper nobody can be favoured.
 
 Exit codes: 0 stopped, 1 the display is gone, 2 it could not begin.")]
 pub struct Manage {
@@ -38,9 +39,46 @@ pub struct Manage {
     /// Do not bring the program that you are likely to turn to next into memory
     #[arg(long)]
     pub no_predict: bool,
+    /// The folder of the helper that turns the knobs, or "none" [default: /run/tipme if it answers
+    /// there; none for root]
+    #[arg(long, value_name = "DIR|none", value_parser = helper)]
+    pub helper: Option<HelperChoice>,
     /// Keep socket, journal and predictions in this folder [default: /run/tipme, predictions in
     /// /var/lib/tipme; without root $XDG_RUNTIME_DIR/tipme and $XDG_STATE_HOME/tipme]
     #[arg(long, value_name = "DIR", global = true)]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// Which helper turns the knobs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HelperChoice {
+    Never,
+    In(PathBuf),
+}
+
+fn helper(text: &str) -> Result<HelperChoice, String> {
+    match text {
+        "" => Err("name a folder, or none".to_owned()),
+        "none" => Ok(HelperChoice::Never),
+        folder => Ok(HelperChoice::In(folder.into())),
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo systemctl enable --now tipme-manage-helper
+  sudo tipme manage-helper --allow-user anna
+
+Lets \"tipme manage\" run without root: the manager looks at the display and decides as the user, and
+the helper turns the knobs. It has no policy. It changes only processes of the user who asks, takes
+every value from the manager's table, and puts everything back when the manager ends, however it does.
+It serves root, who sits at this machine (as the login manager says), and the users named here.")]
+pub struct ManageHelper {
+    /// Users (names or ids) who may ask, wherever they are
+    #[arg(long, value_name = "USER")]
+    pub allow_user: Vec<String>,
+    /// Keep socket and journals in this folder [default: /run/tipme]
+    #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
 
@@ -77,7 +115,9 @@ pub enum StrengthChoice {
 pub enum BackendChoice {
     /// The best that can be used here
     Auto,
-    /// Weights of control groups, version 2
+    /// Weights of systemd's units
+    Systemd,
+    /// Weights of control groups, version 2, in a delegated one
     Cgroup,
     /// The scheduler's groups of sessions
     Autogroup,

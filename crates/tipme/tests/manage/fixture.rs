@@ -177,6 +177,15 @@ impl Managed {
         serde_json::from_str(&self.said(&["manage", "status", "--json"])).unwrap()
     }
 
+    /// Memory of the manager. Of a program that is built for debugging the file alone is bigger than the bar, so only
+    /// what it has beyond that counts then.
+    pub fn memory_bytes(&self) -> u64 {
+        let field = if cfg!(debug_assertions) { "RssAnon:" } else { "VmRSS:" };
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+    }
+
     pub fn why(&self, pid: u32) -> Value {
         serde_json::from_str(&self.said(&["why", &pid.to_string(), "--json"])).unwrap()
     }

@@ -21,7 +21,7 @@ use x11rb::rust_connection::{DefaultStream, RustConnection};
 use x11rb::wrapper::ConnectionExt as _;
 
 /// A user who has nothing to do with the display's.
-const NOBODY: u32 = 65_534;
+pub const NOBODY: u32 = 65_534;
 
 /// A client of the display that this test speaks for.
 struct Forger {
@@ -88,7 +88,7 @@ fn cookie(file: &Path) -> Vec<u8> {
 }
 
 /// A terminal of another user, who may use the display.
-fn strangers_terminal(desk: &Desk, folder: &TempDir) -> (Process, Window) {
+pub fn strangers_terminal(desk: &Desk, folder: &TempDir) -> (Process, Window) {
     let authority = folder.path().join("authority");
     std::fs::copy(desk.session.folder().join("authority"), &authority).unwrap();
     for path in [folder.path(), &authority] {
@@ -172,7 +172,63 @@ fn a_property_with_a_million_processes_is_cut() {
     until("the count of what was cut", || managed.status()["counts"]["dropped"].as_u64() > Some(900_000));
     until("the favour of the terminal", || nice(terminal.pid()) < 0);
     assert_eq!(nice(victim.pid()), 0);
-    assert!(managed.status()["own_rss_bytes"].as_u64().unwrap() < 20 << 20);
+    assert!(managed.memory_bytes() < 20 << 20);
+}
+
+#[test]
+fn a_program_gets_nothing_by_the_name_of_a_sound_server() {
+    let (desk, folder) = (Desk::start(), TempDir::new().unwrap());
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let copy = folder.path().join("pipewire");
+    std::fs::copy("/usr/bin/sleep", &copy).unwrap();
+    let mut command = Command::new(&copy);
+    command.arg("1000");
+    let named = Process::start("a program of that name", command, None).unwrap();
+    let name = || std::fs::read_to_string(format!("/proc/{}/comm", named.pid())).unwrap();
+    until("its name", || name() == "pipewire\n");
+    let managed = Managed::start(&desk, &[]);
+    let core = managed.status()["core"].to_string();
+    assert!(core.contains("openbox") && !core.contains("pipewire"), "{core}");
+    assert_eq!(nice(named.pid()), 0);
+}
+
+#[test]
+fn a_client_that_says_it_is_the_window_manager_is_not_believed_and_pushes_nobody_aside() {
+    let desk = Desk::start();
+    let managed = Managed::start(&desk, &[]);
+    let (forger, own) = (Forger::local(&desk), std::process::id());
+    let before = nice(own);
+    let window = forger.connection.generate_id().unwrap();
+    let (depth, class, look) = (x11rb::COPY_DEPTH_FROM_PARENT, WindowClass::INPUT_OUTPUT, CreateWindowAux::new());
+    forger.connection.create_window(depth, window, forger.root, 0, 0, 9, 9, 0, class, 0, &look).unwrap();
+    let atom = forger.connection.intern_atom(false, b"_NET_SUPPORTING_WM_CHECK").unwrap().reply().unwrap().atom;
+    for at in [window, forger.root] {
+        let told = forger.connection.change_property32(PropMode::REPLACE, at, atom, AtomEnum::WINDOW, &[window]);
+        told.unwrap().check().unwrap();
+    }
+    let told = format!("process {own} says that it is the window manager");
+    until("that the claim was judged", || managed.status()["missing"].to_string().contains(&told));
+    let core = managed.status()["core"].clone();
+    assert!(core.to_string().contains("openbox"), "{core}");
+    assert!(core.as_array().unwrap().iter().all(|process| process[1] != own), "{core}");
+    assert_eq!(nice(own), before);
+}
+
+/// The display server is root's, as where it needs root's rights for the screen, and the session a user's.
+#[test]
+fn that_the_display_server_of_root_is_left_alone_is_told() {
+    let desk = Desk::start();
+    let mut command = tipme();
+    desk.session.show(&mut command);
+    command.env("SUDO_UID", NOBODY.to_string());
+    let dir = TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let managed = Managed::start_by(command, dir, &desk.session.display_name(), &[]);
+    let status = managed.status();
+    let server = tipme_desktop::server::describe(&desk.session.target()).unwrap().server_pid;
+    assert_eq!((&status["user"], nice(server)), (&serde_json::Value::from(NOBODY), 0));
+    let told = format!("({server}) belongs to user 0, not {NOBODY}, and is not favoured");
+    assert!(status["missing"].to_string().contains(&told), "{status:#}");
 }
 
 /// A client on another machine, as far as the server knows, names a local process.

@@ -23,8 +23,13 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn start(mut command: Command) -> Program {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    pub fn start(command: Command) -> Program {
+        Program::start_into(command, Stdio::null())
+    }
+
+    /// Its output goes somewhere.
+    pub fn start_into(mut command: Command, output: impl Into<Stdio>) -> Program {
+        command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (errors, said) = (child.stderr.take().unwrap(), Arc::new(Mutex::new(Vec::new())));
         let kept = Arc::clone(&said);
@@ -102,6 +107,20 @@ pub fn expect_gone(members: &[Member]) {
     assert!(!members.is_empty());
     let alive = || members.iter().filter(|one| status(one.0).is_some_and(|now| now.2 == one.1)).count();
     until("the end of all processes", || alive() == 0);
+}
+
+/// Waits until so many processes below a program have a name and have worked for a while; returns one of them.
+pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
+    const WORKED_NS: u64 = 200_000_000;
+    let read = |pid: &u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let worked = |pid: &u32| read(pid, "schedstat").split(' ').next().and_then(|word| word.parse().ok());
+    let named = |pid: &u32| read(pid, "comm").trim() == name && worked(pid).is_some_and(|ns: u64| ns > WORKED_NS);
+    let mut found = Vec::new();
+    until(&format!("{count} processes {name}"), || {
+        found = program.descendants().into_iter().map(|one| one.0).filter(|pid| named(pid)).collect();
+        found.len() == count
+    });
+    found[0]
 }
 
 /// Polls until something is so.

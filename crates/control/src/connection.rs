@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One caller's connection: the lines that come over it, and the lines that go back.
+
+use crate::message;
+use crate::{MAX_LINE_BYTES, READ_PATIENCE};
+use rustix::net::SendFlags;
+use serde::Serialize;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+/// Who asks, as the kernel says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caller {
+    pub pid: u32,
+    pub uid: u32,
+}
+
+/// A stream that does not block, and what has come of the next line.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) stream: UnixStream,
+    pub(crate) caller: Caller,
+    /// What was read so far, at most [`MAX_LINE_BYTES`].
+    line: Vec<u8>,
+    /// When the line must be whole; `None` while none is expected.
+    pub(crate) deadline: Option<Instant>,
+}
+
+pub(crate) enum Progress {
+    Pending,
+    /// A line without its end.
+    Whole(Vec<u8>),
+    /// The caller sends no more, and has left no half line.
+    Ended,
+    /// Why the connection is to be closed.
+    Bad(String),
+}
+
+impl Connection {
+    pub(crate) fn new(stream: UnixStream, caller: Caller, deadline: Option<Instant>) -> Connection {
+        Connection { stream, caller, line: Vec::new(), deadline }
+    }
+
+    /// Reads what there is, up to the end of one line. A line that has begun must be whole within [`READ_PATIENCE`].
+    pub(crate) fn read(&mut self, now: Instant) -> Progress {
+        if let Some(line) = self.take_line(0) {
+            return Progress::Whole(line);
+        }
+        let known = self.line.len();
+        let end = (&self.stream).take((MAX_LINE_BYTES - known) as u64).read_to_end(&mut self.line);
+        if let Some(line) = self.take_line(known) {
+            return Progress::Whole(line);
+        }
+        if !self.line.is_empty() {
+            self.deadline.get_or_insert(now + READ_PATIENCE);
+        }
+        let waits = matches!(&end, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        if self.line.len() >= MAX_LINE_BYTES {
+            Progress::Bad(format!("the request has more than {MAX_LINE_BYTES} bytes"))
+        } else if !waits && self.line.is_empty() {
+            Progress::Ended
+        } else if !waits {
+            Progress::Bad("the request ends without a line end".into())
+        } else if self.deadline.is_some_and(|deadline| deadline <= now) {
+            Progress::Bad(format!("no request within {} s", READ_PATIENCE.as_secs()))
+        } else {
+            Progress::Pending
+        }
+    }
+
+    /// Takes a line out of what was read, if its end stands at `from` or behind.
+    fn take_line(&mut self, from: usize) -> Option<Vec<u8>> {
+        let length = from + self.line[from..].iter().position(|byte| *byte == b'\n')?;
+        let rest = self.line.split_off(length + 1);
+        let mut line = std::mem::replace(&mut self.line, rest);
+        line.truncate(length);
+        self.deadline = None;
+        Some(line)
+    }
+
+    /// Says why, and closes the connection; the caller may miss it.
+    pub(crate) fn refuse(self, response: impl Serialize) {
+        self.reply(&response);
+    }
+
+    /// As [`reply`].
+    pub(crate) fn reply(&self, response: &impl Serialize) -> bool {
+        reply(&self.stream, response)
+    }
+}
+
+/// Sends one line and waits for nothing; whether all of it fits into the socket's buffer. The rest is lost otherwise.
+pub(crate) fn reply(stream: &UnixStream, response: &impl Serialize) -> bool {
+    let line = message::to_line(response);
+    rustix::net::send(stream, &line, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) == Ok(line.len())
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the daemons have in common besides their sockets: there is one of each in a folder, it ends by a signal,
+//! speaks to whoever listens, and knows its own cost.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+use thiserror::Error;
+
+pub use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+
+/// Signals that are told at a time; further ones are told at the next call.
+const ARRIVED_MAX: usize = 64;
+/// Bytes of a lock file that are read: a process number and no more.
+const HOLDER_BYTES_MAX: u64 = 32;
+
+/// Why there is no lock.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// With the number of the process that has it, as far as it is told.
+    #[error("process {0} has the lock; end it, or use another --state-dir")]
+    Held(String),
+    #[error("cannot open the lock: {0}; use a --state-dir that this user can write to")]
+    Open(io::Error),
+    #[error("cannot write the lock: {0}; make room, or use another --state-dir")]
+    Write(io::Error),
+}
+
+/// Takes the lock of this file, which is held as long as the value lives. Only its owner can open it, so nobody else
+/// can hold it.
+///
+/// # Errors
+/// Where another process has it, and where the file cannot be used.
+pub fn lock(path: &Path) -> Result<File, LockError> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true).mode(0o600);
+    let mut file = options.open(path).map_err(LockError::Open)?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let mut holder = String::new();
+        file.take(HOLDER_BYTES_MAX).read_to_string(&mut holder).ok();
+        return Err(LockError::Held(holder.trim().to_owned()));
+    }
+    file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(LockError::Write)?;
+    Ok(file)
+}
+
+/// Signals as bytes in a stream that `poll` can watch: the signal's number.
+#[derive(Debug)]
+pub struct Signals(UnixStream);
+
+impl Signals {
+    /// From now on these signals do nothing but arrive here.
+    ///
+    /// # Errors
+    /// Where the kernel refuses one of them, or has no descriptors left.
+    pub fn catch(signals: &[i32]) -> io::Result<Signals> {
+        let (read, write) = UnixStream::pair()?;
+        read.set_nonblocking(true)?;
+        write.set_nonblocking(true)?;
+        signals.iter().try_for_each(|signal| catch_one(*signal, write.try_clone()?))?;
+        Ok(Signals(read))
+    }
+
+    /// Becomes readable when a signal has come.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Signals that have come since the last call.
+    pub fn arrived(&self) -> Vec<i32> {
+        let mut bytes = [0; ARRIVED_MAX];
+        let count = (&self.0).read(&mut bytes).unwrap_or(0);
+        bytes[..count].iter().map(|byte| i32::from(*byte)).collect()
+    }
+}
+
+fn catch_one(signal: i32, write: UnixStream) -> io::Result<()> {
+    // Where the stream is full, signals enough are waiting.
+    let handler = move || {
+        rustix::io::write(&write, &[signal as u8]).ok();
+    };
+    // SAFETY: the handler only writes one byte to a socket, which is async-signal-safe.
+    unsafe { signal_hook::low_level::register(signal, handler) }.map(drop)
+}
+
+/// Prints for whoever listens; the work goes on where nobody does any more.
+pub fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).ok();
+}
+
+/// CPU time that this process has had.
+pub fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_lock_has_one_holder_and_strangers_cannot_open_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = lock(&path).unwrap();
+        let held = lock(&path).unwrap_err();
+        assert!(matches!(&held, LockError::Held(holder) if *holder == std::process::id().to_string()), "{held}");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        drop(first);
+        lock(&path).unwrap();
+        assert!(matches!(lock(&folder.path().join("no/lock")), Err(LockError::Open(_))));
+    }
+
+    #[test]
+    fn signals_arrive_with_their_numbers() {
+        let signals = Signals::catch(&[usr2()]).unwrap();
+        assert!(signals.arrived().is_empty());
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::USR2).unwrap();
+        let mut arrived = Vec::new();
+        while arrived.is_empty() {
+            arrived = signals.arrived();
+        }
+        assert_eq!(arrived, [usr2()]);
+    }
+
+    fn usr2() -> i32 {
+        rustix::process::Signal::USR2.as_raw()
+    }
+
+    #[test]
+    fn ones_own_time_grows() {
+        let before = own_cpu();
+        while own_cpu() == before {}
+    }
+}

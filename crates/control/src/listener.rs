@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The socket's file, and who connects to it.
+
+use crate::connection::Caller;
+use crate::daemon::Daemon;
+use rustix::net::sockopt::socket_peercred;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How long nothing is accepted after accepting failed, for want of descriptors for instance, or was too much.
+const DEAF: Duration = Duration::from_millis(200);
+
+/// Why the socket cannot be made.
+#[derive(Debug, Error)]
+pub enum BindError {
+    #[error("a {daemon} listens at {} already; stop it, or use another --state-dir", path.display())]
+    Taken { daemon: &'static str, path: PathBuf },
+    #[error("cannot listen at {}: {cause}; choose a --state-dir that can be written and has a short path", path.display())]
+    Io { path: PathBuf, cause: io::Error },
+}
+
+/// A socket that everyone may connect to. The file is removed with the value.
+#[derive(Debug)]
+pub struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+    deaf_until: Option<Instant>,
+}
+
+impl Listener {
+    /// Listens at `path`. A socket file that a killed daemon left is replaced.
+    ///
+    /// # Errors
+    /// Where another process listens there, or the socket cannot be made.
+    pub fn bind<D: Daemon>(path: &Path) -> Result<Listener, BindError> {
+        if UnixStream::connect(path).is_ok() {
+            return Err(BindError::Taken { daemon: D::NAME, path: path.to_owned() });
+        }
+        let listener = listen(path).map_err(|cause| BindError::Io { path: path.to_owned(), cause })?;
+        Ok(Listener { listener, path: path.to_owned(), deaf_until: None })
+    }
+
+    /// Readable when somebody connects; `None` while nobody is accepted.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.deaf_until.is_none().then(|| self.listener.as_fd())
+    }
+
+    /// When [`Listener::accept`] is due though nobody is known to connect.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deaf_until
+    }
+
+    /// Accepts nobody for a while: those who connect wait.
+    pub fn rest(&mut self, now: Instant) {
+        self.deaf_until = Some(now + DEAF);
+    }
+
+    /// The next who has connected, with a stream that does not block; never waits.
+    pub fn accept(&mut self, now: Instant) -> Option<(UnixStream, Caller)> {
+        self.deaf_until.take_if(|until| *until <= now);
+        while self.deaf_until.is_none() {
+            match self.listener.accept() {
+                // Without credentials or without its non-blocking mode a connection cannot be served.
+                Ok((stream, _)) => match (peer(&stream), stream.set_nonblocking(true)) {
+                    (Ok(caller), Ok(())) => return Some((stream, caller)),
+                    _ => continue,
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(_) => self.rest(now),
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // A file that stays is replaced by the next daemon.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Who is at the other end, as it was when the connection was made.
+pub(crate) fn peer(stream: &UnixStream) -> io::Result<Caller> {
+    let peer = socket_peercred(stream)?;
+    Ok(Caller { pid: peer.pid.as_raw_nonzero().get().unsigned_abs(), uid: peer.uid.as_raw() })
+}
+
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Conversations: many requests over one connection, each answered before the next is read.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tipme_control::{
+    Caller, Client, Conversation, Heard, Listener, READ_PATIENCE, Recorder, Request, Response, SOCKET_NAME, Status,
+};
+
+/// A daemon that talks with one caller until it is gone, and tells how that ended.
+struct Daemon {
+    dir: TempDir,
+    thread: JoinHandle<String>,
+}
+
+impl Daemon {
+    fn start(patience: Option<Duration>) -> Daemon {
+        let dir = TempDir::new().unwrap();
+        let mut listener = Listener::bind::<Recorder>(&dir.path().join(SOCKET_NAME)).unwrap();
+        let thread = std::thread::spawn(move || {
+            let (stream, caller) = loop {
+                if let Some(next) = listener.accept(Instant::now()) {
+                    break next;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            talk(Conversation::new(stream, caller), patience)
+        });
+        Daemon { dir, thread }
+    }
+
+    fn connect(&self) -> UnixStream {
+        UnixStream::connect(self.dir.path().join(SOCKET_NAME)).unwrap()
+    }
+
+    fn end(self) -> String {
+        self.thread.join().expect("the daemon did not panic")
+    }
+}
+
+/// Answers with the number of the request.
+fn talk(mut conversation: Conversation<Recorder>, patience: Option<Duration>) -> String {
+    for number in 1.. {
+        match conversation.hear(patience) {
+            Heard::Gone => return format!("gone after {}", number - 1),
+            Heard::Bad(why) => return why,
+            Heard::Request(Request::Start) => {
+                if !conversation.pause(Duration::from_secs(100)) {
+                    return "gone in a pause".to_owned();
+                }
+            }
+            Heard::Request(_) => {
+                if !conversation.answer(&Response::Status(Status { pid: number, ..Status::default() })) {
+                    return "does not read".to_owned();
+                }
+            }
+        }
+    }
+    unreachable!("it is left by a return")
+}
+
+#[test]
+fn many_requests_get_their_answers_in_turn() {
+    let daemon = Daemon::start(None);
+    let mut dialogue = Client::new(daemon.dir.path()).converse().unwrap();
+    assert_eq!(dialogue.server(), Caller { pid: std::process::id(), uid: 0 }, "run the tests as root");
+    for number in 1..=100 {
+        let Response::Status(status) = dialogue.ask(&Request::Status).unwrap() else { panic!("no status") };
+        assert_eq!(status.pid, number);
+    }
+    drop(dialogue);
+    assert_eq!(daemon.end(), "gone after 100");
+}
+
+#[test]
+fn lines_that_come_together_are_heard_one_after_the_other() {
+    let daemon = Daemon::start(None);
+    let mut stream = daemon.connect();
+    stream.write_all(b"\"status\"\n\"status\"\n\"sta").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    stream.write_all(b"tus\"\n").unwrap();
+    let mut reader = std::io::BufReader::new(&stream);
+    for number in 1..=3 {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut reader, &mut line).unwrap();
+        assert!(line.contains(&format!("\"pid\":{number},")), "{line}");
+    }
+    drop(stream);
+    assert_eq!(daemon.end(), "gone after 3");
+}
+
+#[test]
+fn half_a_line_is_waited_for_no_longer_than_a_whole_one_may_take() {
+    let daemon = Daemon::start(None);
+    let mut stream = daemon.connect();
+    stream.write_all(b"\"status\"\n").unwrap();
+    std::thread::sleep(READ_PATIENCE / 2);
+    stream.write_all(b"\"sta").unwrap();
+    assert_eq!(daemon.end(), "no request within 2 s");
+    let daemon = Daemon::start(None);
+    let mut stream = daemon.connect();
+    stream.write_all(b"\"sta").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(daemon.end(), "the request ends without a line end");
+}
+
+#[test]
+fn who_says_nothing_is_waited_for_as_told() {
+    let daemon = Daemon::start(Some(Duration::from_millis(50)));
+    let _silent = daemon.connect();
+    assert_eq!(daemon.end(), "no request came in time");
+}
+
+#[test]
+fn who_does_not_read_is_noticed() {
+    let daemon = Daemon::start(None);
+    let mut stream = daemon.connect();
+    // Until the daemon closes the connection.
+    while stream.write_all(&b"\"status\"\n".repeat(1_000)).is_ok() {}
+    assert_eq!(daemon.end(), "does not read");
+}
+
+#[test]
+fn who_is_gone_is_noticed_at_once_and_what_was_left_is_not_done() {
+    let daemon = Daemon::start(None);
+    let mut stream = daemon.connect();
+    stream.write_all(b"\"start\"\n\"status\"\n\"status\"\n").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    drop(stream);
+    assert_eq!(daemon.end(), "gone in a pause");
+    let daemon = Daemon::start(None);
+    let mut stream = daemon.connect();
+    stream.write_all(&[b'x'; 70_000]).unwrap();
+    assert_eq!(daemon.end(), "the request has more than 65536 bytes");
+}

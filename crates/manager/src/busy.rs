@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who computes without a pause while CPUs are scarce.
+//!
+//! Most of what competes with the focus has no window: a build in another session, a job of the night. Nobody looks for
+//! it while CPUs are free; that costs one small file each second.
+
+use crate::budget::Budget;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use tipme_policy::{BUSY_MAX, Identity};
+use tipme_record::Nanos;
+use tipme_sched::processes::{self, Stat};
+
+/// From one look at the processes to the next while CPUs are scarce, at least;
+const PERIOD: Nanos = Nanos::from_millis(4_000);
+/// and so many times what the look cost of a CPU: it takes a two thousandth of one at most.
+const COST_FACTOR: u64 = 2_000;
+/// CPUs stay scarce for so long after they were.
+const SCARCE: Nanos = Nanos::from_millis(10_000);
+/// A process is busy from this share of a CPU on, in percent, its ended children's included,
+const BUSY_PERCENT: u64 = 4;
+/// and stays so down to this one.
+const CALM_PERCENT: u64 = 1;
+/// Processes that are looked at, at most.
+const WALK_MAX: usize = 4096;
+
+/// Looks for busy processes.
+pub(crate) struct Watch {
+    proc: PathBuf,
+    cpus: u64,
+    /// CPUs are scarce until then.
+    scarce: Nanos,
+    looked: Nanos,
+    due: Nanos,
+    /// Clock ticks that each process had taken at the last look.
+    ticks: BTreeMap<Identity, u64>,
+    told: Vec<Identity>,
+}
+
+impl Watch {
+    pub(crate) fn new(proc: PathBuf) -> Watch {
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+        let [scarce, looked, due] = [Nanos(0); 3];
+        Watch { proc, cpus, scarce, looked, due, ticks: BTreeMap::new(), told: Vec::new() }
+    }
+
+    /// Who is busy, where that has changed. `may_change` knows whom to tell of.
+    pub(crate) fn look(&mut self, now: Nanos, may_change: impl Fn(Identity) -> bool) -> Option<Vec<Identity>> {
+        if self.are_cpus_scarce() {
+            self.scarce = now.after(SCARCE);
+        }
+        if now >= self.scarce {
+            self.ticks.clear();
+            self.due = now;
+            return self.tell(Vec::new());
+        }
+        if now < self.due {
+            return None;
+        }
+        let begun = Budget::clock();
+        let busy = self.walk(now, may_change);
+        let cost = Budget::clock().since(begun).0.saturating_mul(COST_FACTOR);
+        self.due = now.after(PERIOD.max(Nanos(cost)));
+        self.tell(busy)
+    }
+
+    /// More tasks want a CPU than there are CPUs; this one, which asks, is one of them.
+    fn are_cpus_scarce(&self) -> bool {
+        let text = std::fs::read_to_string(self.proc.join("loadavg")).unwrap_or_default();
+        runnable(&text).is_some_and(|runnable| runnable > self.cpus + 1)
+    }
+
+    fn tell(&mut self, busy: Vec<Identity>) -> Option<Vec<Identity>> {
+        let changed = busy != self.told;
+        self.told.clone_from(&busy);
+        changed.then_some(busy)
+    }
+
+    fn walk(&mut self, now: Nanos, may_change: impl Fn(Identity) -> bool) -> Vec<Identity> {
+        let before = std::mem::take(&mut self.ticks);
+        let span = ticks(now.since(std::mem::replace(&mut self.looked, now)));
+        let up = self.up_ticks();
+        let mut busy = Vec::new();
+        for pid in processes::all(&self.proc).into_iter().take(WALK_MAX) {
+            let Some(process) = processes::stat(&self.proc, pid).filter(Stat::is_alive) else { continue };
+            let who = process.identity;
+            let taken = process.ticks.saturating_add(process.ended_ticks);
+            self.ticks.insert(who, taken);
+            // Of one that is new, what it has taken in all its life.
+            let life = || (taken, up.saturating_sub(who.start));
+            let (taken, span) = before.get(&who).map_or_else(life, |before| (taken.saturating_sub(*before), span));
+            let least = if self.told.contains(&who) { CALM_PERCENT } else { BUSY_PERCENT };
+            if taken.saturating_mul(100) >= span.max(1).saturating_mul(least) && taken > 0 && may_change(who) {
+                busy.push((taken, who));
+            }
+        }
+        busiest(busy)
+    }
+
+    /// Since the machine was started.
+    fn up_ticks(&self) -> u64 {
+        let text = std::fs::read_to_string(self.proc.join("uptime")).unwrap_or_default();
+        let seconds: f64 = text.split(' ').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0);
+        (seconds * rustix::param::clock_ticks_per_second() as f64) as u64
+    }
+}
+
+fn ticks(span: Nanos) -> u64 {
+    span.0.saturating_mul(rustix::param::clock_ticks_per_second()) / 1_000_000_000
+}
+
+/// The busiest, in the order of their identities, so that the same ones are the same list.
+fn busiest(mut busy: Vec<(u64, Identity)>) -> Vec<Identity> {
+    busy.sort_unstable_by(|a, b| b.cmp(a));
+    busy.truncate(BUSY_MAX);
+    let mut busy: Vec<Identity> = busy.into_iter().map(|(_, who)| who).collect();
+    busy.sort_unstable();
+    busy
+}
+
+/// Tasks that run or want to, from `/proc/loadavg`.
+fn runnable(text: &str) -> Option<u64> {
+    text.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "busy/tests.rs"]
+mod tests;

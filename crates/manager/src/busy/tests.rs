@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The watch on a made-up /proc.
+
+use super::*;
+use std::fs;
+use std::path::Path;
+
+/// A second, in clock ticks; the machine has been up for this many of them.
+const SECOND: u64 = 100;
+const UP_S: u64 = 1_000;
+
+struct Machine {
+    root: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let machine = Machine { root: tempfile::tempdir().expect("a folder") };
+        machine.put("uptime", &format!("{UP_S}.00 5.00\n"));
+        machine
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.root.path().join(name);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn want_cpu(&self, tasks: u64) {
+        self.put("loadavg", &format!("0.00 0.00 0.00 {tasks}/200 4711\n"));
+    }
+
+    /// A process that is `age` ticks old and has taken so many ticks itself, and by children.
+    fn process(&self, pid: u32, age: u64, own: u64, children: u64) {
+        let start = UP_S * SECOND - age;
+        let line = format!(
+            "{pid} (x) R 1 {pid} {pid} 0 -1 4194304 1 0 0 0 {own} 0 {children} 0 20 0 1 0 {start} 1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 17 1 0 0 0 0 0"
+        );
+        self.put(&format!("{pid}/stat"), &line);
+    }
+
+    fn watch(&self) -> Watch {
+        Watch { cpus: 2, ..Watch::new(self.root.path().to_path_buf()) }
+    }
+}
+
+fn pids(found: Option<Vec<Identity>>) -> Option<Vec<u32>> {
+    found.map(|found| found.iter().map(|who| who.pid).collect())
+}
+
+/// A look as if the one before had cost little, whatever this machine is like.
+fn look(watch: &mut Watch, second: u64) -> Option<Vec<u32>> {
+    watch.due = watch.due.min(watch.looked.after(PERIOD));
+    pids(watch.look(Nanos::from_secs(second), |_| true))
+}
+
+#[test]
+fn nobody_is_looked_at_while_cpus_are_free() {
+    let machine = Machine::new();
+    machine.process(10, 200, 190, 0);
+    machine.want_cpu(3);
+    assert_eq!(look(&mut machine.watch(), 100), None);
+    assert_eq!(runnable("no load at all"), None);
+    fs::remove_file(machine.root.path().join("loadavg")).expect("it was there");
+    assert_eq!(look(&mut machine.watch(), 100), None);
+}
+
+#[test]
+fn who_computes_is_told_at_once_and_released_after_a_while() {
+    let machine = Machine::new();
+    machine.process(10, 200, 190, 0);
+    machine.process(11, 90_000, 190, 0);
+    machine.process(12, 200, 0, 150);
+    machine.want_cpu(4);
+    let mut watch = machine.watch();
+    assert_eq!(look(&mut watch, 100), Some(vec![10, 12]), "over its life, with its children; 11 is old and idle");
+    assert_eq!(look(&mut watch, 101), None, "not due");
+    machine.process(11, 90_000, 190 + 100, 0);
+    machine.process(12, 200, 0, 150 + 4);
+    assert_eq!(look(&mut watch, 104), Some(vec![11, 12]), "10 had nothing since; 1 % is enough to stay");
+    machine.want_cpu(1);
+    machine.process(11, 90_000, 190 + 200, 0);
+    machine.process(12, 200, 0, 150 + 100);
+    assert_eq!(look(&mut watch, 108), None, "the same ones");
+    assert_eq!(look(&mut watch, 114), Some(vec![]), "ten seconds after the last shortage");
+    assert_eq!(look(&mut watch, 115), None);
+}
+
+#[test]
+fn who_may_not_be_changed_is_left_out_and_a_reused_number_is_another_process() {
+    let machine = Machine::new();
+    machine.want_cpu(40);
+    machine.process(10, 200, 190, 0);
+    machine.process(11, 200, 190, 0);
+    let mut watch = machine.watch();
+    assert_eq!(pids(watch.look(Nanos::from_secs(9), |who| who.pid != 10)), Some(vec![11]));
+    machine.process(11, 100, 0, 0);
+    assert_eq!(look(&mut watch, 13), Some(vec![]));
+}
+
+#[test]
+fn the_list_is_bounded_and_what_is_no_process_is_passed_over() {
+    let machine = Machine::new();
+    machine.want_cpu(400);
+    (1_000..1_000 + BUSY_MAX as u32 + 10).for_each(|pid| machine.process(pid, 1_000, u64::from(pid) - 900, 0));
+    machine.put("5/stat", "5 (torn");
+    let busy = look(&mut machine.watch(), 50).expect("some");
+    assert_eq!((busy.len(), busy.first()), (BUSY_MAX, Some(&1_010)), "the busiest");
+    assert_eq!(look(&mut Watch::new(Path::new("/nonexistent").to_path_buf()), 50), None);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a process runs a program that root has installed.
+//!
+//! A process chooses its own name, and its user can name a copy of any program as he likes. What counts is the
+//! file that it runs: root's, in folders that only root changes, and the same file that others find by its path. A
+//! program that was replaced while it runs does not count until it is started again.
+
+use std::fs::{Metadata, symlink_metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The bits by which a group, and everybody, can write.
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+/// In such a folder nobody can rename what belongs to others.
+const STICKY: u32 = 0o1000;
+
+/// The file that a process runs, as its link names it.
+pub(crate) fn file(proc: &Path, pid: u32) -> Option<PathBuf> {
+    std::fs::read_link(link(proc, pid)).ok()
+}
+
+/// Whether a process runs a program that root has installed under one of these names.
+pub(crate) fn runs_one_of(proc: &Path, pid: u32, names: &[&str]) -> bool {
+    let named = |path: &PathBuf| path.file_name().is_some_and(|name| names.iter().any(|known| name == *known));
+    file(proc, pid).filter(named).is_some_and(|path| is_installed(&link(proc, pid), &path))
+}
+
+fn link(proc: &Path, pid: u32) -> PathBuf {
+    proc.join(pid.to_string()).join("exe")
+}
+
+fn is_installed(link: &Path, path: &Path) -> bool {
+    // What the process runs, and what this process finds there: the other one may see another tree of files.
+    let (Ok(running), Ok(found)) = (std::fs::metadata(link), symlink_metadata(path)) else { return false };
+    let same = (running.dev(), running.ino()) == (found.dev(), found.ino());
+    let safe = |folder: &Path| symlink_metadata(folder).is_ok_and(|folder| is_safe_folder(&folder));
+    let closed = found.mode() & (GROUP_WRITES | OTHERS_WRITE) == 0;
+    same && found.is_file() && found.uid() == 0 && closed && path.ancestors().skip(1).all(safe)
+}
+
+fn is_safe_folder(folder: &Metadata) -> bool {
+    let mode = folder.mode();
+    let shared = mode & GROUP_WRITES != 0 && mode & STICKY == 0;
+    folder.uid() == 0 && mode & OTHERS_WRITE == 0 && !shared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_the_file_that_root_has_installed_counts_and_not_its_copies() {
+        let root = tempfile::tempdir().expect("a folder can be made");
+        let sleep = std::fs::canonicalize("/usr/bin/sleep").expect("it is installed");
+        let copy = root.path().join("sleep");
+        std::fs::copy(&sleep, &copy).expect("it can be copied");
+        for (pid, program) in [("7", &sleep), ("8", &copy), ("9", &root.path().join("gone"))] {
+            std::fs::create_dir(root.path().join(pid)).expect("it can be made");
+            symlink(program, root.path().join(pid).join("exe")).expect("it can be made");
+        }
+        let runs = |pid, name| runs_one_of(root.path(), pid, &["other", name]);
+        assert!(runs(7, "sleep") && !runs(7, "pipewire"));
+        assert!(!runs(8, "sleep"), "a copy below a folder that everybody can write to");
+        assert!(!runs(9, "gone") && !runs(10, "sleep"));
+    }
+
+    #[test]
+    fn a_path_that_leads_to_another_file_here_does_not_count() {
+        let sleep = std::fs::canonicalize("/usr/bin/sleep").expect("it is installed");
+        assert!(is_installed(&sleep, &sleep));
+        assert!(!is_installed(Path::new("/usr/bin/env"), &sleep), "in its own tree another file has this path");
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One user's lease: the mechanism for that user's processes, for as long as the caller lives.
+
+use super::bounds::Bounds;
+use super::budget::Budget;
+use super::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Status, Terms};
+use super::seat::Seats;
+use rustix::time::{ClockId, clock_gettime};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tipme_control::{Caller, Conversation, Heard, READ_PATIENCE};
+use tipme_policy::{Action, Backend, Identity, Strength};
+use tipme_sched::{Config, Error, Mechanism, Offer, processes};
+
+/// The means that a lease can have: those that change nothing but processes and their sessions. Groups and units
+/// would be shared with other leases, and users weigh those that belong to them without any help.
+const BACKENDS: [Backend; 2] = [Backend::Autogroup, Backend::Nice];
+
+/// How often, and how far apart, a user's journal is asked for that is still in use.
+const BUSY_TRIES: usize = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
+/// What all leases share.
+#[derive(Debug)]
+pub(super) struct House {
+    pub(super) seats: Seats,
+    /// The folder of the journals.
+    pub(super) journals: PathBuf,
+    /// Leases that are open.
+    pub(super) leases: AtomicUsize,
+}
+
+impl House {
+    /// The journal of what was changed for a user.
+    pub(super) fn journal(&self, owner: u32) -> PathBuf {
+        self.journals.join(format!("{owner}.journal"))
+    }
+
+    /// The same for the display server of a user, where it belongs to root.
+    pub(super) fn server_journal(&self, owner: u32) -> PathBuf {
+        self.journals.join(format!("{owner}.server.journal"))
+    }
+}
+
+/// Answers a caller until it goes, does wrong, or does not read. Then everything is taken back.
+pub(super) fn serve(mut caller: Conversation<Helper>, house: &House) {
+    let (mut lease, mut budget) = (None, Budget::new(Instant::now()));
+    loop {
+        let begun = thread_time();
+        // Who has no lease yet must say soon what it wants.
+        match caller.hear(lease.is_none().then_some(READ_PATIENCE)) {
+            Heard::Gone => return,
+            Heard::Bad(why) => {
+                caller.answer(&Response::Error(why));
+                return;
+            }
+            Heard::Request(request) => {
+                let response = answer(&mut lease, request, caller.caller(), house);
+                if !caller.answer(&response.unwrap_or_else(Response::Error)) {
+                    return;
+                }
+            }
+        }
+        let debt = budget.spend(thread_time().saturating_sub(begun), Instant::now());
+        if !debt.is_zero() && !caller.pause(debt) {
+            return;
+        }
+    }
+}
+
+fn answer<'a>(
+    lease: &mut Option<Lease<'a>>,
+    request: Request,
+    caller: Caller,
+    house: &'a House,
+) -> Result<Response, String> {
+    match (request, lease.as_mut()) {
+        (Request::Status, _) => {
+            let leases = house.leases.load(Ordering::Relaxed);
+            Ok(Response::Status(Status { pid: std::process::id(), leases }))
+        }
+        (Request::Open(terms), None) => {
+            let (opened, answer) = Lease::open(house, owner(caller, &terms)?, &terms)?;
+            *lease = Some(opened);
+            Ok(Response::Opened(answer))
+        }
+        (request, Some(lease)) => Ok(lease.answer(request)),
+        (_, None) => Err("there is no lease; open one first".to_owned()),
+    }
+}
+
+/// Whose processes a caller may have changed: its own, and root anybody's.
+fn owner(caller: Caller, terms: &Terms) -> Result<u32, String> {
+    match terms.owner {
+        Some(owner) if owner != caller.uid && caller.uid != 0 => {
+            Err(format!("user {} may not have the processes of user {owner} changed", caller.uid))
+        }
+        owner => Ok(owner.unwrap_or(caller.uid)),
+    }
+}
+
+/// Fields are dropped in this order: a lease is counted until everything is taken back.
+struct Lease<'a> {
+    own: Mechanism,
+    server: Option<Server>,
+    bounds: Bounds,
+    _counted: Counted<'a>,
+}
+
+/// One more lease, for as long as it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl Counted<'_> {
+    fn new(leases: &AtomicUsize) -> Counted<'_> {
+        leases.fetch_add(1, Ordering::Relaxed);
+        Counted(leases)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The display server, which belongs to root and is changed besides.
+struct Server {
+    who: Identity,
+    mechanism: Mechanism,
+}
+
+impl Lease<'_> {
+    fn open<'a>(house: &'a House, owner: u32, terms: &Terms) -> Result<(Lease<'a>, Opened), String> {
+        let (backend, mut missing) = choose(&tipme_sched::offers(&house.seats.proc, None, Some(owner)), terms.backend)?;
+        let config = Config {
+            backend,
+            strength: terms.strength,
+            proc: house.seats.proc.clone(),
+            cgroup: None,
+            journal: house.journal(owner),
+            owner: Some(owner),
+            under: terms.under,
+        };
+        let (own, restored) = open_soon(&config).map_err(|error| refusal(owner, &error))?;
+        let mut restored = Restored::from(restored);
+        let server = terms.server.and_then(|who| match open_server(house, owner, who, &config) {
+            Ok((mechanism, more)) => {
+                restored = restored.and(more);
+                Some(Server { who, mechanism })
+            }
+            Err(why) => {
+                missing.push(format!("the display server is not favoured: {why}"));
+                None
+            }
+        });
+        let lease = Lease { own, server, bounds: Bounds::default(), _counted: Counted::new(&house.leases) };
+        Ok((lease, Opened { backend, missing, restored }))
+    }
+
+    fn answer(&mut self, request: Request) -> Response {
+        match request {
+            Request::Apply(actions) => Response::Applied(self.apply(actions)),
+            Request::Strength(strength) => Response::Applied(self.set_strength(strength)),
+            Request::Explain { pid } => Response::Explained(self.explain(pid)),
+            Request::Restore => Response::Restored(self.restore()),
+            Request::Status | Request::Open(_) => Response::Error("this connection has its lease already".to_owned()),
+        }
+    }
+
+    fn apply(&mut self, actions: Vec<Action>) -> Applied {
+        let (actions, refused) = self.bounds.admit(actions);
+        let (of_server, own): (Vec<Action>, Vec<Action>) =
+            actions.into_iter().partition(|action| self.server.as_ref().is_some_and(|server| server.is_meant(action)));
+        let applied = Applied { skipped: refused, ..Applied::default() }.and(self.own.apply(&own).into());
+        let server = self.server.as_mut().map(|server| server.mechanism.apply(&of_server).into());
+        applied.and(server.unwrap_or_default())
+    }
+
+    fn set_strength(&mut self, strength: Strength) -> Applied {
+        let server = self.server.as_mut().map(|server| server.mechanism.set_strength(strength).into());
+        Applied::from(self.own.set_strength(strength)).and(server.unwrap_or_default())
+    }
+
+    fn explain(&self, pid: u32) -> Option<Explained> {
+        let server = || self.server.as_ref().and_then(|server| server.mechanism.explain(pid));
+        self.own.explain(pid).or_else(server).map(Explained::from)
+    }
+
+    fn restore(&mut self) -> Restored {
+        self.bounds.clear();
+        let server = self.server.as_mut().map(|server| server.mechanism.restore().into());
+        Restored::from(self.own.restore()).and(server.unwrap_or_default())
+    }
+}
+
+/// Opens a mechanism; where its journal is in use it is a lease that ends just now, or one that stays.
+fn open_soon(config: &Config) -> Result<(Mechanism, tipme_sched::Restored), Error> {
+    for _ in 0..BUSY_TRIES {
+        match Mechanism::open(config.clone()) {
+            Err(Error::Busy { .. }) => std::thread::sleep(BUSY_PAUSE),
+            other => return other,
+        }
+    }
+    Mechanism::open(config.clone())
+}
+
+impl Server {
+    fn is_meant(&self, action: &Action) -> bool {
+        match action {
+            Action::Assign(assignment) => assignment.set.0 == self.who,
+            Action::Forget(set) => set.0 == self.who,
+            Action::Memory(_) => false,
+        }
+    }
+}
+
+/// A mechanism for the display server alone, where it may be favoured for this user.
+fn open_server(house: &House, owner: u32, who: Identity, own: &Config) -> Result<(Mechanism, Restored), String> {
+    house.seats.may_favour(owner, who)?;
+    if own.under.is_some_and(|top| !processes::is_below(&own.proc, who, top)) {
+        return Err("only what is below another process may be changed".to_owned());
+    }
+    let journal = house.server_journal(owner);
+    let config = Config { journal, owner: Some(0), under: Some(who), ..own.clone() };
+    let (mechanism, restored) = Mechanism::open(config).map_err(|error| error.to_string())?;
+    Ok((mechanism, restored.into()))
+}
+
+/// The back end that is asked for, else the best that can be used; and what it cannot do.
+fn choose(offers: &[Offer], asked: Option<Backend>) -> Result<(Backend, Vec<String>), String> {
+    if let Some(asked) = asked.filter(|asked| !BACKENDS.contains(asked)) {
+        return Err(format!("the helper has no back end {asked}; use autogroup or nice, or run the manager as root"));
+    }
+    let wanted = |offer: &&Offer| BACKENDS.contains(&offer.backend) && asked.is_none_or(|asked| asked == offer.backend);
+    let usable = offers.iter().filter(wanted).find(|offer| offer.unusable.is_none());
+    let why = || offers.iter().find(wanted).and_then(|offer| offer.unusable.clone()).unwrap_or_default();
+    let chosen = usable.ok_or_else(|| format!("the helper can change nothing: {}", why()))?;
+    Ok((chosen.backend, chosen.limits.clone()))
+}
+
+fn refusal(owner: u32, error: &Error) -> String {
+    match error {
+        Error::Busy { .. } => format!("user {owner} has a lease already; end the manager that runs already"),
+        error => error.to_string(),
+    }
+}
+
+/// CPU time of this thread.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting for memory as the kernel tells of it, of the machine and of a control group.
+
+use std::path::{Path, PathBuf};
+
+/// Microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
+pub(super) fn some_total(text: &str) -> Option<u64> {
+    text.lines().find(|line| line.starts_with("some "))?.rsplit_once("total=")?.1.trim().parse().ok()
+}
+
+/// Where the hierarchy of control groups of version 2 is mounted; `None` where it is not.
+pub(super) fn hierarchy(proc: &Path) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string(proc.join("self/mountinfo")).ok()?;
+    let is_groups = |line: &&str| line.split_once(" - ").is_some_and(|(_, kind)| kind.starts_with("cgroup2 "));
+    mounts.lines().find(is_groups)?.split(' ').nth(4).map(PathBuf::from)
+}
+
+/// Percent of the last ten seconds in which all tasks of the process's control group waited for memory. `None`
+/// where it has no group of its own, or the kernel does not tell.
+pub(super) fn full_percent(proc: &Path, hierarchy: &Path, pid: u32) -> Option<f32> {
+    let groups = std::fs::read_to_string(proc.join(format!("{pid}/cgroup"))).ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).filter(|group| !group.is_empty())?;
+    // A group outside of this process's view.
+    if group.split('/').any(|part| part == "..") {
+        return None;
+    }
+    full_average(&std::fs::read_to_string(hierarchy.join(group).join("memory.pressure")).ok()?)
+}
+
+fn full_average(text: &str) -> Option<f32> {
+    let rest = text.lines().find_map(|line| line.strip_prefix("full avg10="))?;
+    let percent: f32 = rest.split(' ').next()?.parse().ok()?;
+    percent.is_finite().then_some(percent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_pressure_is_that_of_the_process_s_group() {
+        let root = tempfile::tempdir().expect("a folder can be made");
+        let (proc, mount) = (root.path().join("proc"), root.path().join("cg"));
+        for folder in [proc.join("self"), proc.join("7"), proc.join("8"), mount.join("a/hog-7-1")] {
+            fs::create_dir_all(folder).expect("it can be made");
+        }
+        let write = |path: PathBuf, text: &str| fs::write(path, text).expect("it can be written");
+        let line = format!("30 20 0:26 / {} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", mount.display());
+        write(proc.join("self/mountinfo"), &format!("20 1 8:1 / / rw - ext4 /dev/sda1 rw\n{line}"));
+        write(proc.join("7/cgroup"), "1:name=systemd:/x\n0::/a/hog-7-1\n");
+        write(proc.join("8/cgroup"), "0::/\n");
+        let pressure = "some avg10=99.00 avg60=0.00 avg300=0.00 total=9\nfull avg10=87.50 avg60=0 avg300=0 total=9\n";
+        write(mount.join("a/hog-7-1/memory.pressure"), pressure);
+        let found = hierarchy(&proc).expect("it is mounted");
+        assert_eq!(full_percent(&proc, &found, 7), Some(87.5));
+        assert_eq!((full_percent(&proc, &found, 8), full_percent(&proc, &found, 9)), (None, None));
+        assert_eq!(full_average("full avg10=NaN avg60=0"), None);
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads on a machine in memory: what is left alone, who is found, and how often anybody looks.
+
+use crate::engine::Engine;
+use crate::fake::{Machine, Memory};
+use crate::ledger::Ledger;
+use crate::why::{Applied, Knob, Why};
+use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength, knobs};
+
+/// A slice that no table knows, in nanoseconds.
+const OTHER_SLICE: i64 = 3_000_000;
+const NICE: usize = 0;
+const SLICE: usize = 1;
+
+struct Desk {
+    machine: Machine,
+    log: Memory,
+    engine: Engine<Machine, Memory>,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let (machine, log) = (Machine::new(), Memory::default());
+        let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("the test made it");
+        Desk { machine, log, engine: Engine::new(ledger, Backend::Nice, Strength::Normal) }
+    }
+
+    fn assign(&mut self, role: Role, processes: &[Identity]) -> Applied {
+        let members = processes.iter().map(|who| Member { who: *who, because: Membership::Client }).collect();
+        let set = SetId(processes[0]);
+        let assignment = Assignment { set, role, reason: Reason::KeyboardFocus, faded: 0.0, members };
+        self.engine.apply(&[Action::Assign(assignment)])
+    }
+
+    fn value(&self, who: Identity, knob: usize) -> i64 {
+        self.machine.state.borrow().processes[&who].threads[&(who.pid, who.start)][knob]
+    }
+
+    fn set(&self, who: Identity, knob: usize, value: i64) {
+        let mut state = self.machine.state.borrow_mut();
+        let threads = &mut state.processes.get_mut(&who).expect("the test made it").threads;
+        threads.values_mut().for_each(|values| values[knob] = value);
+    }
+}
+
+fn nice(role: Role) -> i64 {
+    knobs(Backend::Nice, Strength::Normal, role, 0.0).nice.map_or(0, i64::from)
+}
+
+#[test]
+fn a_slice_that_somebody_has_set_stays_and_nothing_else_does() {
+    let mut desk = Desk::new();
+    let who = desk.machine.fork(20, None, true);
+    desk.set(who, SLICE, OTHER_SLICE);
+    let applied = desk.assign(Role::Focused, &[who]);
+    assert_eq!((desk.value(who, SLICE), desk.value(who, NICE)), (OTHER_SLICE, nice(Role::Focused)));
+    let left: Vec<_> = applied.skipped.iter().map(|left| (left.knob, left.why.clone())).collect();
+    assert_eq!(left, [(Knob::Slice, Why::SetByOther("3000 us".to_owned()))]);
+    desk.engine.restore();
+    assert_eq!((desk.value(who, SLICE), desk.value(who, NICE)), (OTHER_SLICE, 0));
+}
+
+#[test]
+fn a_slice_that_somebody_sets_after_us_stays() {
+    let mut desk = Desk::new();
+    let who = desk.machine.fork(20, None, true);
+    desk.assign(Role::Focused, &[who]);
+    desk.set(who, SLICE, OTHER_SLICE);
+    let applied = desk.assign(Role::Rest, &[who]);
+    assert_eq!((desk.value(who, SLICE), desk.value(who, NICE)), (OTHER_SLICE, 0));
+    let left: Vec<_> = applied.skipped.iter().map(|left| (left.knob, left.why.clone())).collect();
+    assert_eq!(left, [(Knob::Slice, Why::ChangedByOther("3000 us".to_owned()))]);
+    assert_eq!(desk.engine.restore().changed_by_others, 1);
+    assert_eq!(desk.value(who, SLICE), OTHER_SLICE);
+}
+
+#[test]
+fn whoever_is_born_while_its_parent_is_changed_follows() {
+    let mut desk = Desk::new();
+    let parent = desk.machine.fork(20, None, true);
+    desk.assign(Role::Focused, &[parent]);
+    desk.machine.birth.set(Some((parent, 30)));
+    desk.assign(Role::Visible, &[parent]);
+    let child = desk.machine.state.borrow().processes.keys().copied().find(|who| who.pid == 30);
+    assert_eq!(desk.value(child.expect("it was born"), NICE), nice(Role::Visible));
+}
+
+#[test]
+fn where_nobody_is_born_each_process_is_looked_at_once() {
+    let mut desk = Desk::new();
+    let processes = [20, 30, 40].map(|pid| desk.machine.fork(pid, None, true));
+    for role in [Role::Focused, Role::Visible, Role::Focused] {
+        desk.machine.looks.set(0);
+        assert!(desk.assign(role, &processes).changed >= 3);
+        assert_eq!(desk.machine.looks.get(), 3, "{role:?}");
+    }
+}
+
+#[test]
+fn one_write_announces_all_changes_of_a_call() {
+    let mut desk = Desk::new();
+    let processes = [20, 30, 40].map(|pid| desk.machine.fork(pid, None, true));
+    desk.log.fuse.taken.set(0);
+    assert_eq!(desk.assign(Role::Focused, &processes).changed, 9);
+    assert_eq!(desk.log.fuse.taken.get(), 1);
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Units of systemd: a set is weighed by a unit that holds nobody else.
+//!
+//! A process lives in a unit, its *home*, and gets a *seat*: its home, where that holds only its set; a scope
+//! beside it, which is begun for the set and its home; or the home together with others, unweighed, where
+//! nothing else is wanted or possible. Who may keep a home for itself:
+//!
+//! - The scope of a program belongs to the set of its oldest process; the other sets in it are split
+//!   out. Processes without a role stay.
+//! - The scope of a login belongs to nobody: the sets that are to have more or less than others are split out. But one
+//!   where all have a role is treated as that of a program, since a scope that is empty ends, and the login with it.
+//! - No process is taken out of a service, which its manager would then take for ended. Where all its
+//!   processes have the same role the service itself is weighed, else it is left alone, and that is told.
+//!
+//! Weights count among siblings only. So what lies between the user's slice and a favoured unit is weighed
+//! as well: a slice of one program as its most favoured unit; the user's manager and the slices directly
+//! below it, which divide a whole session, as the core, and all alike. The user's slice itself is not touched: what
+//! other users and the system's services run competes with all of it.
+
+use crate::engine::Engine;
+use crate::groups::step;
+use crate::journal::Log;
+use crate::ledger::{Details, Step};
+use crate::units_names::{self, Property};
+use crate::why::{Applied, Knob, Why};
+use crate::world::{Place, Value, World};
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_policy::{Backend, Identity, Role, SetId};
+
+const NO_UNIT: &str = "it runs in no unit of systemd";
+/// Weights that siblings have by themselves.
+const PLAIN: u32 = 100;
+
+/// Where the processes of sets were put.
+#[derive(Clone, Debug)]
+pub(crate) struct Units {
+    /// Where the hierarchy is mounted.
+    pub(crate) root: String,
+    pub(crate) seats: BTreeMap<Identity, Seat>,
+    /// Bytes of sets that are protected.
+    pub(crate) protected: BTreeMap<SetId, u64>,
+    /// Processes that have a limit, and so a seat of their own.
+    pub(crate) limited: BTreeSet<Identity>,
+}
+
+/// Where a process was put.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Seat {
+    set: SetId,
+    home: String,
+    /// The folder of the unit that is for its set alone.
+    pub(crate) unit: Option<String>,
+}
+
+/// What is to come of a process.
+enum Wish {
+    /// It has no role: it goes home.
+    Nothing,
+    /// At home, together with others.
+    Shared,
+    /// At home, which is its set's.
+    Own(SetId),
+    /// In a scope of the set's.
+    Apart(SetId),
+    /// It cannot have what its role is worth.
+    Refused(Why),
+}
+
+/// A home, with those who live there, or would, had they not been moved.
+struct Tenants<'a> {
+    home: &'a str,
+    all: BTreeSet<Identity>,
+    holder: Option<SetId>,
+}
+
+impl Units {
+    pub(crate) fn new(root: String) -> Units {
+        Units { root, seats: BTreeMap::new(), protected: BTreeMap::new(), limited: BTreeSet::new() }
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.seats.clear();
+        self.protected.clear();
+        self.limited.clear();
+    }
+
+    /// The folder of the unit that is for the set of this process alone.
+    pub(crate) fn own_unit(&self, who: Identity) -> Option<&str> {
+        self.seats.get(&who)?.unit.as_deref()
+    }
+
+    /// The unit of the set's first process, else of any that has one.
+    pub(crate) fn unit_of_set(&self, set: SetId) -> Option<&str> {
+        let of_set = |seat: &&Seat| seat.set == set && seat.unit.is_some();
+        let first = self.seats.get(&set.0).filter(of_set).or_else(|| self.seats.values().find(of_set));
+        first.and_then(|seat| seat.unit.as_deref())
+    }
+
+    fn scope(&self, set: SetId, home: &str) -> Option<&str> {
+        let beside = |seat: &&Seat| seat.set == set && seat.home == home && seat.unit.as_deref() != Some(home);
+        self.seats.values().filter(beside).find_map(|seat| seat.unit.as_deref())
+    }
+
+    fn member(&self, process: Identity) -> Place {
+        Place::Member { process, root: self.root.clone() }
+    }
+}
+
+impl<W: World, L: Log> Engine<W, L> {
+    /// Gives the processes their seats, and the seats their weights.
+    pub(crate) fn settle_units(&mut self, touched: &BTreeSet<Identity>, applied: &mut Applied) {
+        let Some(mut units) = self.units.take() else { return };
+        if self.backend == Backend::Systemd {
+            for (home, news) in self.find_news(&units, touched, applied) {
+                self.settle_home(&mut units, &home, &news, applied);
+            }
+            self.settle_properties(&units, applied);
+            self.close_scopes(&units, applied);
+        }
+        self.units = Some(units);
+    }
+
+    /// The processes whose seat is not as it is to be, by their homes.
+    fn find_news(
+        &mut self,
+        units: &Units,
+        touched: &BTreeSet<Identity>,
+        applied: &mut Applied,
+    ) -> BTreeMap<String, Vec<Identity>> {
+        let mut news: BTreeMap<String, Vec<Identity>> = BTreeMap::new();
+        let unsettled: Vec<Identity> = touched.iter().copied().filter(|who| !self.is_settled(units, *who)).collect();
+        for who in unsettled {
+            let home = self.origin_of(units, who).map(|origin| units_names::home_of(&units.root, &origin));
+            match home {
+                Some(Some(home)) => news.entry(home).or_default().push(who),
+                Some(None) => self.skip(who, Knob::Group, Why::Unsupported(NO_UNIT), applied),
+                None => applied.vanished += 1,
+            }
+            if let Some(seat) = units.seats.get(&who) {
+                news.entry(seat.home.clone()).or_default();
+            }
+        }
+        news
+    }
+
+    fn is_settled(&self, units: &Units, who: Identity) -> bool {
+        let weights = self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
+        match (units.seats.get(&who), weights) {
+            (None, None) => self.ledger.cell(&units.member(who)).is_none(),
+            (None, Some((_, weights))) => weights == [None, None],
+            (Some(_), None) => units.limited.contains(&who),
+            (Some(seat), Some((set, _))) if seat.set != set => seat.set == SetId(who) && units.limited.contains(&who),
+            (Some(seat), Some((_, weights))) => match weights {
+                [None, None] => false,
+                weights => seat.unit.is_some() || is_plain(weights),
+            },
+        }
+    }
+
+    /// The group where a process belongs: where it was before it was moved, or where the one above it was.
+    pub(crate) fn origin_of(&self, units: &Units, who: Identity) -> Option<String> {
+        let Ok(Value::Text(present)) = self.ledger.world.get(&units.member(who)) else { return None };
+        let scope = self.scope_place(&present).and_then(|scope| self.ledger.cell(&scope)?.home.clone());
+        let moved = scope.is_some() || self.ledger.cell(&units.member(who)).is_some();
+        let known = self.ledger.origin(who, &units.root).filter(|_| moved);
+        known.or(scope).or(Some(present))
+    }
+
+    /// The scope of ours that has this folder.
+    fn scope_place(&self, group: &str) -> Option<Place> {
+        let ours = |place: &&Place| matches!(place, Place::Scope { folder, .. } if folder == group);
+        self.ledger.cells().map(|(place, _)| place).find(ours).cloned()
+    }
+
+    /// Looks anew at who lives in a home, and gives each a seat.
+    pub(crate) fn settle_home(&mut self, units: &mut Units, home: &str, news: &[Identity], applied: &mut Applied) {
+        let tenants = self.find_tenants(units, home, news);
+        let mut steps = Vec::new();
+        for &who in &tenants.all {
+            let wish = self.wish(units, who, &tenants);
+            let seat = |set, unit| Some(Seat { set, home: home.to_owned(), unit });
+            let seat = match wish {
+                Wish::Nothing => None,
+                Wish::Shared => self.roles.get(&who).and_then(|standing| seat(standing.set, None)),
+                Wish::Own(set) => seat(set, Some(home.to_owned())),
+                Wish::Apart(set) => {
+                    self.scope_for(units, set, who, home, applied).and_then(|unit| seat(set, Some(unit)))
+                }
+                Wish::Refused(why) => {
+                    self.skip(who, Knob::Group, why, applied);
+                    None
+                }
+            };
+            let away = seat.as_ref().and_then(|seat| seat.unit.clone()).filter(|unit| unit != home);
+            steps.extend(self.plan_seat(units, who, away, applied));
+            units.seats.remove(&who);
+            units.seats.extend(seat.map(|seat| (who, seat)));
+        }
+        let done = self.ledger.commit(steps);
+        let refused = done.failed.iter().filter_map(|(place, _)| place.process());
+        done.vanished.iter().copied().chain(refused).for_each(|who| drop(units.seats.remove(&who)));
+        self.report(done, applied);
+    }
+
+    fn find_tenants<'a>(&self, units: &Units, home: &'a str, news: &[Identity]) -> Tenants<'a> {
+        let away = self.ledger.cells().filter_map(|(place, cell)| match (place, &cell.baseline) {
+            (Place::Member { process, .. }, Value::Text(group)) => Some((*process, group)),
+            _ => None,
+        });
+        let from_here = |group: &str| units_names::home_of(&units.root, group).as_deref() == Some(home);
+        let away = away.filter(|(_, group)| from_here(group)).map(|(who, _)| who);
+        let away = away.filter(|who| self.ledger.world.get(&units.member(*who)).is_ok());
+        let inside = self.ledger.world.tree(home);
+        let all: BTreeSet<Identity> = inside.into_iter().chain(away).chain(news.iter().copied()).collect();
+        let holder = self.holder(home, &all);
+        Tenants { home, all, holder }
+    }
+
+    /// The set whose processes a home is for.
+    fn holder(&self, home: &str, all: &BTreeSet<Identity>) -> Option<SetId> {
+        let oldest = all.iter().min_by_key(|who| (who.start, who.pid))?;
+        let first = self.roles.get(oldest)?;
+        if units_names::is_service(home) {
+            let alike = |who: &Identity| self.roles.get(who).is_some_and(|other| other.role == first.role);
+            return all.iter().all(alike).then_some(first.set);
+        }
+        // A login's scope would end, and the login with it, if everybody left it.
+        let listed = |who: &Identity| self.roles.contains_key(who);
+        (!units_names::is_login(home) || all.iter().all(listed)).then_some(first.set)
+    }
+
+    fn wish(&self, units: &Units, who: Identity, tenants: &Tenants) -> Wish {
+        let limited = units.limited.contains(&who);
+        let weights = self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
+        let Some((set, weights)) = weights.filter(|(_, weights)| *weights != [None, None]) else {
+            return if limited { Wish::Apart(SetId(who)) } else { Wish::Nothing };
+        };
+        let service = units_names::is_service(tenants.home);
+        match tenants.holder {
+            Some(holder) if holder == set || service => Wish::Own(set),
+            _ if service && is_plain(weights) => Wish::Shared,
+            _ if service => Wish::Refused(Why::Unit(name_of(tenants.home).to_owned())),
+            None if is_plain(weights) && limited => Wish::Apart(SetId(who)),
+            None if is_plain(weights) && units.scope(set, tenants.home).is_none() => Wish::Shared,
+            _ => Wish::Apart(set),
+        }
+    }
+
+    /// The set's scope beside a home; begun with this process where there is none.
+    fn scope_for(
+        &mut self,
+        units: &Units,
+        set: SetId,
+        who: Identity,
+        home: &str,
+        applied: &mut Applied,
+    ) -> Option<String> {
+        if let Some(place) = units.scope(set, home).and_then(|folder| self.scope_place(folder)) {
+            if self.ledger.world.get(&place) == Ok(1.into()) {
+                return place.dwelling().map(|(folder, _)| folder.to_owned());
+            }
+            self.abandon_scope(place);
+        }
+        if units_names::is_service(home) {
+            return None;
+        }
+        let (slice, _) = home.rsplit_once('/')?;
+        let started = self.ledger.world.ticks();
+        let folder = format!("{slice}/tipme-{}-{}-{started}.scope", set.0.pid, set.0.start);
+        let place = Place::Scope { folder: folder.clone(), root: units.root.clone(), first: who };
+        let origin = self.origin_of(units, who)?;
+        let details = Details { session: 0, home: Some(origin) };
+        self.commit_for(who, vec![Step { details, ..step(place.clone(), 1.into(), 0.into()) }], applied);
+        self.ledger.cell(&place).map(|_| folder)
+    }
+
+    /// Moves a process to another group, or home where none is named; not where somebody else has moved it.
+    fn plan_seat(&mut self, units: &Units, who: Identity, away: Option<String>, applied: &mut Applied) -> Option<Step> {
+        let place = units.member(who);
+        let Ok(present) = self.ledger.world.get(&place) else {
+            self.ledger.abandon([place]);
+            return None;
+        };
+        let (baseline, known) = match self.ledger.cell(&place) {
+            Some(cell) if !cell.put(&present) && present != cell.baseline => {
+                self.skip(who, Knob::Group, Why::ChangedByOther(present.to_string()), applied);
+                return None;
+            }
+            Some(cell) => (cell.baseline.clone(), true),
+            None => (Value::Text(self.origin_of(units, who)?), false),
+        };
+        let to = away.map_or_else(|| baseline.clone(), Value::Text);
+        // Who was begun with the scope is in it already, and has no cell yet.
+        let done = to == present && (known || to == baseline);
+        (!done || known && to == baseline).then(|| Step { from: present, ..step(place, to, baseline) })
+    }
+
+    /// Gives each unit and each slice what it is to have, and takes back what none is to have any more.
+    pub(crate) fn settle_properties(&mut self, units: &Units, applied: &mut Applied) {
+        let mut wanted = self.wanted_weights(units);
+        wanted.extend(wanted_protection(units));
+        let changed = self.ledger.cells().filter_map(|(place, _)| match place {
+            Place::Unit { property: Property::MemoryHigh, .. } => None,
+            Place::Unit { folder, property } => Some((folder.clone(), *property)),
+            _ => None,
+        });
+        let unwanted: Vec<_> = changed.filter(|key| !wanted.contains_key(key)).collect();
+        let someone = self.roles.keys().next().copied().unwrap_or(Identity { pid: 0, start: 0 });
+        let back = unwanted.into_iter().map(|key| (key, (None, someone)));
+        let forth = wanted.into_iter().map(|(key, (number, who))| (key, (Some(number), who)));
+        for ((folder, property), (want, who)) in back.chain(forth) {
+            self.put(Place::Unit { folder, property }, want, who, applied);
+        }
+    }
+
+    fn wanted_weights(&self, units: &Units) -> BTreeMap<(String, Property), (i64, Identity)> {
+        let mut wanted: BTreeMap<(String, Property), (i64, Identity)> = BTreeMap::new();
+        let mut want = |folder: &str, weights: [Option<u32>; 2], who: Identity| {
+            for (property, weight) in [Property::CpuWeight, Property::IoWeight].into_iter().zip(weights) {
+                let Some(weight) = weight.map(i64::from) else { continue };
+                let entry = wanted.entry((folder.to_owned(), property)).or_insert((weight, who));
+                entry.0 = entry.0.max(weight);
+            }
+        };
+        let of_core = self.weights_of_role(Role::Core);
+        for (who, seat) in &units.seats {
+            let (Some(unit), Some(standing)) = (&seat.unit, self.roles.get(who)) else { continue };
+            let weights = self.weights(standing.set);
+            want(unit, weights, *who);
+            let favoured = matches!(standing.role, Role::Core | Role::Focused);
+            for above in units_names::above_in_user_slice(&units.root, unit).iter().filter(|_| favoured) {
+                let whole = units_names::divides_session(above);
+                want(above, if whole { of_core } else { weights }, *who);
+            }
+        }
+        wanted
+    }
+
+    /// Ends scopes of ours in which nobody has a seat.
+    pub(crate) fn close_scopes(&mut self, units: &Units, applied: &mut Applied) {
+        let used: BTreeSet<&str> = units.seats.values().filter_map(|seat| seat.unit.as_deref()).collect();
+        let left = self.ledger.cells().filter(|(place, _)| match place {
+            Place::Scope { folder, .. } => !used.contains(folder.as_str()),
+            _ => false,
+        });
+        let left: Vec<(Place, String)> =
+            left.map(|(place, cell)| (place.clone(), cell.home.clone().unwrap_or_default())).collect();
+        for (place, home) in left {
+            let Place::Scope { folder, root, first } = &place else { continue };
+            self.ledger.evacuate(folder, root, &home);
+            self.commit_for(*first, vec![Step { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }], applied);
+            if self.ledger.cell(&place).is_none() {
+                self.abandon_scope(place);
+            }
+        }
+    }
+
+    /// Forgets a scope that is gone, and what was set for it.
+    fn abandon_scope(&mut self, scope: Place) {
+        let Some((gone, _)) = scope.dwelling() else { return };
+        let of_scope = |place: &&Place| matches!(place, Place::Unit { folder, .. } if folder == gone);
+        let mut places: Vec<Place> = self.ledger.cells().map(|(place, _)| place).filter(of_scope).cloned().collect();
+        places.push(scope);
+        self.ledger.abandon(places);
+    }
+}
+
+/// What protected sets ask of their units and of all that is above them.
+fn wanted_protection(units: &Units) -> BTreeMap<(String, Property), (i64, Identity)> {
+    let mut wanted: BTreeMap<(String, Property), (i64, Identity)> = BTreeMap::new();
+    for (set, bytes) in &units.protected {
+        let Some(unit) = units.unit_of_set(*set) else { continue };
+        let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
+        for folder in units_names::above(&units.root, unit).into_iter().chain([unit.to_owned()]) {
+            let entry = wanted.entry((folder, Property::MemoryLow)).or_insert((0, set.0));
+            entry.0 = entry.0.saturating_add(bytes);
+        }
+    }
+    wanted
+}
+
+/// What every unit has by itself, so that no unit is needed for it.
+fn is_plain(weights: [Option<u32>; 2]) -> bool {
+    weights.iter().all(|weight| weight.is_none_or(|weight| weight == PLAIN))
+}
+
+fn name_of(folder: &str) -> &str {
+    folder.rsplit('/').next().unwrap_or(folder)
+}
+
+#[cfg(test)]
+#[path = "units/tests.rs"]
+mod tests;

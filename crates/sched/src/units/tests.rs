@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use crate::engine::Engine;
+use crate::fake::{APP, LOGIN, Machine, Memory, ROOT, SERVICE};
+use crate::ledger::Ledger;
+use crate::units::Units;
+use crate::units_names::Property;
+use crate::why::{Applied, Knob, Why};
+use tipme_policy::{
+    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId, Strength,
+};
+
+const APPS: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice";
+const USER: &str = "/cg/user.slice/user-1000.slice/user@1000.service";
+
+/// An engine, the machine that it works on, and the number of the next process.
+struct Desk {
+    engine: Engine<Machine, Memory>,
+    machine: Machine,
+    pid: u32,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let machine = Machine::new();
+        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
+        let mut engine = Engine::new(ledger, Backend::Systemd, Strength::Normal);
+        engine.units = Some(Units::new(ROOT.to_owned()));
+        Desk { engine, machine, pid: 10 }
+    }
+
+    fn process(&mut self, home: &str) -> Identity {
+        self.pid += 10;
+        let who = self.machine.fork(self.pid, None, true);
+        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = home.to_owned();
+        who
+    }
+
+    fn assign(&mut self, role: Role, set: Identity, members: &[Identity]) -> Applied {
+        let members = members.iter().map(|who| Member { who: *who, because: Membership::Child }).collect();
+        let (set, reason) = (SetId(set), Reason::NoAttention);
+        self.engine.apply(&[Action::Assign(Assignment { set, role, reason, faded: 0.0, members })])
+    }
+
+    fn home(&self, who: Identity) -> String {
+        self.machine.state.borrow().processes[&who].group.clone()
+    }
+
+    fn has(&self, folder: &str, property: Property) -> Option<i64> {
+        self.machine.state.borrow().units.get(&(folder.to_owned(), property)).copied()
+    }
+
+    fn weight(&self, folder: &str) -> Option<i64> {
+        self.has(folder, Property::CpuWeight)
+    }
+}
+
+#[test]
+fn of_a_login_only_what_is_weighed_is_split_out() {
+    let mut desk = Desk::new();
+    let [shell, term, make] = [LOGIN; 3].map(|home| desk.process(home));
+    desk.assign(Role::Rest, make, &[make]);
+    let applied = desk.assign(Role::Focused, term, &[term]);
+    assert!(applied.skipped.is_empty(), "{applied:?}");
+    let scope = desk.home(term);
+    assert!(scope.starts_with("/cg/user.slice/user-1000.slice/tipme-30-") && scope.ends_with(".scope"), "{scope}");
+    assert_eq!((desk.home(shell), desk.home(make)), (LOGIN.to_owned(), LOGIN.to_owned()));
+    assert_eq!((desk.weight(&scope), desk.weight(LOGIN)), (Some(3_000), None));
+    desk.assign(Role::Rest, term, &[term]);
+    assert_eq!((desk.home(term), desk.weight(&scope)), (scope.clone(), Some(100)), "moved once, then only weighed");
+    desk.engine.apply(&[Action::Forget(SetId(term))]);
+    assert_eq!((desk.home(term), desk.weight(&scope)), (LOGIN.to_owned(), None));
+    assert!(!desk.machine.state.borrow().groups.contains_key(&scope));
+}
+
+#[test]
+fn a_login_is_never_left_empty() {
+    let mut desk = Desk::new();
+    let [term, other] = [LOGIN; 2].map(|home| desk.process(home));
+    desk.assign(Role::Core, other, &[other]);
+    desk.assign(Role::Focused, term, &[term]);
+    assert_eq!((desk.home(term), desk.weight(LOGIN)), (LOGIN.to_owned(), Some(3_000)));
+    assert_ne!(desk.home(other), LOGIN);
+}
+
+#[test]
+fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
+    let mut desk = Desk::new();
+    let [term, shell, job] = [APP; 3].map(|home| desk.process(home));
+    desk.assign(Role::Focused, term, &[term, shell, job]);
+    assert_eq!(desk.home(job), APP);
+    assert_eq!((desk.weight(APP), desk.weight(APPS), desk.weight(USER)), (Some(3_000), Some(500), Some(500)));
+    desk.assign(Role::Focused, term, &[term, shell]);
+    desk.assign(Role::Rest, job, &[job]);
+    assert!(desk.home(job).starts_with(&format!("{APPS}/tipme-")), "{}", desk.home(job));
+    assert_eq!((desk.home(term), desk.weight(&desk.home(job))), (APP.to_owned(), Some(100)));
+    desk.engine.apply(&[Action::Forget(SetId(job))]);
+    desk.assign(Role::Focused, term, &[term, shell, job]);
+    assert_eq!(desk.home(job), APP, "in the foreground again");
+    desk.engine.restore();
+    assert!(desk.machine.state.borrow().units.is_empty());
+}
+
+#[test]
+fn nobody_is_taken_out_of_a_service() {
+    let mut desk = Desk::new();
+    let [server, other] = [SERVICE; 2].map(|home| desk.process(home));
+    let applied = desk.assign(Role::Core, server, &[server]);
+    let found = applied.skipped.iter().find(|skipped| skipped.knob == Knob::Group).map(|skipped| &skipped.why);
+    assert_eq!(found, Some(&Why::Unit("display.service".to_owned())));
+    assert_eq!((desk.home(server), desk.weight(SERVICE)), (SERVICE.to_owned(), None));
+    desk.assign(Role::Core, other, &[other]);
+    assert_eq!(desk.weight(SERVICE), Some(500), "all in it are of the core");
+}
+
+#[test]
+fn a_weight_that_somebody_has_set_stays() {
+    let mut desk = Desk::new();
+    let term = desk.process(APP);
+    desk.machine.state.borrow_mut().units.insert((APP.to_owned(), Property::CpuWeight), 250);
+    let applied = desk.assign(Role::Focused, term, &[term]);
+    assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::SetByOther("250".to_owned())), "{applied:?}");
+    assert_eq!((desk.weight(APP), desk.has(APP, Property::IoWeight)), (Some(250), Some(500)));
+}
+
+#[test]
+fn a_hog_is_limited_in_a_scope_of_its_own_and_goes_home_when_it_is_free() {
+    let mut desk = Desk::new();
+    let [_, hog] = [LOGIN; 2].map(|home| desk.process(home));
+    let group = MemoryGroup::Process(hog);
+    let high = Action::Memory(MemoryAction::High { group: group.clone(), bytes: 1 << 20 });
+    desk.engine.apply(std::slice::from_ref(&high));
+    let scope = desk.home(hog);
+    assert_eq!(desk.has(&scope, Property::MemoryHigh), Some(1 << 20));
+    desk.engine.apply(&[Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })]);
+    assert_eq!(desk.home(hog), LOGIN);
+    assert!(desk.machine.state.borrow().units.is_empty());
+}
+
+#[test]
+fn protection_is_carried_by_all_that_is_above() {
+    let mut desk = Desk::new();
+    let [first, second] = [desk.process(APP), desk.process(LOGIN)];
+    desk.assign(Role::Focused, first, &[first]);
+    desk.assign(Role::Core, second, &[second]);
+    for set in [first, second] {
+        desk.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(set), bytes: 8_192 })]);
+    }
+    let low = |folder: &str| desk.has(folder, Property::MemoryLow);
+    assert_eq!([low(APP), low(APPS), low(USER), low("/cg/user.slice")], [8_192, 8_192, 8_192, 16_384].map(Some));
+    desk.engine.restore();
+    assert!(desk.machine.state.borrow().units.is_empty());
+}
+
+#[test]
+fn where_nobody_answers_nice_values_are_set_and_it_is_told() {
+    let mut desk = Desk::new();
+    let term = desk.process(APP);
+    desk.machine.mute.set(true);
+    let applied = desk.assign(Role::Focused, term, &[term]);
+    assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::Refused(libc::ETIMEDOUT)), "{applied:?}");
+    assert!(desk.machine.state.borrow().processes[&term].threads.values().all(|values| values[0] < 0));
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Talks with systemd: reads and sets properties of units, starts scopes.
+//!
+//! The system's manager is on the system's message bus, a user's manager on the bus of that user. Such a bus
+//! serves its own user only, not even root. So root connects to it as that user would: in a thread that
+//! has the user's number for just this one call. The kernel is asked whether the one at the other
+//! end is the user that is meant. (The sockets of the managers themselves, `systemd/private`, are no way: zbus does
+//! not accept the name that systemd signs with there.)
+//!
+//! Nothing here can hold up the caller for long. Opening a connection and each call are bounded by
+//! [`PATIENCE`]; calls that follow one another have [`CREDIT`] in all, which time without calls gives
+//! back; who wants more is told to try later. After a manager did not answer, nobody is asked for [`REST`].
+
+use crate::linux::fault;
+use crate::units_names::{Keeper, Property, Unit};
+use crate::world::Fault;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use zbus::blocking::Connection;
+use zbus::blocking::connection::Builder;
+use zbus::zvariant::{DynamicType, OwnedValue, Value};
+
+/// How long one call, or opening a connection, may take.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long calls may take together that follow one another.
+const CREDIT: Duration = Duration::from_millis(500);
+/// How long nobody is asked after somebody did not answer.
+const REST: Duration = Duration::from_secs(60);
+/// Connections that may hang while they are opened; each keeps a thread.
+const HANGING_MAX: usize = 4;
+/// The oldest systemd that has all that is needed.
+const VERSION_MIN: u32 = 238;
+
+const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+const OBJECT: &str = "/org/freedesktop/systemd1";
+const DESTINATION: &str = "org.freedesktop.systemd1";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+
+/// The connections to the managers that were asked.
+pub(crate) struct Bus {
+    /// Where the sockets are: /run.
+    run: PathBuf,
+    state: RefCell<State>,
+}
+
+struct State {
+    lines: BTreeMap<Keeper, Connection>,
+    /// How long the last calls took, less the time that has gone by between them.
+    spent: Duration,
+    last: Instant,
+    /// Nobody is asked before.
+    closed: Option<Instant>,
+    hanging: usize,
+}
+
+impl Bus {
+    pub(crate) fn new(run: &Path) -> Bus {
+        let (lines, spent, last) = (BTreeMap::new(), Duration::ZERO, Instant::now());
+        Bus { run: run.to_owned(), state: RefCell::new(State { lines, spent, last, closed: None, hanging: 0 }) }
+    }
+
+    /// A property of a unit; -1 is "not set" and "infinity".
+    pub(crate) fn get(&self, unit: &Unit, property: Property) -> Result<i64, Fault> {
+        let body = (unit.interface(), property.name());
+        let number = self.call(unit.keeper, &unit.object(), PROPERTIES, "Get", &body, number)?;
+        Ok(number.try_into().unwrap_or(-1))
+    }
+
+    /// Sets a property until the machine stops.
+    pub(crate) fn set(&self, unit: &Unit, property: Property, number: i64) -> Result<(), Fault> {
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        let body = (unit.name.as_str(), true, vec![(property.name(), Value::from(number))]);
+        self.call(unit.keeper, OBJECT, MANAGER, "SetUnitProperties", &body, |_| Some(()))
+    }
+
+    /// Has a scope begun that holds this process. It is there some moments later.
+    pub(crate) fn start(&self, unit: &Unit, pid: u32) -> Result<(), Fault> {
+        let properties = vec![
+            ("Description", Value::from("processes that tipme weighs together")),
+            ("Slice", Value::from(unit.slice.as_str())),
+            // Processes are added by whoever has it begun.
+            ("Delegate", Value::from(true)),
+            ("CollectMode", Value::from("inactive-or-failed")),
+            ("PIDs", Value::from(vec![pid])),
+        ];
+        let others: Vec<(&str, Vec<(&str, Value<'_>)>)> = Vec::new();
+        let body = (unit.name.as_str(), "fail", properties, others);
+        self.call(unit.keeper, OBJECT, MANAGER, "StartTransientUnit", &body, |_| Some(()))
+    }
+
+    /// Asks nobody for a while: what was promised did not come.
+    pub(crate) fn close(&self) {
+        self.state.borrow_mut().closed = Some(Instant::now() + REST);
+    }
+
+    /// Why this manager cannot be used; `None` where it can.
+    pub(crate) fn defect(&self, keeper: Keeper) -> Option<String> {
+        let whose = match keeper {
+            Keeper::System => "systemd".to_owned(),
+            Keeper::User(uid) => format!("the systemd of user {uid}"),
+        };
+        let text = |reply: &zbus::Message| String::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok();
+        match self.call(keeper, OBJECT, PROPERTIES, "Get", &(MANAGER, "Version"), text) {
+            Ok(text) => match version(&text) {
+                Some(number) if number >= VERSION_MIN => None,
+                Some(number) => Some(format!("{whose} has version {number}; it takes {VERSION_MIN} or newer")),
+                None => Some(format!("{whose} says it has version {text:?}, which is no number")),
+            },
+            Err(Fault::Vanished) => {
+                Some(format!("{whose} has no message bus here; start one, or name another back end"))
+            }
+            Err(Fault::Later) => Some(format!("{whose} answers too slowly")),
+            Err(Fault::Refused(code)) => {
+                Some(format!("{whose} does not answer: {}", std::io::Error::from_raw_os_error(code)))
+            }
+        }
+    }
+
+    /// One call, on a connection that is opened where there is none. A manager that has replaced itself has closed
+    /// its connections, so a broken one is opened anew once.
+    fn call<B, T>(
+        &self,
+        keeper: Keeper,
+        path: &str,
+        interface: &str,
+        method: &str,
+        body: &B,
+        read: impl Fn(&zbus::Message) -> Option<T>,
+    ) -> Result<T, Fault>
+    where
+        B: Serialize + DynamicType,
+    {
+        let mut state = self.state.borrow_mut();
+        state.admit(Instant::now())?;
+        let begun = Instant::now();
+        let known = state.lines.contains_key(&keeper);
+        let once = |state: &mut State| {
+            let line = state.line(&self.run, keeper)?;
+            line.call_method(Some(DESTINATION), path, Some(interface), method, body).map_err(translate)
+        };
+        let mut outcome = once(&mut state);
+        if known && matches!(outcome, Err(Fault::Refused(libc::ENOTCONN))) {
+            state.lines.remove(&keeper);
+            outcome = once(&mut state);
+        }
+        state.note(keeper, begun, outcome.as_ref().err());
+        outcome.and_then(|reply| read(&reply).ok_or(Fault::Refused(libc::EPROTO)))
+    }
+}
+
+impl State {
+    fn admit(&mut self, now: Instant) -> Result<(), Fault> {
+        if self.closed.is_some_and(|until| now < until) || self.hanging >= HANGING_MAX {
+            return Err(Fault::Refused(libc::ETIMEDOUT));
+        }
+        self.closed = None;
+        self.spent = self.spent.saturating_sub(now.saturating_duration_since(self.last));
+        self.last = now;
+        if self.spent >= CREDIT { Err(Fault::Later) } else { Ok(()) }
+    }
+
+    fn note(&mut self, keeper: Keeper, begun: Instant, fault: Option<&Fault>) {
+        self.last = Instant::now();
+        self.spent += begun.elapsed();
+        if matches!(fault, Some(Fault::Refused(code)) if is_down(*code)) {
+            self.lines.remove(&keeper);
+            self.closed = Some(self.last + REST);
+        }
+    }
+
+    fn line(&mut self, run: &Path, keeper: Keeper) -> Result<&Connection, Fault> {
+        if !self.lines.contains_key(&keeper) {
+            let line = self.open(run, keeper)?;
+            self.lines.insert(keeper, line);
+        }
+        self.lines.get(&keeper).ok_or(Fault::Refused(libc::ENOTCONN))
+    }
+
+    fn open(&mut self, run: &Path, keeper: Keeper) -> Result<Connection, Fault> {
+        match keeper {
+            Keeper::System => self.connect(run.join("dbus/system_bus_socket"), None),
+            Keeper::User(uid) => self.connect(run.join(format!("user/{uid}/bus")), Some(uid)),
+        }
+    }
+
+    /// Opens a connection in a thread of its own, which is left behind where it hangs.
+    fn connect(&mut self, path: PathBuf, user: Option<u32>) -> Result<Connection, Fault> {
+        let (sender, receiver) = mpsc::channel();
+        let work = move || drop(sender.send(connect(path, user)));
+        std::thread::Builder::new().name("bus".to_owned()).spawn(work).map_err(fault)?;
+        receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            self.hanging += 1;
+            Err(Fault::Refused(libc::ETIMEDOUT))
+        })
+    }
+}
+
+/// True for a refusal that says that nobody is there who could answer.
+pub(crate) fn is_down(code: i32) -> bool {
+    [libc::ETIMEDOUT, libc::ENOTCONN, libc::ECONNREFUSED].contains(&code)
+}
+
+/// Connects to a message bus, to one of a user as that user.
+fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, Fault> {
+    let stream = match user {
+        Some(uid) if rustix::process::geteuid().as_raw() != uid => connect_as(path, uid)?,
+        _ => UnixStream::connect(path).map_err(fault)?,
+    };
+    let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|error| fault(error.into()))?;
+    if user.is_some_and(|uid| peer.uid.as_raw() != uid) {
+        return Err(Fault::Refused(libc::EPERM));
+    }
+    let builder = Builder::async_io_unix_stream(stream).method_timeout(PATIENCE);
+    let builder = user.into_iter().fold(builder, Builder::user_id);
+    builder.build().map_err(translate)
+}
+
+/// Connects in a thread that has the user's number meanwhile. The call of the kernel changes its own thread only, other
+/// than that of the C library; the real user stays, so that nobody else may send the thread a signal.
+fn connect_as(path: PathBuf, uid: u32) -> Result<UnixStream, Fault> {
+    let work = move || {
+        // SAFETY: the call takes numbers only.
+        match unsafe { libc::syscall(libc::SYS_setresuid, -1, uid, -1) } {
+            0 => UnixStream::connect(path),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    let thread = std::thread::Builder::new().name("bus of a user".to_owned()).spawn(work).map_err(fault)?;
+    thread.join().map_err(|_| Fault::Refused(libc::EIO))?.map_err(fault)
+}
+
+/// What an error means for a place.
+fn translate(error: zbus::Error) -> Fault {
+    match error {
+        zbus::Error::InputOutput(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+            Fault::Refused(libc::ETIMEDOUT)
+        }
+        zbus::Error::InputOutput(_) => Fault::Refused(libc::ENOTCONN),
+        zbus::Error::Handshake(_) => Fault::Refused(libc::EACCES),
+        zbus::Error::MethodError(name, ..) => by_name(name.as_str()),
+        _ => Fault::Refused(libc::EPROTO),
+    }
+}
+
+fn by_name(name: &str) -> Fault {
+    match name.rsplit('.').next().unwrap_or_default() {
+        "NoSuchUnit" | "UnknownObject" | "NoSuchProcess" => Fault::Vanished,
+        "NoReply" | "Timeout" | "TimedOut" => Fault::Refused(libc::ETIMEDOUT),
+        "Disconnected" | "ServiceUnknown" | "NameHasNoOwner" => Fault::Refused(libc::ENOTCONN),
+        "AccessDenied" | "InteractiveAuthorizationRequired" => Fault::Refused(libc::EACCES),
+        "UnitExists" => Fault::Refused(libc::EEXIST),
+        "UnknownProperty" | "UnknownMethod" | "PropertyReadOnly" => Fault::Refused(libc::EOPNOTSUPP),
+        _ => Fault::Refused(libc::EINVAL),
+    }
+}
+
+fn number(reply: &zbus::Message) -> Option<u64> {
+    u64::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok()
+}
+
+/// The number in `252.38-1~deb12u1`, `v255` or `systemd 239`.
+fn version(text: &str) -> Option<u32> {
+    let digits = text.trim_start_matches(|one: char| !one.is_ascii_digit());
+    digits.split(|one: char| !one.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "units_bus/tests.rs"]
+mod tests;

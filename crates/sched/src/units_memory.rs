@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory of units: protection of what the user attends to, limits for what takes too much.
+//!
+//! Protection counts only as far as all that is above carries it, so slices up to the root get the
+//! sum of what is protected below them. A process that is to be limited gets a scope of its own where its unit holds
+//! others as well; what it had before stays counted where it was. Where it cannot leave, as from a service, its
+//! pages are marked as the first to go instead.
+
+use crate::engine::Engine;
+use crate::journal::Log;
+use crate::memory::{reclaimable, whole_pages, why};
+use crate::units::Units;
+use crate::units_names::{self, Property};
+use crate::why::{Applied, Knob, Why};
+use crate::world::{Advice, Place, World};
+use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
+
+impl<W: World, L: Log> Engine<W, L> {
+    /// Does what concerns units; gives back what does not.
+    pub(crate) fn settle_unit_memory<'a>(
+        &mut self,
+        action: &'a MemoryAction,
+        applied: &mut Applied,
+    ) -> Option<&'a MemoryAction> {
+        let units = self.units.take_if(|_| self.backend == Backend::Systemd);
+        let Some(mut units) = units else { return Some(action) };
+        let rest = match action {
+            MemoryAction::Protect { set, bytes } => {
+                self.protect_unit(&mut units, *set, *bytes, applied);
+                None
+            }
+            MemoryAction::High { group, bytes } | MemoryAction::Relieve { group, bytes } => {
+                self.limit_unit(&mut units, group, *bytes, applied);
+                None
+            }
+            MemoryAction::Reclaim { group, bytes } => {
+                self.reclaim_unit(&units, group, *bytes, applied);
+                None
+            }
+            other => Some(other),
+        };
+        self.units = Some(units);
+        rest
+    }
+
+    fn protect_unit(&mut self, units: &mut Units, set: SetId, bytes: u64, applied: &mut Applied) {
+        units.protected.remove(&set);
+        if bytes > 0 {
+            units.protected.insert(set, whole_pages(bytes));
+        }
+        if bytes > 0 && units.unit_of_set(set).is_none() {
+            self.skip(set.0, Knob::MemoryLow, Why::Unsupported(NO_UNIT), applied);
+        }
+        self.settle_properties(units, applied);
+    }
+
+    fn limit_unit(&mut self, units: &mut Units, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        // More than can be said is no limit: what was there before.
+        let number = i64::try_from(whole_pages(bytes)).ok();
+        let (who, unit) = match group {
+            MemoryGroup::Process(who) => (*who, self.unit_to_limit(units, *who, number.is_some(), applied)),
+            MemoryGroup::Cgroup(path) => named(units, path),
+        };
+        match (unit, number) {
+            (Some(folder), number) => {
+                self.put(Place::Unit { folder, property: Property::MemoryHigh }, number, who, applied);
+            }
+            (None, Some(_)) => self.mark(who, Advice::Cold, applied),
+            (None, None) => {}
+        }
+        if number.is_none() && units.limited.remove(&who) {
+            self.settle_again(units, who, applied);
+            self.close_scopes(units, applied);
+        }
+    }
+
+    /// The unit of a process; one of its own is begun where there is none and it is to be limited.
+    fn unit_to_limit(
+        &mut self,
+        units: &mut Units,
+        who: Identity,
+        limit: bool,
+        applied: &mut Applied,
+    ) -> Option<String> {
+        if units.own_unit(who).is_none() && limit {
+            let admitted = self.ledger.world.admit(&Place::Member { process: who, root: units.root.clone() });
+            if let Err(why) = admitted {
+                self.skip(who, Knob::MemoryHigh, why, applied);
+                return None;
+            }
+            units.limited.insert(who);
+            self.settle_again(units, who, applied);
+        }
+        if units.own_unit(who).is_none() {
+            units.limited.remove(&who);
+        }
+        units.own_unit(who).map(str::to_owned)
+    }
+
+    /// Gives a process another seat, for it has got a limit, or lost it.
+    fn settle_again(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) {
+        let origin = self.origin_of(units, who);
+        if let Some(home) = origin.and_then(|origin| units_names::home_of(&units.root, &origin)) {
+            self.settle_home(units, &home, &[who], applied);
+        }
+    }
+
+    fn reclaim_unit(&mut self, units: &Units, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        let (who, unit) = match group {
+            MemoryGroup::Process(who) => (*who, units.own_unit(*who).map(str::to_owned)),
+            MemoryGroup::Cgroup(path) => named(units, path),
+        };
+        let Some(folder) = unit else {
+            self.advise(who, Advice::PageOut, bytes, applied);
+            return;
+        };
+        match self.ledger.world.reclaim(&folder, reclaimable(bytes)) {
+            Ok(()) => applied.changed += 1,
+            Err(fault) => self.skip(who, Knob::Reclaim, why(fault), applied),
+        }
+    }
+}
+
+const NO_UNIT: &str = "it shares its unit with others, so there is no protection";
+
+/// The unit of a set that is named by its path in the hierarchy, and a process of it.
+fn named(units: &Units, path: &str) -> (Identity, Option<String>) {
+    let inside = path.strip_prefix(&units.root).is_some_and(|rest| rest.starts_with('/'));
+    let folder = if inside { path.to_owned() } else { format!("{}/{}", units.root, path.trim_start_matches('/')) };
+    let found = units.seats.iter().find(|(_, seat)| seat.unit.as_ref() == Some(&folder));
+    found.map_or((Identity { pid: 0, start: 0 }, None), |(who, _)| (*who, Some(folder)))
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Units of systemd as the folders of their control groups name them.
+//!
+//! A path says all that is needed: `/user.slice/user-1000.slice/session-2.scope` is a unit of the
+//! system's manager, `/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope` one of the
+//! manager of user 1000. What is below a scope or a service is its own affair.
+
+use serde::{Deserialize, Serialize};
+
+/// A number of a unit that can be set while it runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Property {
+    CpuWeight,
+    IoWeight,
+    MemoryLow,
+    MemoryHigh,
+}
+
+impl Property {
+    /// The name that systemd has for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Property::CpuWeight => "CPUWeight",
+            Property::IoWeight => "IOWeight",
+            Property::MemoryLow => "MemoryLow",
+            Property::MemoryHigh => "MemoryHigh",
+        }
+    }
+
+    /// True for what a unit has that nobody has given a value.
+    pub(crate) fn is_default(self, value: i64) -> bool {
+        match self {
+            Property::CpuWeight | Property::IoWeight => value == -1 || value == 100,
+            Property::MemoryLow => value == 0,
+            Property::MemoryHigh => value == -1,
+        }
+    }
+}
+
+/// Whose service manager a unit belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Keeper {
+    System,
+    /// The manager of this user.
+    User(u32),
+}
+
+/// A unit, by the folder of its control group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unit {
+    pub(crate) keeper: Keeper,
+    pub(crate) name: String,
+    /// The slice that it is in.
+    pub(crate) slice: String,
+}
+
+impl Unit {
+    /// The unit whose group this folder is; `None` where that is no scope, service or slice.
+    pub(crate) fn of(folder: &str) -> Option<Unit> {
+        let (above, last) = folder.rsplit_once('/')?;
+        let name = unescape(last).to_owned();
+        kind(&name)?;
+        let user = above.split('/').find_map(user_manager);
+        let parent = above.rsplit('/').next().filter(|part| part.ends_with(".slice"));
+        let slice = parent.map_or("-.slice", unescape).to_owned();
+        Some(Unit { keeper: user.map_or(Keeper::System, Keeper::User), name, slice })
+    }
+
+    /// The interface of the unit's own properties.
+    pub(crate) fn interface(&self) -> &'static str {
+        kind(&self.name).unwrap_or("org.freedesktop.systemd1.Unit")
+    }
+
+    /// The unit's object: what is neither letter nor digit is written as a number.
+    pub(crate) fn object(&self) -> String {
+        let escape = |(at, byte): (usize, u8)| match byte {
+            b'0'..=b'9' if at > 0 => char::from(byte).to_string(),
+            b'a'..=b'z' | b'A'..=b'Z' => char::from(byte).to_string(),
+            other => format!("_{other:02x}"),
+        };
+        let name: String = self.name.bytes().enumerate().map(escape).collect();
+        format!("/org/freedesktop/systemd1/unit/{name}")
+    }
+}
+
+/// The folder of the scope or service that a group lies in, below the hierarchy's `root`.
+pub(crate) fn home_of(root: &str, group: &str) -> Option<String> {
+    let (mut folder, mut in_user) = (root.to_owned(), false);
+    for part in group.strip_prefix(root)?.split('/').filter(|part| !part.is_empty()) {
+        folder.push('/');
+        folder.push_str(part);
+        match () {
+            () if part.ends_with(".slice") => {}
+            () if !in_user && user_manager(part).is_some() => in_user = true,
+            () => return is_tenement(part).then_some(folder),
+        }
+    }
+    None
+}
+
+/// The folders above, the nearest first, that lie inside a user's slice: it and what is above it do not count.
+pub(crate) fn above_in_user_slice(root: &str, folder: &str) -> Vec<String> {
+    let all = above(root, folder);
+    let edge = all.iter().position(|folder| user_slice(root, folder).is_some());
+    all.into_iter().take(edge.unwrap_or(0)).collect()
+}
+
+/// The folders above, the nearest first, without the root.
+pub(crate) fn above(root: &str, folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = folder;
+    while let Some((parent, _)) = rest.rsplit_once('/').filter(|(parent, _)| parent.len() > root.len()) {
+        found.push(parent.to_owned());
+        rest = parent;
+    }
+    found
+}
+
+/// The user whose slice this folder is.
+pub(crate) fn user_slice(root: &str, folder: &str) -> Option<u32> {
+    let name = folder.strip_prefix(root)?.strip_prefix("/user.slice/user-")?;
+    name.strip_suffix(".slice")?.parse().ok()
+}
+
+/// True for the manager of a user and for the slices directly below it, which divide a whole session.
+pub(crate) fn divides_session(folder: &str) -> bool {
+    let mut parts = folder.rsplit('/');
+    let (last, parent) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    user_manager(last).is_some() || (user_manager(parent).is_some() && last.ends_with(".slice"))
+}
+
+pub(crate) fn is_service(folder: &str) -> bool {
+    folder.ends_with(".service")
+}
+
+/// True for the scope of a login: what was started from there belongs to no program in particular.
+pub(crate) fn is_login(folder: &str) -> bool {
+    folder.ends_with(".scope") && folder.rsplit('/').next().is_some_and(|name| name.starts_with("session-"))
+}
+
+/// True for what holds processes itself.
+pub(crate) fn is_tenement(part: &str) -> bool {
+    part.ends_with(".scope") || part.ends_with(".service")
+}
+
+fn user_manager(part: &str) -> Option<u32> {
+    part.strip_prefix("user@")?.strip_suffix(".service")?.parse().ok()
+}
+
+fn kind(name: &str) -> Option<&'static str> {
+    match name.rsplit_once('.')?.1 {
+        "scope" => Some("org.freedesktop.systemd1.Scope"),
+        "service" => Some("org.freedesktop.systemd1.Service"),
+        "slice" => Some("org.freedesktop.systemd1.Slice"),
+        _ => None,
+    }
+}
+
+/// A folder has one more underscore where the unit's name could be taken for a file of the kernel's.
+fn unescape(part: &str) -> &str {
+    part.strip_prefix('_').unwrap_or(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const APP: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.slice/app-a.scope";
+
+    #[test]
+    fn a_folder_names_unit_keeper_and_slice() {
+        let unit = Unit::of(APP).expect("a unit");
+        assert_eq!((unit.keeper, unit.name.as_str()), (Keeper::User(1000), "app-a.scope"));
+        assert_eq!(unit.slice, "app-x.slice");
+        assert_eq!(unit.object(), "/org/freedesktop/systemd1/unit/app_2da_2escope");
+        let unit = Unit::of("/cg/user.slice/user-1000.slice/user@1000.service").expect("a unit");
+        assert_eq!((unit.keeper, unit.slice.as_str()), (Keeper::System, "user-1000.slice"));
+        assert_eq!(unit.interface(), "org.freedesktop.systemd1.Service");
+        let unit = Unit::of("/cg/init.scope").expect("a unit");
+        assert_eq!((unit.name.as_str(), unit.slice.as_str()), ("init.scope", "-.slice"));
+        assert_eq!(Unit::of("/cg/__x.scope").expect("a unit").name, "_x.scope");
+        assert_eq!((Unit::of("/cg/lxc"), Unit::of("")), (None, None));
+    }
+
+    #[test]
+    fn the_unit_of_a_group_is_the_outermost_that_holds_processes() {
+        let inside = format!("{APP}/deep.service/x");
+        assert_eq!(home_of("/cg", &inside).as_deref(), Some(APP));
+        assert_eq!(home_of("/cg", "/cg/system.slice/a.service/b").as_deref(), Some("/cg/system.slice/a.service"));
+        for none in ["/cg", "/cg/lxc/a.scope", "/cg/user.slice/user-1.slice/user@1.service", "/other/a.scope"] {
+            assert_eq!(home_of("/cg", none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_is_weighed_above_a_unit_ends_below_the_users_slice() {
+        let above = above_in_user_slice("/cg", APP);
+        let names: Vec<&str> = above.iter().filter_map(|folder| folder.rsplit('/').next()).collect();
+        assert_eq!(names, ["app-x.slice", "app.slice", "user@1000.service"]);
+        let divides: Vec<bool> = above.iter().map(|folder| divides_session(folder)).collect();
+        assert_eq!(divides, [false, true, true]);
+        assert!(above_in_user_slice("/cg", "/cg/system.slice/x.service").is_empty());
+        assert_eq!(super::above("/cg", APP).len(), 5);
+    }
+}
