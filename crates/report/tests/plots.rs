@@ -55,6 +55,8 @@ fn nothing_is_drawn_as_nothing() {
             assert!(svg.contains(">no events<") || svg.contains(">no records<"), "{name}: {svg}");
         }
     }
+    let one = [Set { name: "one".to_owned(), values_ms: vec![0.0, 1.0] }];
+    check_all(&all(&figure, &one, &[], f64::MAX));
     let (_, budgets) = &all(&figure, &[], &[], 1.0)[8];
     assert!(budgets.contains(">no events<"));
 }

@@ -5,12 +5,14 @@
 const WIDTH: f64 = 10.0;
 /// Narrower buckets are below what any clock tells.
 const WIDTH_MIN: f64 = 1e-6;
+/// Wider ones, of thirty thousand years, cannot be counted up from.
+const WIDTH_MAX: f64 = 1e15;
 /// A value at the begin of a bucket stays in it, though it was computed.
 const CLOSE: f64 = 1e-9;
 
 /// The width as given, or 10 ms where it is no width.
 pub fn usable(width: f64) -> f64 {
-    if width.is_finite() && width > 0.0 { width.max(WIDTH_MIN) } else { WIDTH }
+    if width.is_finite() && width > 0.0 { width.clamp(WIDTH_MIN, WIDTH_MAX) } else { WIDTH }
 }
 
 /// The number of the bucket that a value falls into; the last possible one where it is too large.
