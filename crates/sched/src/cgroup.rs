@@ -99,6 +99,21 @@ pub(crate) fn reclaim(group: &str, bytes: u64) -> Result<(), Fault> {
     }
 }
 
+/// Bytes of a group's file pages, active and not.
+pub(crate) fn file_bytes(group: &str) -> u64 {
+    let stat = text(&Path::new(group).join("memory.stat")).unwrap_or_default();
+    let words = stat.lines().filter_map(|line| line.split_once(' '));
+    let of_files = words.filter(|(name, _)| matches!(*name, "active_file" | "inactive_file"));
+    of_files.filter_map(|(_, number)| number.parse::<u64>().ok()).fold(0, u64::saturating_add)
+}
+
+/// The ten seconds' average of the time in which all in a group waited for memory; 0 where the kernel does not tell.
+pub(crate) fn full_percent(group: &str) -> f32 {
+    let pressure = text(&Path::new(group).join("memory.pressure")).unwrap_or_default();
+    let words = pressure.lines().find_map(|line| line.strip_prefix("full avg10="));
+    words.and_then(|words| words.split(' ').next()?.parse().ok()).unwrap_or(0.0)
+}
+
 /// The folder where the hierarchy of `dir` is mounted: the highest one above it that is a group.
 pub(crate) fn root_of(dir: &Path) -> Option<PathBuf> {
     let is_group = |path: &&Path| path.join("cgroup.procs").exists();

@@ -9,6 +9,7 @@ use crate::explain::Notes;
 use crate::groups::Subtree;
 use crate::journal::Log;
 use crate::ledger::{Done, Ledger};
+use crate::limits::Limits;
 use crate::units::Units;
 use crate::units_bus::is_down;
 use crate::units_names::Property;
@@ -36,6 +37,7 @@ pub(crate) struct Engine<W, L> {
     pub(crate) strength: Strength,
     pub(crate) subtree: Option<Subtree>,
     pub(crate) units: Option<Units>,
+    pub(crate) limits: Limits,
     /// A scheduler that ignores weights is at work: nice values are set besides.
     pub(crate) nice_too: bool,
     pub(crate) sets: BTreeMap<SetId, Assignment>,
@@ -56,6 +58,7 @@ impl<W: World, L: Log> Engine<W, L> {
             strength,
             subtree: None,
             units: None,
+            limits: Limits::default(),
             nice_too: false,
             sets: BTreeMap::new(),
             roles: BTreeMap::new(),
@@ -87,6 +90,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
         self.settle(&affected, &touched, &mut applied);
         memory.into_iter().for_each(|action: &MemoryAction| self.settle_memory(action, &mut applied));
+        self.settle_limits(&mut applied);
         applied
     }
 
@@ -98,6 +102,7 @@ impl<W: World, L: Log> Engine<W, L> {
         touched.extend(self.sets.values().flat_map(listed));
         let mut applied = Applied::default();
         self.settle(&affected, &touched, &mut applied);
+        self.settle_limits(&mut applied);
         applied
     }
 
@@ -108,6 +113,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.followers.clear();
         self.autogroups.clear();
         self.later.clear();
+        self.limits = Limits::default();
         if let Some(subtree) = &mut self.subtree {
             subtree.forget();
         }

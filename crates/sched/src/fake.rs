@@ -4,7 +4,7 @@
 use crate::journal::Log;
 use crate::units_names::Property;
 use crate::why::Why;
-use crate::world::{Advice, Autogroup, Fault, Place, Thread, ThreadKnob, Value, World};
+use crate::world::{Advice, Autogroup, Fault, Place, Stock, Thread, ThreadKnob, Value, World};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,6 +15,8 @@ use tipme_policy::Identity;
 pub(crate) const ROOT: &str = "/cg";
 /// The delegated group.
 pub(crate) const DIR: &str = "/cg/user";
+/// Bytes of memory that the machine has.
+pub(crate) const TOTAL: u64 = 32 << 20;
 /// Units: of a login, of a program, of a service with several processes.
 pub(crate) const LOGIN: &str = "/cg/user.slice/user-1000.slice/session-2.scope";
 pub(crate) const APP: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope";
@@ -126,6 +128,17 @@ pub(crate) struct Machine {
     pub(crate) birth: Rc<Cell<Option<(Identity, u32)>>>,
     /// Nobody answers who keeps units.
     pub(crate) mute: Rc<Cell<bool>>,
+    /// Who keeps units is not asked before everything is taken back.
+    pub(crate) closed: Rc<Cell<bool>>,
+    /// What is asked of units and scopes is not answered, and happens when [`Machine::land`] is called.
+    pub(crate) slow: Rc<Cell<bool>>,
+    pub(crate) late: Rc<RefCell<Vec<(Place, Value)>>>,
+    /// Bytes of processes that are in memory.
+    pub(crate) resident: Rc<RefCell<BTreeMap<Identity, u64>>>,
+    /// Bytes of file pages in each group, free swap, and the percentage of waiting in each group.
+    pub(crate) file_bytes: Rc<Cell<u64>>,
+    pub(crate) swap: Rc<Cell<u64>>,
+    pub(crate) full_percent: Rc<Cell<f32>>,
 }
 
 impl Machine {
@@ -181,6 +194,17 @@ impl Machine {
         let State { processes, autogroups, .. } = &mut *state;
         autogroups.retain(|session, _| processes.values().any(|process| process.session == *session));
         state.reap();
+    }
+
+    /// What was asked for and not answered happens now.
+    pub(crate) fn land(&self) {
+        for (place, value) in self.late.take() {
+            self.state.borrow_mut().set(&place, &value).ok();
+        }
+    }
+
+    fn is_late(&self, place: &Place) -> bool {
+        matches!(place, Place::Scope { .. }) && self.late.borrow().iter().any(|(late, _)| late == place)
     }
 
     pub(crate) fn renice(&self, who: Identity, nice: i64) {
@@ -316,11 +340,18 @@ fn is_ours(group: &str) -> bool {
 impl World for Machine {
     fn look_anew(&mut self) {}
 
+    fn make_haste(&mut self) {
+        self.closed.set(false);
+    }
+
     fn let_go(&mut self) {}
 
     fn get(&self, place: &Place) -> Result<Value, Fault> {
         if self.mute.get() && matches!(place, Place::Unit { .. }) {
             return Err(Fault::Refused(libc::ETIMEDOUT));
+        }
+        if self.closed.get() && matches!(place, Place::Unit { .. }) {
+            return Err(Fault::Refused(libc::ENOTCONN));
         }
         self.state.borrow().get(place)
     }
@@ -328,6 +359,13 @@ impl World for Machine {
     fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
         if !self.fuse.burn() {
             return Err(Fault::Refused(libc::EINTR));
+        }
+        if self.is_late(place) {
+            return Err(Fault::Refused(libc::EINPROGRESS));
+        }
+        if self.slow.get() && matches!(place, Place::Unit { .. } | Place::Scope { .. }) {
+            self.late.borrow_mut().push((place.clone(), value.clone()));
+            return Err(Fault::Refused(libc::ETIMEDOUT));
         }
         if let Some((parent, pid)) = self.birth.take() {
             self.fork(pid, Some(parent), false);
@@ -422,6 +460,22 @@ impl World for Machine {
 
     fn reclaim(&mut self, _: &str, _: u64) -> Result<(), Fault> {
         Ok(())
+    }
+
+    fn resident(&self, process: Identity) -> u64 {
+        self.resident.borrow().get(&process).copied().unwrap_or(0)
+    }
+
+    fn memory(&self) -> Stock {
+        Stock { total: TOTAL, swap: self.swap.get() }
+    }
+
+    fn file_bytes(&self, _: &str) -> u64 {
+        self.file_bytes.get()
+    }
+
+    fn full_percent(&self, _: &str) -> f32 {
+        self.full_percent.get()
     }
 
     fn advise(&mut self, _: Identity, _: Advice, _: u64) -> Result<u64, Fault> {

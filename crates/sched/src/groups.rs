@@ -124,7 +124,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.weights(set) != [None, None] && (self.has_group(subtree, &path) || members.filter(standing).any(may_move))
     }
 
-    fn has_group(&self, subtree: &Subtree, path: &str) -> bool {
+    pub(crate) fn has_group(&self, subtree: &Subtree, path: &str) -> bool {
         self.ledger.cell(&Place::Group { path: path.to_owned(), root: subtree.root.clone() }).is_some()
     }
 
@@ -305,14 +305,14 @@ impl<W: World, L: Log> Engine<W, L> {
             return;
         }
         let knob = crate::engine::knob_of(&place);
-        let is_unit = matches!(place, Place::Unit { .. });
+        let known = cell.is_some();
         // Asked before systemd is: it has little time for us.
         if let (None, Err(why)) = (cell, self.ledger.world.admit(&place)) {
             return self.skip(who, knob, why, applied);
         }
         let present = match self.ledger.world.get(&place) {
             Ok(present) => present,
-            Err(Fault::Vanished) if is_unit => {
+            Err(Fault::Vanished) if known || matches!(place, Place::Unit { .. }) => {
                 applied.vanished += 1;
                 return self.ledger.abandon([place]);
             }
@@ -374,11 +374,12 @@ impl<W: World, L: Log> Engine<W, L> {
 
 const NO_CONTROLLER: &str = "the group has no such controller: the kernel or the group above does not offer it";
 
-/// True for a unit that has not what units have by themselves. What a file of a group holds says nothing: groups that
-/// were made here begin with the kernel's values.
+/// True for a unit that has not what units have by themselves. Of the files of groups only protection is looked at: groups
+/// that were made here begin with the kernel's values, and above them only protection is set.
 fn is_set_by_other(place: &Place, present: &Value) -> bool {
     match (place, present) {
         (Place::Unit { property, .. }, Value::Number(number)) => !property.is_default(*number),
+        (Place::File { path }, Value::Number(number)) => *number != 0 && path.ends_with("/memory.low"),
         _ => false,
     }
 }

@@ -42,6 +42,10 @@ impl Held {
         Ok(Held { folder, who, latest, fresh, users: OnceCell::new(), starts })
     }
 
+    pub(crate) fn who(&self) -> Identity {
+        self.who
+    }
+
     /// What was known of it when somebody looked last.
     pub(crate) fn latest(&self) -> Stat {
         self.latest.borrow().clone()
@@ -76,7 +80,7 @@ impl Held {
     fn start(&self, tid: u32) -> Option<u64> {
         let known = self.starts.borrow().get(&tid).copied();
         known.or_else(|| {
-            let start = self.folder.thread(tid).filter(Stat::is_alive)?.identity.start;
+            let start = self.folder.thread(tid).filter(|thread| !thread.has_ended())?.identity.start;
             self.starts.borrow_mut().insert(tid, start);
             Some(start)
         })

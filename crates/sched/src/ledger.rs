@@ -4,7 +4,8 @@
 //! A *cell* remembers what a place held before (the baseline) and what was put there. A place goes
 //! back only where it still holds what was put there, so a value that somebody else has set
 //! in between stays. The journal tells a place's last two values: after a kill between journal and
-//! change the place still holds the one before.
+//! change the place still holds the one before. So it does while nobody has answered who was asked for a change of a
+//! unit: that cell stays too, since the change can come later.
 
 use crate::inherit::Marks;
 use crate::journal::{Entry, Journal, Log};
@@ -38,6 +39,12 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    /// What is known after nobody has answered: the place has what it had before, or will have the new value.
+    fn undecided(self) -> Cell {
+        let applied = self.before.unwrap_or_else(|| self.baseline.clone());
+        Cell { before: Some(self.applied), applied, ..self }
+    }
+
     /// True where the place holds what was put there, by the last change or by the one before it.
     pub(crate) fn put(&self, value: &Value) -> bool {
         self.applied == *value || self.before.as_ref() == Some(value)
@@ -146,6 +153,7 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// Takes everything back. What the kernel refuses stays in the journal.
     pub(crate) fn restore(&mut self) -> Restored {
         self.world.look_anew();
+        self.world.make_haste();
         let mut restored = Restored::default();
         let marks = self.marks();
         let mut order: Vec<(u8, Place)> = self.cells.keys().map(|place| (place.phase(), place.clone())).collect();
@@ -161,6 +169,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         }
         // Where this fails, the next start finds every place at its baseline already.
         self.journal.compact(&self.cells).ok();
+        self.world.let_go();
         restored
     }
 
@@ -277,7 +286,12 @@ impl<W: World, L: Log> Ledger<W, L> {
                 done.vanished.extend(place.process());
                 self.cells.remove(&place);
             }
-            Err(why) => done.failed.push((place.clone(), why)),
+            Err(why) => {
+                if why == Why::Refused(libc::ETIMEDOUT) && matches!(place, Place::Unit { .. } | Place::Scope { .. }) {
+                    self.cells.insert(place.clone(), cell.undecided());
+                }
+                done.failed.push((place.clone(), why));
+            }
         }
         // An older cell stays after a failure: the journal tells both of its values.
         if !self.cells.contains_key(&place) {
@@ -300,10 +314,12 @@ impl<W: World, L: Log> Ledger<W, L> {
             self.cells.remove(&place);
             return;
         }
+        // A scope that comes late is waited for before anybody is looked for in it.
+        let found = patiently(|| self.world.get(&place));
         if let (Some((path, root)), Some(home)) = (place.dwelling(), &cell.home) {
             self.evacuate(path, root, home);
         }
-        let outcome = match patiently(|| self.world.get(&place)) {
+        let outcome = match found {
             Ok(_) if self.is_stranded(&place, &cell) => Err(Fault::Vanished),
             Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
             Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
@@ -402,3 +418,7 @@ impl Gate {
         self.last.as_ref().map_or(Ok(()), |(_, answer)| answer.clone())
     }
 }
+
+#[cfg(test)]
+#[path = "ledger/tests.rs"]
+mod tests;

@@ -56,6 +56,7 @@ mod held;
 mod inherit;
 mod journal;
 mod ledger;
+mod limits;
 mod linux;
 mod log;
 mod memory;
@@ -76,7 +77,7 @@ mod world;
 
 pub use births::Births;
 pub use explain::{Explanation, KnobState};
-pub use offers::{Offer, extension, offers};
+pub use offers::{Offer, extension, offers, plain_offers};
 pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
 
 use engine::Engine;

@@ -15,7 +15,7 @@ use crate::slice::{self, Attributes, Slices};
 use crate::units_bus::Bus;
 use crate::units_real;
 use crate::why::Why;
-use crate::world::{Advice, Autogroup, Fault, Place, Thread, ThreadKnob, Value, World};
+use crate::world::{Advice, Autogroup, Fault, Place, Stock, Thread, ThreadKnob, Value, World};
 use rustix::fs::CWD;
 use rustix::process::{Pid, getpriority_process};
 use std::cell::RefCell;
@@ -68,7 +68,7 @@ impl Linux {
     }
 
     /// The process, held fast until [`World::let_go`].
-    fn held(&self, who: Identity) -> Result<Rc<Held>, Fault> {
+    pub(crate) fn held(&self, who: Identity) -> Result<Rc<Held>, Fault> {
         if let Some(held) = self.held.borrow().get(&who) {
             return Ok(Rc::clone(held));
         }
@@ -150,13 +150,17 @@ impl Linux {
         if self.owner.is_none() && self.under.is_none() && session > 1 {
             return Ok(());
         }
-        let lives = |pid: u32| processes::stat(&self.proc, pid).filter(|stat| stat.session == session);
-        let leader = lives(session).filter(|_| self.speaker(number, session).is_ok_and(|(pid, _)| pid == session));
+        let inside = |pid: u32| processes::stat(&self.proc, pid).filter(|stat| stat.session == session);
+        // A dead one is admitted as any that is gone, and answers for nobody.
+        let lives = |stat: &Stat| stat.is_alive() && self.held(stat.identity).is_ok();
+        let leader = inside(session).filter(lives);
+        let leader = leader.filter(|_| self.speaker(number, session).is_ok_and(|(pid, _)| pid == session));
         if let Some(leader) = leader {
             return self.admit_process(leader.identity);
         }
-        let inside = processes::all(&self.proc).into_iter().filter_map(lives);
-        inside.map(|stat| self.admit_process(stat.identity)).find(Result::is_err).unwrap_or(Ok(()))
+        let mut living = processes::all(&self.proc).into_iter().filter_map(inside).filter(lives).peekable();
+        living.peek().ok_or(Why::Unsupported("nobody in this session lives"))?;
+        living.map(|stat| self.admit_process(stat.identity)).find(Result::is_err).unwrap_or(Ok(()))
     }
 }
 
@@ -168,6 +172,11 @@ impl World for Linux {
 
     fn let_go(&mut self) {
         self.held.get_mut().clear();
+        self.bus.relax();
+    }
+
+    fn make_haste(&mut self) {
+        self.bus.hasten();
     }
 
     fn get(&self, place: &Place) -> Result<Value, Fault> {
@@ -186,9 +195,8 @@ impl World for Linux {
                 self.held(*process)?.check()?;
                 cgroup::group_of(&self.proc, process.pid, root).map(Value::Text).ok_or(Fault::Vanished)
             }
-            Place::Group { path, .. } | Place::Scope { folder: path, .. } => {
-                Ok(Value::Number(i64::from(Path::new(path).is_dir())))
-            }
+            Place::Group { path, .. } => Ok(Value::Number(i64::from(Path::new(path).is_dir()))),
+            Place::Scope { folder, .. } => units_real::exists(self, folder).map(Value::Number),
             Place::Unit { folder, property } => units_real::get(self, folder, *property).map(Value::Number),
         }
     }
@@ -212,7 +220,7 @@ impl World for Linux {
                 units_real::set(self, folder, *property, *number)
             }
             (Place::Scope { folder, root, first }, Value::Number(1)) => units_real::begin(self, folder, root, *first),
-            (Place::Scope { folder, .. }, Value::Number(_)) => units_real::end(folder),
+            (Place::Scope { folder, .. }, Value::Number(_)) => units_real::end(self, folder),
             // A journal that says such a thing was not written here.
             _ => Err(Fault::Refused(libc::EINVAL)),
         }
@@ -231,9 +239,9 @@ impl World for Linux {
     fn reversible(&self, place: &Place, baseline: &Value) -> bool {
         match (place, baseline) {
             (Place::Thread { tid, knob, .. }, Value::Number(baseline)) if !self.may_nice => match knob {
-                ThreadKnob::Nice => nice_allowed(*tid, *baseline),
+                ThreadKnob::Nice => nice_allowed(&self.proc, *tid, *baseline),
                 ThreadKnob::Slice => true,
-                ThreadKnob::Scheduling => nice_allowed(*tid, 0),
+                ThreadKnob::Scheduling => nice_allowed(&self.proc, *tid, 0),
                 ThreadKnob::Io => true,
             },
             _ => true,
@@ -265,7 +273,7 @@ impl World for Linux {
 
     fn is_unprivileged(&self, process: Identity) -> bool {
         let users = self.held(process).ok().and_then(|held| held.users());
-        users.is_some_and(|(real, effective)| real != 0 && effective != 0) && !nice_allowed(process.pid, -1)
+        users.is_some_and(|(real, effective)| real != 0 && effective != 0) && !nice_allowed(&self.proc, process.pid, -1)
     }
 
     fn lineage(&self, process: Identity) -> Vec<(Identity, u32)> {
@@ -298,6 +306,24 @@ impl World for Linux {
 
     fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault> {
         cgroup::reclaim(group, bytes)
+    }
+
+    fn resident(&self, process: Identity) -> u64 {
+        processes::resident(&self.proc, process.pid).unwrap_or(0)
+    }
+
+    fn memory(&self) -> Stock {
+        let info = rustix::system::sysinfo();
+        let bytes = |units: u64| units.saturating_mul(info.mem_unit.into());
+        Stock { total: bytes(info.totalram), swap: bytes(info.freeswap) }
+    }
+
+    fn file_bytes(&self, group: &str) -> u64 {
+        cgroup::file_bytes(group)
+    }
+
+    fn full_percent(&self, group: &str) -> f32 {
+        cgroup::full_percent(group)
     }
 
     fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, Fault> {
@@ -389,12 +415,18 @@ pub(crate) fn may_nice() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE))
 }
 
-/// True where the limits of a thread let it, and its user, set this nice value.
-fn nice_allowed(tid: u32, nice: i64) -> bool {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` lives across the call; nothing is set.
-    let result = unsafe { libc::prlimit(tid as libc::pid_t, libc::RLIMIT_NICE, std::ptr::null(), &mut limit) };
-    result == 0 && limit.rlim_cur >= u64::try_from(20 - nice).unwrap_or(0)
+/// True where the limits of a thread let it, and its user, set this nice value. They are read from /proc: the call for
+/// it wants more rights than knobs do.
+fn nice_allowed(proc: &Path, tid: u32, nice: i64) -> bool {
+    let text = processes::text(&proc.join(format!("{tid}/limits"))).unwrap_or_default();
+    nice_limit(&text).is_some_and(|limit| limit >= u64::try_from(20 - nice).unwrap_or(0))
+}
+
+/// 20 less the lowest nice value that is allowed, from the lines of `/proc/PID/limits`.
+fn nice_limit(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Max nice priority"))?;
+    let word = line.split_whitespace().next()?;
+    if word == "unlimited" { Some(u64::MAX) } else { word.parse().ok() }
 }
 
 #[cfg(test)]
@@ -408,6 +440,23 @@ mod tests {
         for bad in ["", "/autogroup-", "/autogroup-x nice 1", "/autogroup-1 nice", "autogroup-1 nice 1"] {
             assert_eq!(parse_autogroup(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn the_limit_of_nice_values_is_read() {
+        let text =
+            "Max realtime priority     0                    0\nMax nice priority         31                   40\n";
+        assert_eq!(
+            (nice_limit(text), nice_limit("Max nice priority  unlimited unlimited")),
+            (Some(31), Some(u64::MAX))
+        );
+        assert_eq!(
+            (nice_limit(""), nice_limit("Max nice priority"), nice_limit("Max nice priority x 1")),
+            (None, None, None)
+        );
+        let own = std::process::id();
+        let told = processes::text(Path::new(&format!("/proc/{own}/limits")));
+        assert!(told.is_some_and(|told| nice_limit(&told).is_some()), "the kernel writes it so");
     }
 
     #[test]

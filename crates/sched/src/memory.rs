@@ -20,8 +20,10 @@ const RECLAIM_BYTES_MAX: u64 = 64 << 20;
 const ADVICE_BYTES_MAX: u64 = 256 << 20;
 /// A limit of `rest` is written anew where it differs by this part of it.
 const NEAR_DIVISOR: u64 = 32;
+/// The limit of `rest` is not lowered while all in it wait for memory for a larger share of the time.
+const STRAINED_PERCENT: f32 = 80.0;
 /// Who is named with a group that is nobody's.
-const NOBODY: Identity = Identity { pid: 0, start: 0 };
+pub(crate) const NOBODY: Identity = Identity { pid: 0, start: 0 };
 /// Numbers in memory files are whole pages, of 4 KiB or a multiple.
 const PAGE_BYTES: u64 = 4_096;
 const PAGE: i64 = PAGE_BYTES as i64;
@@ -31,14 +33,11 @@ impl<W: World, L: Log> Engine<W, L> {
         let Some(action) = self.settle_unit_memory(action, applied) else { return };
         match action {
             MemoryAction::Protect { set, bytes } => self.protect(*set, *bytes, applied),
-            MemoryAction::High { group: MemoryGroup::Process(who), .. } if self.own_subtree().is_none() => {
+            MemoryAction::High { group: MemoryGroup::Process(who), .. } if !self.has_limits() => {
                 self.mark(*who, Advice::Cold, applied);
             }
-            // Without a group there was no limit.
-            MemoryAction::Relieve { .. } if self.own_subtree().is_none() => {}
-            MemoryAction::High { group, bytes } | MemoryAction::Relieve { group, bytes } => {
-                self.limit(group, *bytes, applied);
-            }
+            MemoryAction::High { group, bytes } => self.limit(group, *bytes, applied),
+            MemoryAction::Relieve { group, bytes } => self.relieve(group, *bytes),
             MemoryAction::Reclaim { group, bytes } => self.reclaim(group, *bytes, applied),
             MemoryAction::Room { more, least } => self.confine(*more, *least, applied),
             MemoryAction::Cold(who) => self.mark(*who, Advice::Cold, applied),
@@ -82,45 +81,62 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Limits `rest` to what it has and so much more. A limit that is nearly the same stays.
+    /// Limits `rest` to what it has and so much more, but not below what the kernel cannot take from it, and to no
+    /// less than before while all in it wait for memory. A limit that is nearly the same stays.
     fn confine(&mut self, more: i64, least: u64, applied: &mut Applied) {
-        let Some(path) = self.own_subtree().map(|subtree| subtree.rest()) else { return };
+        let subtree = self.own_subtree().filter(|subtree| self.has_group(subtree, &subtree.rest()));
+        let Some(path) = subtree.map(|subtree| subtree.rest()) else { return };
         let file = format!("{path}/memory.high");
         let has = self.ledger.world.get(&Place::File { path: format!("{path}/memory.current") });
-        // Without the group or its controller there is nothing to limit.
+        // Without the controller there is nothing to limit.
         let Ok(Value::Number(has)) = has else { return };
-        let least = i64::try_from(least).unwrap_or(i64::MAX);
-        let bytes = has.checked_add(more).map(|bytes| bytes.max(least) / PAGE * PAGE);
+        let least = i64::try_from(least).unwrap_or(i64::MAX).max(self.fixed(&path, has));
+        let room = (more < i64::MAX).then(|| has.saturating_add(more));
+        let bytes = room.map(|bytes| bytes.max(least) / PAGE * PAGE);
         let told = self.ledger.cell(&Place::File { path: file.clone() }).map(|cell| cell.applied.clone());
-        let near = |told: i64| bytes.is_some_and(|bytes| told.abs_diff(bytes) < told.unsigned_abs() / NEAR_DIVISOR);
-        if !matches!(told, Some(Value::Number(told)) if near(told)) {
+        let stays = match (told, bytes) {
+            (Some(Value::Number(told)), Some(bytes)) => {
+                let near = told.abs_diff(bytes) < told.unsigned_abs() / NEAR_DIVISOR;
+                near || bytes < told && self.ledger.world.full_percent(&path) > STRAINED_PERCENT
+            }
+            _ => false,
+        };
+        if !stays {
             self.write(&file, bytes, NOBODY, applied);
         }
     }
 
-    /// Whether a process lives in `rest`: what it has is counted there, and would stay so if it were moved.
-    fn is_lodged(&self, group: &MemoryGroup) -> bool {
-        let MemoryGroup::Process(who) = group else { return false };
-        self.own_subtree().is_some_and(|subtree| self.lives_in_rest(&subtree, *who))
+    /// Bytes of a group that has so many which cannot be taken: all but its file pages and what there is swap for.
+    fn fixed(&self, group: &str, has: i64) -> i64 {
+        let free = self.ledger.world.file_bytes(group).saturating_add(self.ledger.world.memory().swap);
+        has.saturating_sub(i64::try_from(free).unwrap_or(i64::MAX)).max(0)
     }
 
-    fn limit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
-        if self.is_lodged(group) {
-            return;
-        }
-        let who = self.named(group);
-        match self.group_of(group, applied) {
-            Ok(path) => {
-                // More than the file could say is no limit: what was there before.
-                let number = i64::try_from(whole_pages(bytes)).ok();
-                self.write(&format!("{path}/memory.high"), number, who, applied);
+    /// Whether nothing is done about a process: it is gone, or lives in `rest`, where what it has is counted, and would
+    /// stay so if it were moved.
+    fn is_left_alone(&self, group: &MemoryGroup, applied: &mut Applied) -> bool {
+        let (MemoryGroup::Process(who), Some(subtree)) = (group, self.own_subtree()) else { return false };
+        let place = Place::Member { process: *who, root: subtree.root.clone() };
+        match self.ledger.world.get(&place) {
+            Ok(present) => present == Value::Text(subtree.rest()),
+            Err(_) => {
+                applied.vanished += 1;
+                true
             }
-            Err(why) => self.skip(who, Knob::MemoryHigh, why, applied),
         }
+    }
+
+    /// The folder to limit for a group or process.
+    pub(crate) fn group_to_limit(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Option<String> {
+        if self.is_left_alone(group, applied) {
+            return None;
+        }
+        let found = self.group_of(group, applied);
+        found.map_err(|why| self.skip(self.named(group), Knob::MemoryHigh, why, applied)).ok()
     }
 
     fn reclaim(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
-        if self.is_lodged(group) {
+        if self.is_left_alone(group, applied) {
             return;
         }
         let who = self.named(group);
@@ -151,17 +167,17 @@ impl<W: World, L: Log> Engine<W, L> {
 
     fn group_of_process(&mut self, subtree: &Subtree, who: Identity, applied: &mut Applied) -> Result<String, Why> {
         let place = Place::Member { process: who, root: subtree.root.clone() };
-        if let Ok(Value::Text(present)) = self.ledger.world.get(&place)
-            && subtree.owns(&present)
-        {
+        let present = self.ledger.world.get(&place).map_err(why)?.to_string();
+        if subtree.owns(&present) {
             return Ok(present);
         }
         let path = subtree.hog(who);
         // Asked before the group is made: a process that may not be moved needs none.
         self.ledger.world.admit(&place)?;
-        let step = self.plan_move(subtree, who, path.clone())?;
+        // It was there, and somebody else has moved it.
+        let step = self.plan_move(subtree, who, path.clone())?.ok_or(Why::ChangedByOther(present))?;
         self.make_group(subtree, &path, who, applied);
-        self.commit_for(who, step.into_iter().collect(), applied);
+        self.commit_for(who, vec![step], applied);
         Ok(path)
     }
 

@@ -36,7 +36,12 @@ pub fn offers(proc: &Path, cgroup: Option<&Path>, user: Option<u32>) -> Vec<Offe
     let groups = cgroup_offer(cgroup, ext.as_deref(), systemd);
     let units = units_offer(proc, user, ext.as_deref());
     let (first, second) = if cgroup.is_some() { (groups, units) } else { (units, groups) };
-    vec![first, second, autogroup_offer(proc, cgroup), nice_offer(proc)]
+    [first, second].into_iter().chain(plain_offers(proc, cgroup)).collect()
+}
+
+/// Those of [`offers`] that change nothing but processes and their sessions.
+pub fn plain_offers(proc: &Path, cgroup: Option<&Path>) -> [Offer; 2] {
+    [autogroup_offer(proc, cgroup), nice_offer(proc)]
 }
 
 fn units_offer(proc: &Path, user: Option<u32>, ext: Option<&str>) -> Offer {

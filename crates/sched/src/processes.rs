@@ -55,9 +55,14 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// False for a zombie: it is gone but for its number.
+    /// False for a zombie: it is gone but for its number. One whose first thread alone has ended lives on.
     pub fn is_alive(&self) -> bool {
-        !matches!(self.state, 'Z' | 'X')
+        !self.has_ended() || (self.state == 'Z' && self.threads > 1)
+    }
+
+    /// The same of a thread: whether this one has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
     }
 }
 
@@ -379,6 +384,17 @@ mod tests {
         let who = identity(root.path(), 5).unwrap();
         assert_eq!(ancestors(root.path(), who).len(), ANCESTORS_MAX);
         assert_eq!(descendants(root.path(), 5).len(), 1);
+    }
+
+    #[test]
+    fn who_lost_its_first_thread_only_lives_on() {
+        let of = |state: &str, threads: &str| {
+            let text = line(7, "x", 1, 7, 7).replace(" S ", state).replace("20 -3 2 0", &format!("20 -3 {threads} 0"));
+            parse(&text).expect("a line of the kernel")
+        };
+        assert!(of(" S ", "1").is_alive() && of(" Z ", "2").is_alive());
+        assert!(!of(" Z ", "1").is_alive() && !of(" X ", "2").is_alive());
+        assert!(of(" Z ", "2").has_ended() && !of(" D ", "1").has_ended());
     }
 
     #[test]

@@ -39,6 +39,9 @@ enum Act {
     Limit {
         process: usize,
     },
+    Relieve {
+        process: usize,
+    },
     Confine {
         more: i64,
     },
@@ -75,6 +78,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => strength.prop_map(Act::Turn),
         1 => set.prop_map(|set| Act::Protect { set }),
         1 => process.clone().prop_map(|process| Act::Limit { process }),
+        1 => process.clone().prop_map(|process| Act::Relieve { process }),
         1 => prop::sample::select(vec![-9_000, 1 << 20, 9 << 20, i64::MAX]).prop_map(|more| Act::Confine { more }),
         4 => (process.clone(), any::<bool>()).prop_map(|(parent, own_session)| Act::Fork { parent, own_session }),
         2 => process.clone().prop_map(|process| Act::Spawn { process }),
@@ -203,6 +207,10 @@ fn action(desk: &Desk, act: &Act) -> Option<Action> {
         Act::Limit { process } => {
             let group = MemoryGroup::Process(desk.pick(*process)?);
             Action::Memory(MemoryAction::High { group, bytes: 1 << 20 })
+        }
+        Act::Relieve { process } => {
+            let group = MemoryGroup::Process(desk.pick(*process)?);
+            Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })
         }
         Act::Confine { more } => Action::Memory(MemoryAction::Room { more: *more, least: 4_096 }),
         _ => return None,

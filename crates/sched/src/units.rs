@@ -89,6 +89,10 @@ impl Units {
         self.seats.get(&who)?.unit.as_deref()
     }
 
+    pub(crate) fn home_of(&self, who: Identity) -> Option<String> {
+        self.seats.get(&who).map(|seat| seat.home.clone())
+    }
+
     /// The unit of the set's first process, else of any that has one.
     pub(crate) fn unit_of_set(&self, set: SetId) -> Option<&str> {
         let of_set = |seat: &&Seat| seat.set == set && seat.unit.is_some();
@@ -175,6 +179,8 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Looks anew at who lives in a home, and gives each a seat.
     pub(crate) fn settle_home(&mut self, units: &mut Units, home: &str, news: &[Identity], applied: &mut Applied) {
         let tenants = self.find_tenants(units, home, news);
+        // Who is gone needs no seat.
+        units.seats.retain(|who, seat| seat.home != home || tenants.all.contains(who));
         let mut steps = Vec::new();
         for &who in &tenants.all {
             let wish = self.wish(units, who, &tenants);
@@ -271,7 +277,8 @@ impl<W: World, L: Log> Engine<W, L> {
         let origin = self.origin_of(units, who)?;
         let details = Details { session: 0, home: Some(origin) };
         self.commit_for(who, vec![Step { details, ..step(place.clone(), 1.into(), 0.into()) }], applied);
-        self.ledger.cell(&place).map(|_| folder)
+        // One that may still come is no seat.
+        self.ledger.cell(&place).filter(|cell| cell.applied == 1.into()).map(|_| folder)
     }
 
     /// Moves a process to another group, or home where none is named; not where somebody else has moved it.
@@ -300,6 +307,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let mut wanted = self.wanted_weights(units);
         wanted.extend(wanted_protection(units));
         let changed = self.ledger.cells().filter_map(|(place, _)| match place {
+            // Limits have their own way: see `settle_limits`.
             Place::Unit { property: Property::MemoryHigh, .. } => None,
             Place::Unit { folder, property } => Some((folder.clone(), *property)),
             _ => None,

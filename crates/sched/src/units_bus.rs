@@ -9,7 +9,10 @@
 //!
 //! Nothing here can hold up the caller for long. Opening a connection and each call are bounded by
 //! [`PATIENCE`]; calls that follow one another have [`CREDIT`] in all, which time without calls gives
-//! back; who wants more is told to try later. After a manager did not answer, nobody is asked for [`REST`].
+//! back; who wants more is told to try later. A manager that did not answer is not asked for [`REST`], but once more
+//! when everything is taken back, which has [`HASTE`] in all.
+//!
+//! `ETIMEDOUT` says that a manager was asked and may still do it; whoever was not asked at all, is `ENOTCONN`.
 
 use crate::linux::fault;
 use crate::units_names::{Keeper, Property, Unit};
@@ -19,7 +22,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use zbus::blocking::Connection;
 use zbus::blocking::connection::Builder;
@@ -29,8 +33,12 @@ use zbus::zvariant::{DynamicType, OwnedValue, Value};
 const PATIENCE: Duration = Duration::from_millis(1_500);
 /// How long calls may take together that follow one another.
 const CREDIT: Duration = Duration::from_millis(500);
-/// How long nobody is asked after somebody did not answer.
+/// How long a manager is not asked after it did not answer.
 const REST: Duration = Duration::from_secs(60);
+/// How long calls may be made while everything is taken back.
+const HASTE: Duration = Duration::from_secs(10);
+/// How long a scope may come late: above the 90 s that systemd gives a job by itself.
+const LATE: Duration = Duration::from_secs(120);
 /// Connections that may hang while they are opened; each keeps a thread.
 const HANGING_MAX: usize = 4;
 /// The oldest systemd that has all that is needed.
@@ -46,6 +54,8 @@ pub(crate) struct Bus {
     /// Where the sockets are: /run.
     run: PathBuf,
     state: RefCell<State>,
+    /// Scopes that were asked for and had not come when nobody waited any longer, with the time of that.
+    late: RefCell<BTreeMap<String, Instant>>,
 }
 
 struct State {
@@ -53,15 +63,34 @@ struct State {
     /// How long the last calls took, less the time that has gone by between them.
     spent: Duration,
     last: Instant,
-    /// Nobody is asked before.
-    closed: Option<Instant>,
-    hanging: usize,
+    /// Who is not asked before.
+    closed: BTreeMap<Keeper, Instant>,
+    /// Nobody is asked after that, while everything is taken back.
+    until: Option<Instant>,
+    /// Connections that are being opened, also those that nobody waits for any more.
+    opening: Arc<AtomicUsize>,
+}
+
+/// One connection that is being opened.
+struct Opening(Arc<AtomicUsize>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Bus {
     pub(crate) fn new(run: &Path) -> Bus {
-        let (lines, spent, last) = (BTreeMap::new(), Duration::ZERO, Instant::now());
-        Bus { run: run.to_owned(), state: RefCell::new(State { lines, spent, last, closed: None, hanging: 0 }) }
+        let state = State {
+            lines: BTreeMap::new(),
+            spent: Duration::ZERO,
+            last: Instant::now(),
+            closed: BTreeMap::new(),
+            until: None,
+            opening: Arc::default(),
+        };
+        Bus { run: run.to_owned(), state: RefCell::new(state), late: RefCell::default() }
     }
 
     /// A property of a unit; -1 is "not set" and "infinity".
@@ -93,9 +122,36 @@ impl Bus {
         self.call(unit.keeper, OBJECT, MANAGER, "StartTransientUnit", &body, |_| Some(()))
     }
 
-    /// Asks nobody for a while: what was promised did not come.
-    pub(crate) fn close(&self) {
-        self.state.borrow_mut().closed = Some(Instant::now() + REST);
+    /// Opens the connection, so that the next call need not.
+    pub(crate) fn open(&self, keeper: Keeper) -> Result<(), Fault> {
+        self.ask(keeper, |_| Ok(()))
+    }
+
+    /// Nobody waits for this scope any longer; its manager is not asked for a while.
+    pub(crate) fn give_up(&self, unit: &Unit, folder: &str) {
+        let now = Instant::now();
+        self.state.borrow_mut().closed.insert(unit.keeper, now + REST);
+        let mut late = self.late.borrow_mut();
+        late.retain(|_, since| now < *since + LATE);
+        late.insert(folder.to_owned(), now);
+    }
+
+    /// Whether a scope that is not there may still come.
+    pub(crate) fn is_late(&self, folder: &str) -> bool {
+        self.late.borrow().get(folder).is_some_and(|since| since.elapsed() < LATE)
+    }
+
+    /// Everything is going to be taken back: all managers get a new chance, for a time that is bounded.
+    pub(crate) fn hasten(&self) {
+        let mut state = self.state.borrow_mut();
+        state.closed.clear();
+        state.spent = Duration::ZERO;
+        state.until = Some(Instant::now() + HASTE);
+    }
+
+    /// Everything is taken back.
+    pub(crate) fn relax(&self) {
+        self.state.borrow_mut().until = None;
     }
 
     /// Why this manager cannot be used; `None` where it can.
@@ -121,8 +177,6 @@ impl Bus {
         }
     }
 
-    /// One call, on a connection that is opened where there is none. A manager that has replaced itself has closed
-    /// its connections, so a broken one is opened anew once.
     fn call<B, T>(
         &self,
         keeper: Keeper,
@@ -135,30 +189,36 @@ impl Bus {
     where
         B: Serialize + DynamicType,
     {
-        let mut state = self.state.borrow_mut();
-        state.admit(Instant::now())?;
-        let begun = Instant::now();
-        let known = state.lines.contains_key(&keeper);
-        let once = |state: &mut State| {
-            let line = state.line(&self.run, keeper)?;
+        let call = |line: &Connection| {
             line.call_method(Some(DESTINATION), path, Some(interface), method, body).map_err(translate)
         };
+        self.ask(keeper, call).and_then(|reply| read(&reply).ok_or(Fault::Refused(libc::EPROTO)))
+    }
+
+    /// Does something with a connection, which is opened where there is none. A manager that has replaced itself has
+    /// closed its connections, so a broken one is opened anew once.
+    fn ask<T>(&self, keeper: Keeper, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
+        let mut state = self.state.borrow_mut();
+        let begun = Instant::now();
+        state.admit(keeper, begun)?;
+        let known = state.lines.contains_key(&keeper);
+        let once = |state: &mut State| work(state.line(&self.run, keeper)?);
         let mut outcome = once(&mut state);
         if known && matches!(outcome, Err(Fault::Refused(libc::ENOTCONN))) {
             state.lines.remove(&keeper);
             outcome = once(&mut state);
         }
         state.note(keeper, begun, outcome.as_ref().err());
-        outcome.and_then(|reply| read(&reply).ok_or(Fault::Refused(libc::EPROTO)))
+        outcome
     }
 }
 
 impl State {
-    fn admit(&mut self, now: Instant) -> Result<(), Fault> {
-        if self.closed.is_some_and(|until| now < until) || self.hanging >= HANGING_MAX {
-            return Err(Fault::Refused(libc::ETIMEDOUT));
+    fn admit(&mut self, keeper: Keeper, now: Instant) -> Result<(), Fault> {
+        self.closed.retain(|_, until| now < *until);
+        if self.closed.contains_key(&keeper) || self.until.is_some_and(|until| now >= until) {
+            return Err(Fault::Refused(libc::ENOTCONN));
         }
-        self.closed = None;
         self.spent = self.spent.saturating_sub(now.saturating_duration_since(self.last));
         self.last = now;
         if self.spent >= CREDIT { Err(Fault::Later) } else { Ok(()) }
@@ -169,7 +229,7 @@ impl State {
         self.spent += begun.elapsed();
         if matches!(fault, Some(Fault::Refused(code)) if is_down(*code)) {
             self.lines.remove(&keeper);
-            self.closed = Some(self.last + REST);
+            self.closed.insert(keeper, self.last + REST);
         }
     }
 
@@ -190,13 +250,22 @@ impl State {
 
     /// Opens a connection in a thread of its own, which is left behind where it hangs.
     fn connect(&mut self, path: PathBuf, user: Option<u32>) -> Result<Connection, Fault> {
+        let opening = Opening(Arc::clone(&self.opening));
+        if self.opening.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
+            return Err(Fault::Refused(libc::ENOTCONN));
+        }
         let (sender, receiver) = mpsc::channel();
-        let work = move || drop(sender.send(connect(path, user)));
+        let work = move || {
+            let line = connect(path, user);
+            drop(opening);
+            // Where nobody waits any more, the connection ends here.
+            sender.send(line).ok();
+        };
         std::thread::Builder::new().name("bus".to_owned()).spawn(work).map_err(fault)?;
-        receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-            self.hanging += 1;
-            Err(Fault::Refused(libc::ETIMEDOUT))
-        })
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(Err(Fault::Refused(libc::ETIMEDOUT))) | Err(_) => Err(Fault::Refused(libc::ENOTCONN)),
+            Ok(line) => line,
+        }
     }
 }
 
@@ -271,4 +340,4 @@ fn version(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 #[path = "units_bus/tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::journal::Log;
 use crate::memory::{reclaimable, whole_pages, why};
 use crate::units::Units;
-use crate::units_names::{self, Property};
+use crate::units_names;
 use crate::why::{Applied, Knob, Why};
 use crate::world::{Advice, Place, World};
 use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
@@ -27,10 +27,6 @@ impl<W: World, L: Log> Engine<W, L> {
         let rest = match action {
             MemoryAction::Protect { set, bytes } => {
                 self.protect_unit(&mut units, *set, *bytes, applied);
-                None
-            }
-            MemoryAction::High { group, bytes } | MemoryAction::Relieve { group, bytes } => {
-                self.limit_unit(&mut units, group, *bytes, applied);
                 None
             }
             MemoryAction::Reclaim { group, bytes } => {
@@ -54,35 +50,23 @@ impl<W: World, L: Log> Engine<W, L> {
         self.settle_properties(units, applied);
     }
 
-    fn limit_unit(&mut self, units: &mut Units, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
-        // More than can be said is no limit: what was there before.
-        let number = i64::try_from(whole_pages(bytes)).ok();
+    /// The unit to limit for a group or process. Where there is none, the pages of the process are marked.
+    pub(crate) fn unit_to_limit(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Option<String> {
+        let mut units = self.units.take()?;
         let (who, unit) = match group {
-            MemoryGroup::Process(who) => (*who, self.unit_to_limit(units, *who, number.is_some(), applied)),
-            MemoryGroup::Cgroup(path) => named(units, path),
+            MemoryGroup::Process(who) => (*who, self.unit_of_process(&mut units, *who, applied)),
+            MemoryGroup::Cgroup(path) => named(&units, path),
         };
-        match (unit, number) {
-            (Some(folder), number) => {
-                self.put(Place::Unit { folder, property: Property::MemoryHigh }, number, who, applied);
-            }
-            (None, Some(_)) => self.mark(who, Advice::Cold, applied),
-            (None, None) => {}
+        self.units = Some(units);
+        if unit.is_none() {
+            self.mark(who, Advice::Cold, applied);
         }
-        if number.is_none() && units.limited.remove(&who) {
-            self.settle_again(units, who, applied);
-            self.close_scopes(units, applied);
-        }
+        unit
     }
 
-    /// The unit of a process; one of its own is begun where there is none and it is to be limited.
-    fn unit_to_limit(
-        &mut self,
-        units: &mut Units,
-        who: Identity,
-        limit: bool,
-        applied: &mut Applied,
-    ) -> Option<String> {
-        if units.own_unit(who).is_none() && limit {
+    /// The unit of a process; one of its own is begun where there is none.
+    fn unit_of_process(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) -> Option<String> {
+        if units.own_unit(who).is_none() {
             let admitted = self.ledger.world.admit(&Place::Member { process: who, root: units.root.clone() });
             if let Err(why) = admitted {
                 self.skip(who, Knob::MemoryHigh, why, applied);
@@ -98,10 +82,13 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Gives a process another seat, for it has got a limit, or lost it.
-    fn settle_again(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) {
-        let origin = self.origin_of(units, who);
-        if let Some(home) = origin.and_then(|origin| units_names::home_of(&units.root, &origin)) {
-            self.settle_home(units, &home, &[who], applied);
+    pub(crate) fn settle_again(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) {
+        let origin = self.origin_of(units, who).and_then(|origin| units_names::home_of(&units.root, &origin));
+        match (origin, units.home_of(who)) {
+            (Some(home), _) => self.settle_home(units, &home, &[who], applied),
+            // It is gone, and its seat with it.
+            (None, Some(home)) => self.settle_home(units, &home, &[], applied),
+            (None, None) => {}
         }
     }
 

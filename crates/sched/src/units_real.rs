@@ -2,10 +2,12 @@
 //! Units on the real machine: what is asked of systemd, and what is read from the hierarchy beside it.
 
 use crate::cgroup;
+use crate::held::Held;
 use crate::linux::Linux;
+use crate::processes;
 use crate::units_names::{self, Property, Unit};
 use crate::why::Why;
-use crate::world::{Fault, World};
+use crate::world::Fault;
 use std::path::Path;
 use std::time::Duration;
 use tipme_policy::Identity;
@@ -13,7 +15,7 @@ use tipme_policy::Identity;
 /// Looks for a scope that was asked for, and the time from one to the next.
 const LOOKS_MAX: u32 = 100;
 const LOOK: Duration = Duration::from_millis(5);
-/// Processes of a unit whose rights are looked at before the unit is changed.
+/// Processes of a unit whose rights are looked at before the unit is changed. One with more is left alone.
 const ADMITTED_MAX: usize = 512;
 
 /// What the unit has now. One whose group is gone is gone.
@@ -26,22 +28,49 @@ pub(crate) fn set(linux: &Linux, folder: &str, property: Property, number: i64) 
 }
 
 /// Begins a scope, and waits until the process is in it.
+///
+/// systemd is told a number only. So the connection is opened first, then the process is looked at, and once more
+/// when the scope is there: one that holds another process by then is left to end with it.
 pub(crate) fn begin(linux: &Linux, folder: &str, root: &str, first: Identity) -> Result<(), Fault> {
-    linux.bus.start(&Unit::of(folder).ok_or(Fault::Refused(libc::EINVAL))?, first.pid)?;
+    let unit = Unit::of(folder).ok_or(Fault::Refused(libc::EINVAL))?;
+    linux.bus.open(unit.keeper)?;
+    let held = linux.held(first)?;
+    linux.admit_process(first).map_err(|_| Fault::Refused(libc::EPERM))?;
+    held.check()?;
+    let outcome = linux.bus.start(&unit, first.pid).and_then(|()| await_scope(linux, folder, root, &held));
+    if outcome == Err(Fault::Refused(libc::ETIMEDOUT)) {
+        linux.bus.give_up(&unit, folder);
+    }
+    outcome
+}
+
+fn await_scope(linux: &Linux, folder: &str, root: &str, first: &Held) -> Result<(), Fault> {
     for _ in 0..LOOKS_MAX {
-        let group = cgroup::group_of(linux.proc(), first.pid, root).ok_or(Fault::Vanished)?;
+        let group = cgroup::group_of(linux.proc(), first.who().pid, root).ok_or(Fault::Vanished)?;
+        first.check()?;
         if group == folder {
             return Ok(());
         }
         std::thread::sleep(LOOK);
     }
-    linux.bus.close();
     Err(Fault::Refused(libc::ETIMEDOUT))
 }
 
+/// Whether a scope is there; [`Fault::Later`] for one that may still come.
+pub(crate) fn exists(linux: &Linux, folder: &str) -> Result<i64, Fault> {
+    match Path::new(folder).is_dir() {
+        false if linux.bus.is_late(folder) => Err(Fault::Later),
+        there => Ok(i64::from(there)),
+    }
+}
+
 /// A scope ends by itself some moments after its last process has left. Nobody waits for it: no other has its name.
-pub(crate) fn end(folder: &str) -> Result<(), Fault> {
-    if cgroup::members(folder).is_empty() { Ok(()) } else { Err(Fault::Refused(libc::EBUSY)) }
+pub(crate) fn end(linux: &Linux, folder: &str) -> Result<(), Fault> {
+    match exists(linux, folder) {
+        Err(_) => Err(Fault::Refused(libc::EINPROGRESS)),
+        Ok(_) if cgroup::members(folder).is_empty() => Ok(()),
+        Ok(_) => Err(Fault::Refused(libc::EBUSY)),
+    }
 }
 
 /// Whether a unit may be changed: of a user's slice only that of the owner; elsewhere, and where only a tree may be
@@ -58,11 +87,24 @@ pub(crate) fn admit(linux: &Linux, folder: &str, owner: Option<u32>, under: Opti
         (None, Some(_), Some(user)) => Err(Why::NotOwner(user)),
         // What all users are in carries the protection of each of them.
         (None, Some(_), None) if folder.ends_with("/user.slice") && above.is_empty() => Ok(()),
-        _ => linux.tree(folder).into_iter().take(ADMITTED_MAX).try_for_each(|who| linux.admit_process(who)),
+        _ => admit_all(linux, folder),
     }
+}
+
+fn admit_all(linux: &Linux, folder: &str) -> Result<(), Why> {
+    let all = cgroup::tree(folder);
+    if all.len() > ADMITTED_MAX {
+        return Err(Why::TooMany("processes in the unit to look at each"));
+    }
+    let all = all.into_iter().filter_map(|pid| processes::identity(linux.proc(), pid));
+    all.map(|who| linux.admit_process(who)).find(Result::is_err).unwrap_or(Ok(()))
 }
 
 fn there(folder: &str) -> Result<Unit, Fault> {
     let unit = Unit::of(folder).ok_or(Fault::Refused(libc::EINVAL))?;
     if Path::new(folder).is_dir() { Ok(unit) } else { Err(Fault::Vanished) }
 }
+
+#[cfg(test)]
+#[path = "units_real/tests.rs"]
+mod tests;

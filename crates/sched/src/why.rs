@@ -60,7 +60,7 @@ pub enum Why {
     Irreversible,
     /// The session is shared with processes of a more favoured role, which it now serves.
     SharedSession { session: u32, serves: Role },
-    /// The kernel limits how often this may be changed; the next call tries again.
+    /// The kernel or systemd gives only so many changes in a time; the next call tries again.
     Later,
     /// The kernel refused, with this error number.
     Refused(i32),
@@ -84,7 +84,7 @@ impl fmt::Display for Why {
             Why::System => f.write_str("it belongs to the system"),
             Why::Irreversible => f.write_str("it could not be taken back without CAP_SYS_NICE"),
             Why::SharedSession { session, serves } => write!(f, "session {session} also holds {serves:?} processes"),
-            Why::Later => f.write_str("the kernel limits how often it may be changed; it is tried again"),
+            Why::Later => f.write_str("the kernel or systemd has no time for more changes now; it is tried again"),
             Why::Refused(code) => write!(f, "refused: {}", std::io::Error::from_raw_os_error(*code)),
             Why::Unit(unit) => write!(f, "it belongs to the service manager's {unit}"),
             Why::Unsupported(what) => f.write_str(what),
@@ -113,7 +113,7 @@ pub struct Applied {
     pub skipped_more: usize,
     /// Processes that were gone, which is normal.
     pub vanished: usize,
-    /// Something waits for the kernel: call again with no actions after [`crate::LATER_MS`].
+    /// Something waits for the kernel or systemd: call again with no actions after [`crate::LATER_MS`].
     pub later: bool,
 }
 
@@ -145,7 +145,7 @@ pub struct Restored {
     pub changed_by_others: usize,
     /// Of processes that are gone.
     pub vanished: usize,
-    /// Refused by the kernel; they stay in the journal for the next time.
+    /// Refused, or not answered in time; they stay in the journal for the next time.
     pub failed: usize,
     /// Lines of the journal that could not be read.
     pub unreadable: usize,

@@ -137,9 +137,9 @@ impl std::fmt::Display for Value {
 pub(crate) enum Fault {
     /// The process, thread, session or group is gone.
     Vanished,
-    /// The kernel wants fewer changes in a time: try again later.
+    /// The kernel, or who keeps units, wants fewer changes in a time, or is not done: try again later.
     Later,
-    /// The kernel said no, with this error number.
+    /// Whoever was asked said no, with this error number. With `ETIMEDOUT` the change may still happen.
     Refused(i32),
 }
 
@@ -194,12 +194,23 @@ pub(crate) enum Advice {
     WillNeed,
 }
 
+/// The memory of the machine, in bytes.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Stock {
+    pub(crate) total: u64,
+    /// Swap that is free.
+    pub(crate) swap: u64,
+}
+
 /// The machine, or a picture of one.
 pub(crate) trait World {
     /// A call begins: forgets what was looked at before.
     fn look_anew(&mut self);
     /// A call is over: holds nothing any more.
     fn let_go(&mut self);
+    /// Everything is going to be taken back: who did not answer lately gets a new chance until [`World::let_go`], for a
+    /// time that is bounded.
+    fn make_haste(&mut self);
     /// What the place holds now.
     fn get(&self, place: &Place) -> Result<Value, Fault>;
     /// Changes it, having made sure that process and thread are still the ones that are meant.
@@ -233,6 +244,14 @@ pub(crate) trait World {
     fn tree(&self, group: &str) -> Vec<Identity>;
     /// Has the kernel take up to `bytes` of a group's memory back.
     fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault>;
+    /// Bytes of a process that are in memory; 0 where it is gone.
+    fn resident(&self, process: Identity) -> u64;
+    /// What the machine has.
+    fn memory(&self) -> Stock;
+    /// Bytes of a group that are pages of files.
+    fn file_bytes(&self, group: &str) -> u64;
+    /// How much of the last 10 s all in a group waited for memory, in percent.
+    fn full_percent(&self, group: &str) -> f32;
     /// Gives advice about up to `most` bytes of the memory of a process; returns the bytes that it was given for.
     fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, Fault>;
     /// Clock ticks since the machine started, as in [`Identity::start`].

@@ -181,14 +181,21 @@ fn memory_is_protected_limited_and_reclaimed_in_whole_pages() {
 
 #[test]
 fn the_rest_is_limited_to_what_it_has_and_its_room() {
+    let (front, other) = (Started::sleeper(), Started::sleeper());
     let mut desk = Desk::new(Backend::Cgroup);
-    let dir = plain(desk.folder.path(), &[]);
+    let dir = plain(desk.folder.path(), &[front.who]);
     desk.config.cgroup = Some(dir.clone());
     let rest = dir.join("rest");
     fs::create_dir(&rest).unwrap();
-    fs::write(rest.join("memory.current"), "100000000\n").unwrap();
-    fs::write(rest.join("memory.high"), "max\n").unwrap();
+    let files = [("memory.current", "100000000\n"), ("memory.high", "max\n"), ("cgroup.procs", "")];
+    let stat = [("memory.stat", "anon 1\nactive_file 60000000\ninactive_file 30000000\n")];
+    for (name, text) in files.into_iter().chain(stat) {
+        fs::write(rest.join(name), text).unwrap();
+    }
     let (mut mechanism, _) = desk.open();
+    // Somebody is in the delegated group, so `rest` is made for him.
+    fs::write(dir.join("cgroup.procs"), format!("{}\n", other.who.pid)).unwrap();
+    mechanism.apply(&[assign(Role::Focused, &[front.who])]);
     let mut high = |more, least| {
         mechanism.apply(&[Action::Memory(MemoryAction::Room { more, least })]);
         fs::read_to_string(rest.join("memory.high")).unwrap()
@@ -196,6 +203,10 @@ fn the_rest_is_limited_to_what_it_has_and_its_room() {
     assert_eq!(high(10_000_000, 0), "109998080", "whole pages");
     assert_eq!(high(11_000_000, 0), "109998080", "nearly the same");
     assert_eq!(high(-60_000_000, 50_000_000), "49999872", "it keeps the least");
+    fs::write(rest.join("memory.pressure"), "some avg10=99.00 avg60=1.00\nfull avg10=80.50 avg60=1.00\n").unwrap();
+    assert_eq!(high(-80_000_000, 0), "49999872", "all in it wait");
+    fs::write(rest.join("memory.pressure"), "").unwrap();
+    assert_eq!(high(-80_000_000, 0), "19996672");
     assert_eq!(high(i64::MAX, 0), "max");
 }
 

@@ -160,3 +160,21 @@ fn where_nobody_answers_nice_values_are_set_and_it_is_told() {
     assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::Refused(libc::ETIMEDOUT)), "{applied:?}");
     assert!(desk.machine.state.borrow().processes[&term].threads.values().all(|values| values[0] < 0));
 }
+
+#[test]
+fn a_scope_that_comes_late_is_no_seat_and_is_left_again() {
+    let mut desk = Desk::new();
+    let [_, term, second] = [LOGIN; 3].map(|home| desk.process(home));
+    desk.machine.slow.set(true);
+    let applied = desk.assign(Role::Focused, term, &[term, second]);
+    assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::Refused(libc::ETIMEDOUT)), "{applied:?}");
+    assert_eq!((desk.home(term), applied.vanished), (LOGIN.to_owned(), 0));
+    let known = |(scope, _): &(_, _)| desk.engine.ledger.cell(scope).is_some();
+    assert!(desk.machine.late.borrow().iter().all(known));
+    assert!(desk.engine.units.iter().all(|units| units.seats.is_empty()));
+    desk.machine.slow.set(false);
+    desk.machine.land();
+    assert_ne!(desk.home(term), LOGIN);
+    desk.engine.restore();
+    assert_eq!([desk.home(term), desk.home(second)], [LOGIN; 2]);
+}

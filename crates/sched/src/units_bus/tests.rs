@@ -13,7 +13,7 @@ fn unit() -> Unit {
 }
 
 /// A folder with the socket of the system's bus.
-fn socket() -> (TempDir, UnixListener) {
+pub(crate) fn socket() -> (TempDir, UnixListener) {
     let run = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(run.path().join("dbus")).expect("the server of the test works");
     let listener = UnixListener::bind(run.path().join("dbus/system_bus_socket")).expect("the server of the test works");
@@ -21,7 +21,10 @@ fn socket() -> (TempDir, UnixListener) {
 }
 
 /// Answers each call of one connection with what `answer` makes of method and signature; returns these.
-fn manager(listener: UnixListener, answer: fn(&str) -> Result<u64, &'static str>) -> JoinHandle<Vec<String>> {
+pub(crate) fn manager(
+    listener: UnixListener,
+    mut answer: impl FnMut(&str) -> Result<u64, &'static str> + Send + 'static,
+) -> JoinHandle<Vec<String>> {
     std::thread::spawn(move || {
         let (stream, _) = listener.accept().expect("the server of the test works");
         let builder =
@@ -119,11 +122,51 @@ fn a_manager_that_hangs_is_asked_once() {
     let (run, listener) = socket();
     let bus = Bus::new(run.path());
     for _ in 0..5 {
-        assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(Fault::Refused(libc::ETIMEDOUT)));
+        assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(Fault::Refused(libc::ENOTCONN)));
     }
+    assert_eq!(bus.state.borrow().opening.load(Ordering::Relaxed), 1);
     listener.set_nonblocking(true).expect("the server of the test works");
     assert!(listener.accept().is_ok());
     assert!(listener.accept().is_err(), "it was asked again");
+    drop(listener);
+    while bus.state.borrow().opening.load(Ordering::Relaxed) > 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
+    let (run, listener) = socket();
+    let served = manager(listener, |_| Ok(7));
+    let bus = Bus::new(run.path());
+    assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
+    bus.state.borrow().opening.store(HANGING_MAX, Ordering::Relaxed);
+    assert_eq!(bus.open(Keeper::User(77)), Err(Fault::Refused(libc::ENOTCONN)));
+    assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
+    assert_eq!(bus.state.borrow().opening.load(Ordering::Relaxed), HANGING_MAX, "who was refused does not count");
+    bus.state.borrow().opening.store(0, Ordering::Relaxed);
+    assert_eq!(bus.open(Keeper::User(78)), Err(Fault::Vanished), "they have ended");
+    drop(bus);
+    assert_eq!(served.join().expect("the server does not panic").len(), 2);
+}
+
+#[test]
+fn haste_asks_again_who_did_not_answer_for_a_bounded_time() {
+    let (run, listener) = socket();
+    let served = manager(listener, |_| Ok(7));
+    let bus = Bus::new(run.path());
+    bus.give_up(&unit(), FOLDER);
+    bus.state.borrow_mut().spent = CREDIT * 100;
+    assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(Fault::Refused(libc::ENOTCONN)));
+    bus.hasten();
+    assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
+    let (end, late) = (bus.state.borrow().until.expect("it is bounded"), Fault::Refused(libc::ENOTCONN));
+    assert_eq!(bus.state.borrow_mut().admit(Keeper::System, end), Err(late));
+    bus.relax();
+    assert_eq!(bus.state.borrow_mut().admit(Keeper::System, end), Ok(()));
+    assert_eq!((bus.is_late(FOLDER), bus.is_late("/other")), (true, false));
+    drop(bus);
+    assert_eq!(served.join().expect("the server does not panic").len(), 1);
 }
 
 #[test]
@@ -132,9 +175,11 @@ fn calls_that_follow_one_another_have_a_bound_together() {
     let mut state = bus.state.borrow_mut();
     let now = state.last;
     state.spent = CREDIT;
-    assert_eq!(state.admit(now), Err(Fault::Later));
-    assert_eq!(state.admit(now + Duration::from_millis(100)), Ok(()), "time gives it back");
-    state.closed = Some(now + REST);
-    assert_eq!(state.admit(now + REST / 2), Err(Fault::Refused(libc::ETIMEDOUT)));
-    assert_eq!(state.admit(now + REST), Ok(()));
+    assert_eq!(state.admit(Keeper::System, now), Err(Fault::Later));
+    assert!(crate::why::Why::Later.to_string().contains("systemd"), "it is not only the kernel");
+    assert_eq!(state.admit(Keeper::System, now + Duration::from_millis(100)), Ok(()), "time gives it back");
+    state.closed.insert(Keeper::System, now + REST);
+    assert_eq!(state.admit(Keeper::System, now + REST / 2), Err(Fault::Refused(libc::ENOTCONN)));
+    assert_eq!(state.admit(Keeper::User(7), now + REST / 2), Ok(()), "another one answers");
+    assert_eq!(state.admit(Keeper::System, now + REST), Ok(()));
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes of units that are not answered in time: they may happen later, and are taken back all the same.
+use super::*;
+use crate::fake::{APP, LOGIN, Machine, Memory, ROOT};
+use crate::groups::step;
+use crate::units_names::Property;
+
+const SCOPE: &str = "/cg/user.slice/user-1000.slice/tipme-7-8-9.scope";
+
+fn weight() -> Place {
+    Place::Unit { folder: APP.to_owned(), property: Property::CpuWeight }
+}
+
+/// A machine with a process in a login, and its ledger.
+fn desk() -> (Machine, Memory, Ledger<Machine, Memory>, Identity) {
+    let (machine, log) = (Machine::new(), Memory::default());
+    let who = machine.fork(20, None, true);
+    machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = LOGIN.to_owned();
+    let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("memory is no file");
+    (machine, log, ledger, who)
+}
+
+fn put(ledger: &mut Ledger<Machine, Memory>, from: i64, to: i64) -> Done {
+    ledger.commit(vec![Step { from: from.into(), ..step(weight(), to.into(), (-1).into()) }])
+}
+
+fn has(machine: &Machine) -> Option<i64> {
+    machine.state.borrow().units.get(&(APP.to_owned(), Property::CpuWeight)).copied()
+}
+
+#[test]
+fn a_stop_soon_after_nobody_answered_takes_back() {
+    let (machine, _, mut ledger, _) = desk();
+    assert_eq!(put(&mut ledger, -1, 500).changed, 1);
+    machine.closed.set(true);
+    assert_eq!(ledger.world.get(&weight()), Err(Fault::Refused(libc::ENOTCONN)));
+    let restored = ledger.restore();
+    assert_eq!((restored.restored, restored.failed, has(&machine)), (1, 0, None));
+}
+
+#[test]
+fn a_change_that_comes_late_is_taken_back() {
+    for first in [None, Some(300)] {
+        for lands in [true, false] {
+            let (machine, log, mut ledger, _) = desk();
+            first.into_iter().for_each(|number| drop(put(&mut ledger, -1, number)));
+            machine.slow.set(true);
+            let done = put(&mut ledger, first.unwrap_or(-1), 500);
+            assert_eq!(done.failed, [(weight(), Why::Refused(libc::ETIMEDOUT))]);
+            machine.slow.set(false);
+            if lands {
+                machine.land();
+                assert_eq!(has(&machine), Some(500));
+            }
+            // Of the next life, which knows the journal only, and of this one.
+            let cell = ledger.cell(&weight()).expect("it is still known");
+            assert!(cell.put(&500.into()) && cell.put(&first.unwrap_or(-1).into()), "{cell:?}");
+            drop(ledger);
+            let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is no file");
+            assert_eq!((restored.failed, restored.changed_by_others, has(&machine)), (0, 0, None), "{restored:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
+    let (machine, _, mut ledger, _) = desk();
+    put(&mut ledger, -1, 500);
+    machine.slow.set(true);
+    put(&mut ledger, 500, -1);
+    machine.slow.set(false);
+    machine.land();
+    let cell = ledger.cell(&weight()).expect("it is still known");
+    assert!(cell.put(&(-1).into()) && cell.put(&500.into()), "{cell:?}");
+}
+
+#[test]
+fn a_scope_that_comes_late_is_known_and_left() {
+    let (machine, log, mut ledger, who) = desk();
+    let scope = Place::Scope { folder: SCOPE.to_owned(), root: ROOT.to_owned(), first: who };
+    let details = Details { session: 0, home: Some(LOGIN.to_owned()) };
+    machine.slow.set(true);
+    let done = ledger.commit(vec![Step { details, ..step(scope.clone(), 1.into(), 0.into()) }]);
+    assert_eq!(done.failed, [(scope, Why::Refused(libc::ETIMEDOUT))]);
+    machine.slow.set(false);
+    drop(ledger);
+    machine.land();
+    let home = || machine.state.borrow().processes[&who].group.clone();
+    assert_eq!(home(), SCOPE);
+    let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is no file");
+    assert_eq!((home(), restored.failed), (LOGIN.to_owned(), 0));
+}

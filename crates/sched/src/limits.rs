@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Limits of memory: asked for a process, and set for all that are in its group or unit.
+//!
+//! So each folder is limited to what its limited processes may have and what all others in it have now. It is reckoned
+//! anew whenever one of its processes is asked to have more or less, is free, is gone or lives elsewhere, and the last
+//! one gives back what was there before. Taking a limit away makes and moves nothing: what no process wants any more
+//! is taken off, in this call or in the next one that gets through.
+
+use crate::engine::Engine;
+use crate::journal::Log;
+use crate::memory::{NOBODY, whole_pages};
+use crate::units_names::Property;
+use crate::why::{Applied, Knob, Why};
+use crate::world::{Place, Value, World};
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_policy::{Backend, Identity, MemoryGroup};
+
+/// Processes and groups that are limited at most; twice of what the policy presses.
+const LIMITS_MAX: usize = 512;
+/// A folder that is limited for a process keeps this part of all memory.
+const LEAST_DIVISOR: u64 = 32;
+const FILE: &str = "/memory.high";
+
+/// What is asked, and what follows from it.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    asked: BTreeMap<MemoryGroup, Asked>,
+    folders: BTreeMap<String, Limit>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    folder: String,
+    bytes: u64,
+}
+
+/// The limit of a folder, with what it was reckoned from.
+#[derive(Clone, Debug)]
+struct Limit {
+    asked: BTreeMap<MemoryGroup, u64>,
+    bytes: i64,
+}
+
+impl<W: World, L: Log> Engine<W, L> {
+    /// Asks for a limit. It is set by [`Engine::settle_limits`].
+    pub(crate) fn limit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        if self.limits.asked.len() >= LIMITS_MAX && !self.limits.asked.contains_key(group) {
+            return self.skip(who_of(group), Knob::MemoryHigh, Why::TooMany("limits of memory"), applied);
+        }
+        let folder = match self.backend {
+            Backend::Systemd => self.unit_to_limit(group, applied),
+            _ => self.group_to_limit(group, applied),
+        };
+        if let Some(folder) = folder {
+            self.limits.asked.insert(group.clone(), Asked { folder, bytes: whole_pages(bytes) });
+        }
+    }
+
+    /// Asks for more, or for no limit: only of what has one.
+    pub(crate) fn relieve(&mut self, group: &MemoryGroup, bytes: u64) {
+        if i64::try_from(bytes).is_err() {
+            self.limits.asked.remove(group);
+        } else if let Some(asked) = self.limits.asked.get_mut(group) {
+            asked.bytes = whole_pages(bytes);
+        }
+    }
+
+    /// Sets the limits that are wanted, and takes off what is not wanted any more; also what was refused before.
+    pub(crate) fn settle_limits(&mut self, applied: &mut Applied) {
+        if !self.has_limits() {
+            return;
+        }
+        self.follow_limited();
+        self.reckon();
+        let rest = self.subtree.as_ref().map(|subtree| subtree.rest());
+        let limited = self.ledger.cells().filter_map(|(place, _)| limited_folder(place));
+        let unwanted = limited.filter(|folder| Some(*folder) != rest.as_deref() && !self.wants_limit(folder));
+        for folder in unwanted.map(str::to_owned).collect::<Vec<_>>() {
+            self.put(self.high(folder), None, NOBODY, applied);
+        }
+        for (folder, limit) in self.limits.folders.clone() {
+            let who = limit.asked.keys().next().map_or(NOBODY, who_of);
+            self.put(self.high(folder), Some(limit.bytes), who, applied);
+        }
+        self.free_limited(applied);
+    }
+
+    pub(crate) fn has_limits(&self) -> bool {
+        match self.backend {
+            Backend::Systemd => self.units.is_some(),
+            Backend::Cgroup => self.subtree.is_some(),
+            Backend::Autogroup | Backend::Nice => false,
+        }
+    }
+
+    fn wants_limit(&self, folder: &str) -> bool {
+        self.limits.folders.contains_key(folder)
+    }
+
+    /// True for a process that is to have a limit.
+    pub(crate) fn is_limited(&self, who: Identity) -> bool {
+        self.limits.asked.contains_key(&MemoryGroup::Process(who))
+    }
+
+    /// Looks where the limited processes live now, and forgets those that are gone or have no group of ours.
+    fn follow_limited(&mut self) {
+        let mut asked = std::mem::take(&mut self.limits.asked);
+        asked.retain(|group, asked| match self.dwelling_of(group, &asked.folder) {
+            Some(folder) => {
+                asked.folder = folder;
+                true
+            }
+            None => false,
+        });
+        self.limits.asked = asked;
+    }
+
+    fn dwelling_of(&self, group: &MemoryGroup, folder: &str) -> Option<String> {
+        let MemoryGroup::Process(who) = group else {
+            let place = Place::Group { path: folder.to_owned(), root: String::new() };
+            return (self.ledger.world.get(&place) == Ok(1.into())).then(|| folder.to_owned());
+        };
+        let member = |root: &str| Place::Member { process: *who, root: root.to_owned() };
+        if self.backend == Backend::Systemd {
+            let units = self.units.as_ref()?;
+            let Ok(Value::Text(present)) = self.ledger.world.get(&member(&units.root)) else { return None };
+            return units.own_unit(*who).filter(|unit| present.starts_with(unit)).map(str::to_owned);
+        }
+        let subtree = self.subtree.as_ref()?;
+        let Ok(Value::Text(present)) = self.ledger.world.get(&member(&subtree.root)) else { return None };
+        (subtree.owns(&present) && present != subtree.rest()).then_some(present)
+    }
+
+    /// Reckons the limits of those folders of which something else is asked than before.
+    fn reckon(&mut self) {
+        let mut wanted: BTreeMap<String, BTreeMap<MemoryGroup, u64>> = BTreeMap::new();
+        for (group, asked) in &self.limits.asked {
+            wanted.entry(asked.folder.clone()).or_default().insert(group.clone(), asked.bytes);
+        }
+        let mut known = std::mem::take(&mut self.limits.folders);
+        for (folder, asked) in wanted {
+            let known = known.remove(&folder).filter(|limit| limit.asked == asked);
+            let limit = known.unwrap_or_else(|| Limit { bytes: self.bytes_for(&folder, &asked), asked });
+            self.limits.folders.insert(folder, limit);
+        }
+    }
+
+    fn bytes_for(&self, folder: &str, asked: &BTreeMap<MemoryGroup, u64>) -> i64 {
+        let (mut whole, mut may, mut have) = (u64::MAX, None, 0_u64);
+        for (group, bytes) in asked {
+            match group {
+                MemoryGroup::Cgroup(_) => whole = whole.min(*bytes),
+                MemoryGroup::Process(who) => {
+                    may = Some(may.unwrap_or(0_u64).saturating_add(*bytes));
+                    have = have.saturating_add(self.ledger.world.resident(*who));
+                }
+            }
+        }
+        // What a process had before it came here is counted where it was: then the others have less than nothing.
+        let others = || self.usage(folder).saturating_sub(have);
+        let least = self.ledger.world.memory().total / LEAST_DIVISOR;
+        let limit = may.map_or(u64::MAX, |may| may.saturating_add(others()).max(least)).min(whole);
+        i64::try_from(whole_pages(limit)).unwrap_or(i64::MAX)
+    }
+
+    /// What a group has; without a memory controller, what its processes have.
+    fn usage(&self, folder: &str) -> u64 {
+        let world = &self.ledger.world;
+        match world.get(&Place::File { path: format!("{folder}/memory.current") }) {
+            Ok(Value::Number(number)) => number.unsigned_abs(),
+            _ => world.tree(folder).into_iter().fold(0, |sum, who| sum.saturating_add(world.resident(who))),
+        }
+    }
+
+    fn high(&self, folder: String) -> Place {
+        match self.backend {
+            Backend::Systemd => Place::Unit { folder, property: Property::MemoryHigh },
+            _ => Place::File { path: folder + FILE },
+        }
+    }
+
+    /// Sends those home that had a seat of their own for a limit that they have no more.
+    fn free_limited(&mut self, applied: &mut Applied) {
+        let Some(mut units) = self.units.take_if(|_| self.backend == Backend::Systemd) else { return };
+        let free: BTreeSet<Identity> = units.limited.iter().copied().filter(|who| !self.is_limited(*who)).collect();
+        for who in &free {
+            units.limited.remove(who);
+            self.settle_again(&mut units, *who, applied);
+        }
+        if !free.is_empty() {
+            self.close_scopes(&units, applied);
+        }
+        self.units = Some(units);
+    }
+}
+
+/// The folder whose limit a place is.
+fn limited_folder(place: &Place) -> Option<&str> {
+    match place {
+        Place::Unit { folder, property: Property::MemoryHigh } => Some(folder),
+        Place::File { path } => path.strip_suffix(FILE),
+        _ => None,
+    }
+}
+
+fn who_of(group: &MemoryGroup) -> Identity {
+    match group {
+        MemoryGroup::Process(who) => *who,
+        MemoryGroup::Cgroup(_) => NOBODY,
+    }
+}
+
+#[cfg(test)]
+#[path = "limits/tests.rs"]
+mod tests;

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use crate::engine::Engine;
+use crate::fake::{APP, DIR, LOGIN, Machine, Memory, ROOT, TOTAL};
+use crate::groups::Subtree;
+use crate::ledger::Ledger;
+use crate::units::Units;
+use crate::units_names::Property;
+use crate::why::{Applied, Knob, Why};
+use tipme_policy::{
+    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId,
+    Strength, UNLIMITED,
+};
+
+const MIB: i64 = 1 << 20;
+
+struct Desk {
+    engine: Engine<Machine, Memory>,
+    machine: Machine,
+    pid: u32,
+}
+
+impl Desk {
+    fn new(backend: Backend) -> Desk {
+        let machine = Machine::new();
+        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
+        let mut engine = Engine::new(ledger, backend, Strength::Normal);
+        engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
+        engine.units = Some(Units::new(ROOT.to_owned()));
+        Desk { engine, machine, pid: 10 }
+    }
+
+    fn process(&mut self, home: &str, mib: u64) -> Identity {
+        self.pid += 10;
+        let who = self.machine.fork(self.pid, None, true);
+        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = home.to_owned();
+        self.machine.resident.borrow_mut().insert(who, mib << 20);
+        who
+    }
+
+    fn assign(&mut self, role: Role, members: &[Identity]) -> Applied {
+        let set = SetId(members[0]);
+        let members = members.iter().map(|who| Member { who: *who, because: Membership::Child }).collect();
+        let reason = Reason::NoAttention;
+        self.engine.apply(&[Action::Assign(Assignment { set, role, reason, faded: 0.0, members })])
+    }
+
+    fn high(&mut self, who: Identity, mib: u64) -> Applied {
+        self.engine.apply(&[high(who, mib)])
+    }
+
+    fn relieve(&mut self, who: Identity, bytes: u64) -> Applied {
+        self.engine.apply(&[relieve(who, bytes)])
+    }
+
+    fn room(&mut self, more: i64) -> Applied {
+        self.engine.apply(&[Action::Memory(MemoryAction::Room { more, least: 0 })])
+    }
+
+    fn home(&self, who: Identity) -> String {
+        self.machine.state.borrow().processes[&who].group.clone()
+    }
+
+    fn put(&self, group: &str, file: &str, number: i64) {
+        let mut state = self.machine.state.borrow_mut();
+        state.groups.get_mut(group).expect("it is there").insert(file.to_owned(), number);
+    }
+
+    /// In MiB, of a group or a unit; -1 is none.
+    fn limit(&self, folder: &str) -> i64 {
+        let state = self.machine.state.borrow();
+        let unit = state.units.get(&(folder.to_owned(), Property::MemoryHigh)).copied();
+        let file = || state.groups.get(folder).and_then(|files| files.get("memory.high").copied());
+        unit.or_else(file).map_or(-1, |bytes| if bytes < 0 { bytes } else { bytes / MIB })
+    }
+}
+
+fn high(who: Identity, mib: u64) -> Action {
+    Action::Memory(MemoryAction::High { group: MemoryGroup::Process(who), bytes: mib << 20 })
+}
+
+fn relieve(who: Identity, bytes: u64) -> Action {
+    Action::Memory(MemoryAction::Relieve { group: MemoryGroup::Process(who), bytes })
+}
+
+/// Two processes of a hog, with 10 and 8 MiB of the 24 that their folder has.
+fn hogs(backend: Backend) -> (Desk, [Identity; 2], String) {
+    let mut desk = Desk::new(backend);
+    let home = if backend == Backend::Systemd { APP } else { DIR };
+    let pair = [desk.process(home, 10), desk.process(home, 8)];
+    desk.assign(Role::Hog, &pair);
+    let folder = desk.home(pair[0]);
+    desk.put(&folder, "memory.current", 24 * MIB);
+    (desk, pair, folder)
+}
+
+#[test]
+fn a_folder_keeps_what_its_other_processes_have() {
+    for backend in [Backend::Cgroup, Backend::Systemd] {
+        let (mut desk, [first, second], folder) = hogs(backend);
+        desk.high(first, 9);
+        assert_eq!(desk.limit(&folder), 23, "{backend}: it has 24, and one of it is to go");
+        desk.high(second, 6);
+        assert_eq!(desk.limit(&folder), 21, "{backend}: the cuts of both");
+        desk.relieve(second, 7 << 20);
+        assert_eq!(desk.limit(&folder), 22, "{backend}");
+        desk.relieve(second, UNLIMITED);
+        assert_eq!(desk.limit(&folder), 23, "{backend}: the other one is limited still");
+        desk.relieve(first, UNLIMITED);
+        assert_eq!(desk.limit(&folder), -1, "{backend}");
+    }
+}
+
+#[test]
+fn a_folder_keeps_a_part_of_all_memory_and_what_its_processes_may_have() {
+    let (mut desk, [first, _], folder) = hogs(Backend::Cgroup);
+    desk.put(&folder, "memory.current", MIB);
+    desk.high(first, 9);
+    assert_eq!(desk.limit(&folder), 9, "what it had is counted elsewhere");
+    desk.engine.apply(&[high(first, 0)]);
+    assert_eq!(desk.limit(&folder), TOTAL as i64 / MIB / 32);
+}
+
+#[test]
+fn a_limit_of_an_own_home_goes_with_the_set() {
+    let (mut desk, [first, _], _) = hogs(Backend::Systemd);
+    desk.high(first, 9);
+    assert_ne!(desk.limit(APP), -1);
+    desk.engine.apply(&[Action::Forget(SetId(first)), relieve(first, UNLIMITED)]);
+    assert_eq!(desk.limit(APP), -1);
+}
+
+#[test]
+fn what_was_refused_is_tried_again() {
+    let (mut desk, [first, _], _) = hogs(Backend::Systemd);
+    desk.machine.mute.set(true);
+    let applied = desk.high(first, 9);
+    assert!(applied.skipped.iter().any(|skipped| skipped.knob == Knob::MemoryHigh), "{applied:?}");
+    desk.machine.mute.set(false);
+    desk.engine.apply(&[]);
+    assert_eq!(desk.limit(APP), 23);
+    desk.machine.mute.set(true);
+    desk.relieve(first, UNLIMITED);
+    assert_eq!(desk.limit(APP), 23, "nobody hears it");
+    desk.machine.mute.set(false);
+    desk.engine.apply(&[]);
+    assert_eq!(desk.limit(APP), -1);
+}
+
+#[test]
+fn a_process_that_is_gone_or_elsewhere_leaves_no_limit_and_gets_no_group() {
+    for backend in [Backend::Cgroup, Backend::Systemd] {
+        let (mut desk, [first, second], folder) = hogs(backend);
+        desk.high(first, 9);
+        desk.high(second, 7);
+        desk.machine.exit(second);
+        desk.engine.apply(&[]);
+        assert_eq!(desk.limit(&folder), 23, "{backend}");
+        desk.machine.state.borrow_mut().groups.entry("/cg/other".to_owned()).or_default();
+        desk.machine.state.borrow_mut().processes.get_mut(&first).expect("it lives").group = "/cg/other".to_owned();
+        let groups: Vec<String> = desk.machine.state.borrow().groups.keys().cloned().collect();
+        for who in [first, second] {
+            desk.relieve(who, UNLIMITED);
+        }
+        desk.high(second, 7);
+        assert_eq!(desk.limit(&folder), -1, "{backend}");
+        assert_eq!(desk.machine.state.borrow().groups.keys().cloned().collect::<Vec<_>>(), groups, "{backend}");
+    }
+}
+
+#[test]
+fn the_seat_of_a_process_that_is_gone_goes() {
+    let mut desk = Desk::new(Backend::Systemd);
+    let [_, hog, term] = [LOGIN; 3].map(|home| desk.process(home, 1));
+    desk.assign(Role::Focused, &[term]);
+    desk.high(hog, 1);
+    let seats = |desk: &Desk| desk.engine.units.as_ref().expect("it has units").seats.len();
+    assert_eq!(seats(&desk), 2);
+    [hog, term].iter().for_each(|who| desk.machine.exit(*who));
+    desk.relieve(hog, UNLIMITED);
+    desk.engine.apply(&[Action::Forget(SetId(term))]);
+    assert_eq!(seats(&desk), 0);
+    let scopes = desk.engine.ledger.cells().filter(|(place, _)| place.dwelling().is_some()).count();
+    assert_eq!(scopes, 0, "no scope is left as used");
+}
+
+#[test]
+fn protection_that_an_administrator_has_set_stays() {
+    let mut desk = Desk::new(Backend::Cgroup);
+    let who = desk.process(DIR, 1);
+    desk.assign(Role::Focused, &[who]);
+    desk.put(DIR, "memory.low", 77);
+    let applied = desk.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(who), bytes: 8_192 })]);
+    let told = applied.skipped.iter().any(|skipped| skipped.why == Why::SetByOther("77".to_owned()));
+    assert!(told, "{applied:?}");
+    let state = desk.machine.state.borrow();
+    let low = |group: &str| state.groups[group]["memory.low"];
+    assert_eq!((low(DIR), low(&state.processes[&who].group)), (77, 8_192));
+}
+
+/// A group `rest` with 20 MiB; the kernel can take 6 of them.
+fn with_rest() -> (Desk, String) {
+    let mut desk = Desk::new(Backend::Cgroup);
+    let [front, _] = [DIR; 2].map(|home| desk.process(home, 1));
+    desk.assign(Role::Focused, &[front]);
+    let rest = format!("{DIR}/rest");
+    desk.put(&rest, "memory.current", 20 * MIB);
+    desk.machine.file_bytes.set(6 << 20);
+    (desk, rest)
+}
+
+#[test]
+fn the_rest_keeps_what_cannot_be_taken_from_it() {
+    let (mut desk, rest) = with_rest();
+    desk.room(-12 * MIB);
+    assert_eq!(desk.limit(&rest), 14);
+    desk.machine.swap.set(3 << 20);
+    desk.room(-12 * MIB);
+    assert_eq!(desk.limit(&rest), 11, "there is swap for some of it");
+    desk.room(i64::MAX);
+    assert_eq!(desk.limit(&rest), -1);
+    desk.put(&rest, "memory.current", 0);
+    desk.room(i64::MAX);
+    assert_eq!(desk.limit(&rest), -1);
+}
+
+#[test]
+fn the_rest_gets_no_less_while_all_in_it_wait() {
+    let (mut desk, rest) = with_rest();
+    desk.room(0);
+    desk.machine.full_percent.set(81.0);
+    desk.room(-4 * MIB);
+    assert_eq!(desk.limit(&rest), 20);
+    desk.room(4 * MIB);
+    assert_eq!(desk.limit(&rest), 24, "more it may get");
+    desk.machine.full_percent.set(80.0);
+    desk.room(-4 * MIB);
+    assert_eq!(desk.limit(&rest), 16);
+}
+
+#[test]
+fn a_rest_that_was_not_made_here_is_not_limited() {
+    let mut desk = Desk::new(Backend::Cgroup);
+    let rest = format!("{DIR}/rest");
+    let files = [("memory.current", 5 * MIB), ("memory.high", -1)].map(|(name, number)| (name.to_owned(), number));
+    desk.machine.state.borrow_mut().groups.insert(rest.clone(), files.into());
+    desk.room(MIB);
+    assert_eq!(desk.limit(&rest), -1);
+}
