@@ -31,8 +31,8 @@ use seat::Seats;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tipme_control::{Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, Listener};
@@ -76,6 +76,7 @@ pub fn help(options: &HelperOptions) -> Result<()> {
         seats: Seats { run: LOGIND.into(), proc: "/proc".into() },
         journals: dir.join("leases"),
         leases: AtomicUsize::new(0),
+        budgets: Mutex::default(),
     };
     StateDir::choose(Some(&house.journals)).make()?;
     restore_dead(&house);

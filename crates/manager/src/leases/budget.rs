@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-/// CPU time that a lease has in hand at most: more than a manager needs to set everything anew.
+/// CPU time that a user has in hand at most: more than a manager needs to set everything anew.
 const SAVED_MAX: Duration = Duration::from_secs(1);
 /// What it gets back: one part in so many of the time that goes by. A manager takes a hundredth of that.
 const SHARE_DIVISOR: u32 = 5;
 
-/// The CPU time that is left to a lease.
+/// The CPU time that is left to a user's leases.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: Duration,

@@ -6,11 +6,13 @@ use super::budget::Budget;
 use super::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Status, Terms};
 use super::seat::Seats;
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tipme_control::{Caller, Conversation, Heard, READ_PATIENCE};
-use tipme_policy::{Action, Backend, Identity, Strength};
+use tipme_policy::{Action, Backend, Identity, Role, Strength};
 use tipme_sched::{Config, Error, Mechanism, Offer, processes};
 
 /// The means that a lease can have: those that change nothing but processes and their sessions. Groups and units
@@ -29,6 +31,8 @@ pub(super) struct House {
     pub(super) journals: PathBuf,
     /// Leases that are open.
     pub(super) leases: AtomicUsize,
+    /// What each user has left: a new connection brings nothing. Those who may call are few.
+    pub(super) budgets: Mutex<BTreeMap<u32, Budget>>,
 }
 
 impl House {
@@ -41,30 +45,46 @@ impl House {
     pub(super) fn server_journal(&self, owner: u32) -> PathBuf {
         self.journals.join(format!("{owner}.server.journal"))
     }
+
+    /// Takes CPU time away from a user; returns how long to wait until there is some again.
+    fn spend(&self, uid: u32, cpu: Duration) -> Duration {
+        let now = Instant::now();
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets.entry(uid).or_insert_with(|| Budget::new(now)).spend(cpu, now)
+    }
 }
 
 /// Answers a caller until it goes, does wrong, or does not read. Then everything is taken back.
 pub(super) fn serve(mut caller: Conversation<Helper>, house: &House) {
-    let (mut lease, mut budget) = (None, Budget::new(Instant::now()));
+    let (uid, mut lease, mut spent) = (caller.caller().uid, None, Duration::ZERO);
     loop {
-        let begun = thread_time();
-        // Who has no lease yet must say soon what it wants.
-        match caller.hear(lease.is_none().then_some(READ_PATIENCE)) {
-            Heard::Gone => return,
-            Heard::Bad(why) => {
-                caller.answer(&Response::Error(why));
-                return;
-            }
-            Heard::Request(request) => {
-                let response = answer(&mut lease, request, caller.caller(), house);
-                if !caller.answer(&response.unwrap_or_else(Response::Error)) {
-                    return;
-                }
-            }
-        }
-        let debt = budget.spend(thread_time().saturating_sub(begun), Instant::now());
+        let debt = house.spend(uid, spent);
         if !debt.is_zero() && !caller.pause(debt) {
-            return;
+            break;
+        }
+        let begun = thread_time();
+        if !serve_one(&mut caller, &mut lease, house) {
+            break;
+        }
+        spent = thread_time().saturating_sub(begun);
+    }
+    let begun = thread_time();
+    drop(lease);
+    house.spend(uid, thread_time().saturating_sub(begun));
+}
+
+/// Answers one request; false where there is none, or none that can be answered.
+fn serve_one<'a>(caller: &mut Conversation<Helper>, lease: &mut Option<Lease<'a>>, house: &'a House) -> bool {
+    // Who has no lease yet must say soon what it wants.
+    match caller.hear(lease.is_none().then_some(READ_PATIENCE)) {
+        Heard::Gone => false,
+        Heard::Bad(why) => {
+            caller.answer(&Response::Error(why));
+            false
+        }
+        Heard::Request(request) => {
+            let response = answer(lease, request, caller.caller(), house);
+            caller.answer(&response.unwrap_or_else(Response::Error))
         }
     }
 }
@@ -102,9 +122,12 @@ fn owner(caller: Caller, terms: &Terms) -> Result<u32, String> {
 
 /// Fields are dropped in this order: a lease is counted until everything is taken back.
 struct Lease<'a> {
-    own: Mechanism,
+    /// First: whoever finds the other journal free finds this one free as well.
     server: Option<Server>,
+    own: Mechanism,
     bounds: Bounds,
+    house: &'a House,
+    owner: u32,
     _counted: Counted<'a>,
 }
 
@@ -132,7 +155,7 @@ struct Server {
 
 impl Lease<'_> {
     fn open<'a>(house: &'a House, owner: u32, terms: &Terms) -> Result<(Lease<'a>, Opened), String> {
-        let (backend, mut missing) = choose(&tipme_sched::offers(&house.seats.proc, None, Some(owner)), terms.backend)?;
+        let (backend, mut missing) = choose(&tipme_sched::plain_offers(&house.seats.proc, None), terms.backend)?;
         let config = Config {
             backend,
             strength: terms.strength,
@@ -154,7 +177,8 @@ impl Lease<'_> {
                 None
             }
         });
-        let lease = Lease { own, server, bounds: Bounds::default(), _counted: Counted::new(&house.leases) };
+        let bounds = Bounds::default();
+        let lease = Lease { server, own, bounds, house, owner, _counted: Counted::new(&house.leases) };
         Ok((lease, Opened { backend, missing, restored }))
     }
 
@@ -173,8 +197,21 @@ impl Lease<'_> {
         let (of_server, own): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| self.server.as_ref().is_some_and(|server| server.is_meant(action)));
         let applied = Applied { skipped: refused, ..Applied::default() }.and(self.own.apply(&own).into());
-        let server = self.server.as_mut().map(|server| server.mechanism.apply(&of_server).into());
-        applied.and(server.unwrap_or_default())
+        applied.and(self.apply_to_server(&of_server))
+    }
+
+    /// Whose display server it is can have changed, and it is favoured or left alone, nothing else.
+    fn apply_to_server(&mut self, actions: &[Action]) -> Applied {
+        let Some(server) = self.server.as_mut() else { return Applied::default() };
+        let refused = Applied { skipped: actions.len(), ..Applied::default() };
+        if !actions.iter().all(Server::is_favour) {
+            return refused;
+        }
+        if !actions.is_empty() && self.house.seats.may_favour(self.owner, server.who).is_err() {
+            server.mechanism.restore();
+            return refused;
+        }
+        server.mechanism.apply(actions).into()
     }
 
     fn set_strength(&mut self, strength: Strength) -> Applied {
@@ -213,6 +250,10 @@ impl Server {
             Action::Memory(_) => false,
         }
     }
+
+    fn is_favour(action: &Action) -> bool {
+        !matches!(action, Action::Assign(assignment) if assignment.role != Role::Core)
+    }
 }
 
 /// A mechanism for the display server alone, where it may be favoured for this user.
@@ -223,7 +264,7 @@ fn open_server(house: &House, owner: u32, who: Identity, own: &Config) -> Result
     }
     let journal = house.server_journal(owner);
     let config = Config { journal, owner: Some(0), under: Some(who), ..own.clone() };
-    let (mechanism, restored) = Mechanism::open(config).map_err(|error| error.to_string())?;
+    let (mechanism, restored) = open_soon(&config).map_err(|error| error.to_string())?;
     Ok((mechanism, restored.into()))
 }
 
