@@ -69,10 +69,11 @@ fn helper(text: &str) -> Result<HelperChoice, String> {
   sudo systemctl enable --now tipme-manage-helper
   sudo tipme manage-helper --allow-user anna
 
-Lets \"tipme manage\" run without root: the manager looks at the display and decides as the user, and
-the helper turns the knobs. It has no policy. It changes only processes of the user who asks, takes
-every value from the manager's table, and puts everything back when the manager ends, however it does.
-It serves root, who sits at this machine (as the login manager says), and the users named here.")]
+Lets \"tipme manage\" run without root: the manager looks at the display and decides as the user,
+and the helper turns the knobs. It has no policy. It changes only processes of the user who asks,
+takes every value from the manager's table, and puts everything back when the manager ends,
+however it does. It serves root, who sits at this machine (as the login manager says), and the
+users named here.")]
 pub struct ManageHelper {
     /// Users (names or ids) who may ask, wherever they are
     #[arg(long, value_name = "USER")]
