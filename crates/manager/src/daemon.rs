@@ -4,7 +4,7 @@
 use crate::busy;
 use crate::desk::Desk;
 use crate::hands::{self, Hands};
-use crate::leases::messages::Restored;
+use crate::leases::messages::{Applied, Restored};
 use crate::memory::{Circle, Watch};
 use crate::schedule::{Schedule, TERMINALS, TICK};
 use crate::session;
@@ -248,6 +248,11 @@ impl Manager {
 
     fn apply(&mut self, actions: &[Action]) {
         let applied = self.hands.apply(actions);
+        self.note(&applied);
+    }
+
+    /// Counts what was done, and comes back to what has to wait.
+    fn note(&mut self, applied: &Applied) {
         self.counts.changed += applied.changed as u64;
         self.counts.skipped += applied.skipped as u64;
         let wait = Nanos::from_millis(LATER_MS);
@@ -396,7 +401,8 @@ impl Manager {
     /// Turns the user's knob.
     pub(crate) fn set_strength(&mut self, strength: Strength) {
         self.strength = strength;
-        self.hands.set_strength(strength);
+        let applied = self.hands.set_strength(strength);
+        self.note(&applied);
         self.handle(clock::now(), vec![Event::Strength(strength)]);
     }
 }

@@ -109,9 +109,14 @@ pub(crate) fn file_bytes(group: &str) -> u64 {
 
 /// The ten seconds' average of the time in which all in a group waited for memory; 0 where the kernel does not tell.
 pub(crate) fn full_percent(group: &str) -> f32 {
-    let pressure = text(&Path::new(group).join("memory.pressure")).unwrap_or_default();
-    let words = pressure.lines().find_map(|line| line.strip_prefix("full avg10="));
-    words.and_then(|words| words.split(' ').next()?.parse().ok()).unwrap_or(0.0)
+    text(&Path::new(group).join("memory.pressure")).and_then(|text| full_average(&text)).unwrap_or(0.0)
+}
+
+/// Percent of the last ten seconds in which all waited, from the text of a pressure file.
+pub fn full_average(text: &str) -> Option<f32> {
+    let rest = text.lines().find_map(|line| line.strip_prefix("full avg10="))?;
+    let percent: f32 = rest.split(' ').next()?.parse().ok()?;
+    percent.is_finite().then_some(percent)
 }
 
 /// The folder where the hierarchy of `dir` is mounted: the highest one above it that is a group.

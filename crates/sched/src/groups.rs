@@ -17,6 +17,8 @@ use tipme_policy::{Assignment, Backend, Identity, Reason, Role, SetId};
 
 /// Controllers that the children of the delegated group are to have.
 const CONTROLLERS: [&str; 3] = ["cpu", "io", "memory"];
+/// How often the delegated group is looked at again for children that were born in it while their parents moved out.
+const LOOKS_MAX: usize = 8;
 
 /// The delegated group.
 #[derive(Clone, Debug)]
@@ -90,15 +92,15 @@ impl<W: World, L: Log> Engine<W, L> {
     ) {
         let Some(subtree) = self.subtree.clone().filter(|_| self.backend == Backend::Cgroup) else { return };
         let active: Vec<SetId> = affected.iter().copied().filter(|set| self.can_have_group(&subtree, *set)).collect();
-        if !active.is_empty() && !subtree.prepared {
-            self.prepare(&subtree, applied);
-        }
+        let late = !active.is_empty() && !subtree.prepared && self.prepare(&subtree, applied);
         for set in &active {
             self.make_group(&subtree, &subtree.group(*set), set.0, applied);
         }
         self.move_members(&subtree, touched, applied);
-        for set in &active {
-            self.weigh(&subtree, *set, applied);
+        // Those that were made while there was no controller have no weights yet.
+        let made = self.sets.keys().copied().filter(|set| late && self.has_group(&subtree, &subtree.group(*set)));
+        for set in active.iter().copied().chain(made).collect::<BTreeSet<_>>() {
+            self.weigh(&subtree, set, applied);
         }
         for set in affected.iter().filter(|set| !active.contains(set)) {
             self.remove_group(&subtree, &subtree.group(*set), set.0, applied);
@@ -136,7 +138,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
         let on = self.ledger.cells().map(|(place, _)| place);
         let on: Vec<Place> = on.filter(|place| matches!(place, Place::Controller { .. })).cloned().collect();
-        let who = self.roles.keys().next().copied().unwrap_or(Identity { pid: 0, start: 0 });
+        let who = self.roles.keys().next().copied().unwrap_or(crate::memory::NOBODY);
         let off = on.into_iter().map(|place| Step { from: 1.into(), ..step(place, 0.into(), 0.into()) });
         self.commit_for(who, off.collect(), applied);
         if let Some(subtree) = &mut self.subtree {
@@ -197,28 +199,46 @@ impl<W: World, L: Log> Engine<W, L> {
         if self.ledger.cell(&place).is_some() { subtree.rest() } else { subtree.dir.clone() }
     }
 
-    /// Empties the delegated group into `rest` and turns on the controllers that there are.
-    fn prepare(&mut self, subtree: &Subtree, applied: &mut Applied) {
-        let inside = self.ledger.world.members(&subtree.dir);
-        let first = self.roles.keys().next().copied();
-        if let Some(&who) = inside.first() {
+    /// Empties the delegated group into `rest` and turns on the controllers that there are. True once all are on; else it is
+    /// tried again at the next change.
+    fn prepare(&mut self, subtree: &Subtree, applied: &mut Applied) -> bool {
+        let Some(first) = self.roles.keys().next().copied() else { return false };
+        self.empty(subtree, applied);
+        let on = CONTROLLERS.map(|name| self.turn_on(subtree, name, first, applied));
+        let prepared = on.into_iter().all(|on| on);
+        if let Some(subtree) = &mut self.subtree {
+            subtree.prepared = prepared;
+        }
+        prepared
+    }
+
+    /// Moves everybody into `rest`. A child that is born meanwhile may be left behind, and would keep the controllers off.
+    fn empty(&mut self, subtree: &Subtree, applied: &mut Applied) {
+        let mut tried = BTreeSet::new();
+        for _ in 0..LOOKS_MAX {
+            let inside: Vec<Identity> =
+                self.ledger.world.members(&subtree.dir).into_iter().filter(|who| tried.insert(*who)).collect();
+            let Some(&who) = inside.first() else { return };
             let place = Place::Group { path: subtree.rest(), root: subtree.root.clone() };
-            let details = Details { session: 0, home: Some(subtree.dir.clone()) };
-            self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
+            if self.ledger.cell(&place).is_none() {
+                let details = Details { session: 0, home: Some(subtree.dir.clone()) };
+                self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
+            }
             let to = Value::Text(subtree.rest());
             let member = |process| Place::Member { process, root: subtree.root.clone() };
             let moves = inside.iter().map(|who| step(member(*who), to.clone(), Value::Text(subtree.dir.clone())));
             self.commit_for(who, moves.collect(), applied);
         }
-        for name in CONTROLLERS {
-            let place = Place::Controller { group: subtree.dir.clone(), name: name.to_owned() };
-            let off = self.ledger.world.get(&place) == Ok(Value::Number(0));
-            let steps = off.then(|| step(place, 1.into(), 0.into())).into_iter().collect();
-            first.into_iter().for_each(|who| self.commit_for(who, Vec::clone(&steps), applied));
+    }
+
+    /// True where the controller is on now, or there is none.
+    fn turn_on(&mut self, subtree: &Subtree, name: &str, who: Identity, applied: &mut Applied) -> bool {
+        let place = Place::Controller { group: subtree.dir.clone(), name: name.to_owned() };
+        if self.ledger.cell(&place).is_some() || self.ledger.world.get(&place) != Ok(Value::Number(0)) {
+            return true;
         }
-        if let Some(subtree) = &mut self.subtree {
-            subtree.prepared = true;
-        }
+        self.commit_for(who, vec![step(place.clone(), 1.into(), 0.into())], applied);
+        self.ledger.cell(&place).is_some()
     }
 
     fn move_members(&mut self, subtree: &Subtree, touched: &BTreeSet<Identity>, applied: &mut Applied) {
@@ -265,7 +285,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// What a set of this role has.
     pub(crate) fn weights_of_role(&self, role: Role) -> [Option<u32>; 2] {
-        let set = SetId(Identity { pid: 0, start: 0 });
+        let set = SetId(crate::memory::NOBODY);
         let knobs = self.knobs(Standing { set, role, faded: 0.0 });
         [knobs.cpu_weight, knobs.io_weight]
     }

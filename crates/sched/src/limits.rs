@@ -13,6 +13,7 @@ use crate::units_names::Property;
 use crate::why::{Applied, Knob, Why};
 use crate::world::{Place, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use tipme_policy::{Backend, Identity, MemoryGroup};
 
 /// Processes and groups that are limited at most; twice of what the policy presses.
@@ -124,7 +125,7 @@ impl<W: World, L: Log> Engine<W, L> {
         if self.backend == Backend::Systemd {
             let units = self.units.as_ref()?;
             let Ok(Value::Text(present)) = self.ledger.world.get(&member(&units.root)) else { return None };
-            return units.own_unit(*who).filter(|unit| present.starts_with(unit)).map(str::to_owned);
+            return units.own_unit(*who).filter(|unit| Path::new(&present).starts_with(unit)).map(str::to_owned);
         }
         let subtree = self.subtree.as_ref()?;
         let Ok(Value::Text(present)) = self.ledger.world.get(&member(&subtree.root)) else { return None };

@@ -31,7 +31,7 @@ const KTHREADD: u32 = 2;
 /// `who` of the I/O priority calls is a thread number.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 /// Where the sockets of systemd are.
-const RUN: &str = "/run";
+pub(crate) const RUN: &str = "/run";
 /// Processes that are held fast at a time, a file descriptor each. Beyond it all are let go, and looked at anew.
 const HELD_MAX: usize = 128;
 

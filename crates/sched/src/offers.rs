@@ -2,6 +2,7 @@
 //! What each back end can do on this machine, and what it cannot.
 
 use crate::cgroup;
+use crate::linux::RUN;
 use crate::linux::may_nice;
 use crate::processes::{self, text};
 use crate::units_bus::Bus;
@@ -15,8 +16,6 @@ const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 const SYSTEMD: &str = "/run/systemd/system";
 /// Where systemd mounts control groups, version 2.
 const HIERARCHY: &str = "/sys/fs/cgroup";
-/// Where the sockets of systemd are.
-const RUN: &str = "/run";
 
 /// A back end as this machine offers it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -38,6 +38,8 @@ pub struct Stat {
     /// The process group.
     pub group: u32,
     pub session: u32,
+    /// The device number of the controlling terminal, 0 without one.
+    pub terminal: i32,
     /// The terminal's foreground process group; -1 without a terminal.
     pub tpgid: i32,
     /// User and system time since the start, in clock ticks.
@@ -293,6 +295,7 @@ fn parse(line: &str) -> Option<Stat> {
         parent: field(4)?.parse().ok()?,
         group: field(5)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
+        terminal: field(7)?.parse().ok()?,
         tpgid: field(8)?.parse().ok()?,
         ticks: sum(14)?,
         ended_ticks: sum(16)?,

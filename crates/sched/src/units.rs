@@ -164,10 +164,15 @@ impl<W: World, L: Log> Engine<W, L> {
     /// The group where a process belongs: where it was before it was moved, or where the one above it was.
     pub(crate) fn origin_of(&self, units: &Units, who: Identity) -> Option<String> {
         let Ok(Value::Text(present)) = self.ledger.world.get(&units.member(who)) else { return None };
+        Some(self.origin_from(units, who, present))
+    }
+
+    /// The same for a process whose group is known to be `present`.
+    fn origin_from(&self, units: &Units, who: Identity, present: String) -> String {
         let scope = self.scope_place(&present).and_then(|scope| self.ledger.cell(&scope)?.home.clone());
         let moved = scope.is_some() || self.ledger.cell(&units.member(who)).is_some();
-        let known = self.ledger.origin(who, &units.root).filter(|_| moved);
-        known.or(scope).or(Some(present))
+        let known = moved.then(|| self.ledger.origin(who, &units.root)).flatten();
+        known.or(scope).unwrap_or(present)
     }
 
     /// The scope of ours that has this folder.
@@ -294,7 +299,7 @@ impl<W: World, L: Log> Engine<W, L> {
                 return None;
             }
             Some(cell) => (cell.baseline.clone(), true),
-            None => (Value::Text(self.origin_of(units, who)?), false),
+            None => (Value::Text(self.origin_from(units, who, present.to_string())), false),
         };
         let to = away.map_or_else(|| baseline.clone(), Value::Text);
         // Who was begun with the scope is in it already, and has no cell yet.
@@ -313,7 +318,7 @@ impl<W: World, L: Log> Engine<W, L> {
             _ => None,
         });
         let unwanted: Vec<_> = changed.filter(|key| !wanted.contains_key(key)).collect();
-        let someone = self.roles.keys().next().copied().unwrap_or(Identity { pid: 0, start: 0 });
+        let someone = self.roles.keys().next().copied().unwrap_or(crate::memory::NOBODY);
         let back = unwanted.into_iter().map(|key| (key, (None, someone)));
         let forth = wanted.into_iter().map(|(key, (number, who))| (key, (Some(number), who)));
         for ((folder, property), (want, who)) in back.chain(forth) {

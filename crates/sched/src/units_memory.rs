@@ -115,5 +115,5 @@ fn named(units: &Units, path: &str) -> (Identity, Option<String>) {
     let inside = path.strip_prefix(&units.root).is_some_and(|rest| rest.starts_with('/'));
     let folder = if inside { path.to_owned() } else { format!("{}/{}", units.root, path.trim_start_matches('/')) };
     let found = units.seats.iter().find(|(_, seat)| seat.unit.as_ref() == Some(&folder));
-    found.map_or((Identity { pid: 0, start: 0 }, None), |(who, _)| (*who, Some(folder)))
+    found.map_or((crate::memory::NOBODY, None), |(who, _)| (*who, Some(folder)))
 }

@@ -3,9 +3,9 @@
 //!
 //! They write nothing while they work: what they did is told at the end, one line for each event.
 
+use crate::toil::cpu_time;
 use anyhow::{Context, Result, bail};
 use rustix::thread::{Timespec, clock_nanosleep_absolute};
-use rustix::time::{ClockId, clock_gettime};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 use tipme_desktop::clock;
@@ -16,7 +16,7 @@ pub(super) const WORK_NS: (u64, u64) = (50_000, 10_000_000);
 /// Pause between two events, at least and at most: the CPU has been idle before each of them.
 const PAUSE_NS: (u64, u64) = (8_000_000, 24_000_000);
 /// CPU time between a character and its echo.
-const ECHO_NS: u64 = 5_000_000;
+const ECHO: Duration = Duration::from_millis(5);
 /// Events at most, so that no program runs on.
 const EVENTS_MAX: u64 = 10_000;
 /// The longest that a hog computes.
@@ -70,11 +70,11 @@ fn inject(count: u64) -> Result<()> {
     let mut events = Vec::with_capacity(count as usize);
     let mut due_ns = wake_after(dice.evenly(PAUSE_NS));
     for _ in 0..count {
-        let (began_ns, begun) = (clock::now().0, cpu_time_ns());
-        compute(begun + dice.by_size(WORK_NS));
+        let (began_ns, begun) = (clock::now().0, cpu_time());
+        compute(begun + Duration::from_nanos(dice.by_size(WORK_NS)));
         let ended_ns = clock::now().0;
         let next = wake_after(dice.evenly(PAUSE_NS));
-        events.push(Injection { due_ns, began_ns, ended_ns, cpu_ns: cpu_time_ns() - begun });
+        events.push(Injection { due_ns, began_ns, ended_ns, cpu_ns: (cpu_time() - begun).as_nanos() as u64 });
         due_ns = next;
     }
     tell(std::io::stdout().lock(), &events)
@@ -87,11 +87,11 @@ fn echo(count: u64) -> Result<()> {
     for _ in 0..count {
         let mut character = [0];
         input.read_exact(&mut character).context("there is no character to echo")?;
-        let (began_ns, begun) = (clock::now().0, cpu_time_ns());
-        compute(begun + ECHO_NS);
+        let (began_ns, begun) = (clock::now().0, cpu_time());
+        compute(begun + ECHO);
         output.write_all(&character).and_then(|()| output.flush()).context("the echo cannot be written")?;
         let ended_ns = clock::now().0;
-        events.push(Injection { due_ns: began_ns, began_ns, ended_ns, cpu_ns: cpu_time_ns() - begun });
+        events.push(Injection { due_ns: began_ns, began_ns, ended_ns, cpu_ns: (cpu_time() - begun).as_nanos() as u64 });
     }
     tell(std::io::stderr().lock(), &events)
 }
@@ -115,15 +115,10 @@ fn wake_after(pause_ns: u64) -> u64 {
 }
 
 /// Computes until this thread has had so much CPU time.
-fn compute(until_ns: u64) {
-    while cpu_time_ns() < until_ns {
+fn compute(until: Duration) {
+    while cpu_time() < until {
         std::hint::black_box((0..200_u64).fold(0, |sum, turn| sum ^ std::hint::black_box(turn)));
     }
-}
-
-fn cpu_time_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn tell(mut output: impl Write, events: &[Injection]) -> Result<()> {

@@ -5,9 +5,9 @@ use super::buffer::Buffer;
 use super::classic::{self, Loop};
 use super::counter::Counter;
 use super::{GAP_MIN, Options, nanos, place};
+use crate::toil::cpu_time;
 use anyhow::Result;
 use rustix::thread::gettid;
-use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::{ClassicLoop, ClockFigures, Gap, Observed};
 
@@ -62,7 +62,7 @@ impl Prepared {
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Observed> {
         let (plan, notes) = (&self.plan, &mut self.notes);
         notes.pairs.push(plan.counter.sure_pair());
-        let before = (cpu_time_ns(), faults());
+        let before = (cpu_time(), faults());
         // From here on, so that a loop that does not come to its CPU at all misses that.
         let begin = plan.counter.read();
         place::yield_to_all()?;
@@ -70,7 +70,8 @@ impl Prepared {
             None => watch(begin, plan, stop, notes),
             Some(known) => classic::watch(known.iterations, begin, plan, stop, notes),
         };
-        let watched = Watched { begin, end, cpu_time_ns: cpu_time_ns() - before.0, faults: faults() - before.1 };
+        let cpu_time_ns = (cpu_time() - before.0).as_nanos() as u64;
+        let watched = Watched { begin, end, cpu_time_ns, faults: faults() - before.1 };
         notes.pairs.push(plan.counter.sure_pair());
         Ok(self.notes.observed(self.cpu, self.plan.counter, &watched, self.classic))
     }
@@ -119,11 +120,6 @@ fn watch(begin: u64, plan: &Plan, stop: &AtomicBool, notes: &mut Notes) -> u64 {
             return last;
         }
     }
-}
-
-fn cpu_time_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Page faults of this thread so far.

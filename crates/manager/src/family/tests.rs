@@ -14,6 +14,7 @@ fn stat((pid, parent, group, session, tpgid): Row) -> Stat {
         parent,
         group,
         session,
+        terminal: 0,
         tpgid,
         ticks: 0,
         ended_ticks: 0,

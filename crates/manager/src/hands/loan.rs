@@ -74,7 +74,7 @@ impl Loan {
         let found = Loan::find(&self.dir).and_then(|mut loan| loan.open(self.terms).map(|_| loan));
         match found {
             Ok(loan) => *self = loan,
-            Err(why) => self.talk = Err(Lost { why, again: now.after(AGAIN) }),
+            Err(why) => self.talk = Err(Lost { why, again: clock::now().after(AGAIN) }),
         }
         self.talk.is_ok()
     }

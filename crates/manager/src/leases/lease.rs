@@ -5,7 +5,6 @@ use super::bounds::Bounds;
 use super::budget::Budget;
 use super::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Status, Terms};
 use super::seat::Seats;
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -289,6 +288,5 @@ fn refusal(owner: u32, error: &Error) -> String {
 
 /// CPU time of this thread.
 fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    Duration::from_nanos(crate::budget::Budget::clock().0)
 }

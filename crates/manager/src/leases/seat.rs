@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Descriptors of a display server that are looked at.
 const DESCRIPTORS_MAX: usize = 16_384;
 /// The major device number of the consoles, as `/proc` packs it with minor numbers below 256.
-const CONSOLE: u32 = 4 << 8;
+const CONSOLE: i32 = 4 << 8;
 /// Where display servers listen, by file or by abstract name.
 const DISPLAYS: [&str; 2] = ["/tmp/.X11-unix/X", "@/tmp/.X11-unix/X"];
 /// In a list of local sockets: this one listens.
@@ -51,7 +51,7 @@ impl Seats {
         if (process.uid, process.effective_uid) != (0, 0) {
             return Err("it belongs to another user, who is not root");
         }
-        let console = self.console(server.pid).filter(|_| process.session == server.pid);
+        let console = console(process.terminal).filter(|_| process.session == server.pid);
         let console = console.ok_or("it belongs to root and has no console of its own")?;
         let is_of = |session: &String| number(session, "UID") == Some(user) && is_graphical(session);
         if !self.active().any(|session| is_of(&session) && number(&session, "VTNR") == Some(console)) {
@@ -68,13 +68,6 @@ impl Seats {
         named.filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())).filter_map(session)
     }
 
-    /// The number of the console that a process has as its terminal.
-    fn console(&self, pid: u32) -> Option<u32> {
-        let stat = text(&self.proc.join(format!("{pid}/stat")))?;
-        let terminal: u32 = stat.rsplit_once(") ")?.1.split_ascii_whitespace().nth(4)?.parse().ok()?;
-        terminal.checked_sub(CONSOLE).filter(|minor| (1..64).contains(minor))
-    }
-
     /// Whether a process holds a socket that listens for a display's clients.
     fn listens(&self, pid: u32) -> bool {
         let folder = self.proc.join(pid.to_string());
@@ -87,6 +80,12 @@ impl Seats {
             socket.is_some_and(|socket| sockets.contains(&socket))
         })
     }
+}
+
+/// The number of the console that a terminal is.
+fn console(terminal: i32) -> Option<u32> {
+    let minor = u32::try_from(terminal.checked_sub(CONSOLE)?).ok()?;
+    (1..64).contains(&minor).then_some(minor)
 }
 
 /// The number of a socket, from its line, if a display server listens there.

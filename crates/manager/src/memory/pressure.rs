@@ -2,6 +2,7 @@
 //! Waiting for memory as the kernel tells of it, of the machine and of a control group.
 
 use std::path::{Path, PathBuf};
+use tipme_sched::full_average;
 
 /// Microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
 pub(super) fn some_total(text: &str) -> Option<u64> {
@@ -25,12 +26,6 @@ pub(super) fn full_percent(proc: &Path, hierarchy: &Path, pid: u32) -> Option<f3
         return None;
     }
     full_average(&std::fs::read_to_string(hierarchy.join(group).join("memory.pressure")).ok()?)
-}
-
-fn full_average(text: &str) -> Option<f32> {
-    let rest = text.lines().find_map(|line| line.strip_prefix("full avg10="))?;
-    let percent: f32 = rest.split(' ').next()?.parse().ok()?;
-    percent.is_finite().then_some(percent)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! How long somebody does not get on, measured by himself: so a fault lasts as long on a fast machine
 //! as on a slow one, and what it cost is known.
 
+use crate::toil::{cpu_time, next_chance, queued};
 use anyhow::{Context, Result};
-use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 use std::hint::black_box;
 use std::io::ErrorKind;
@@ -21,36 +21,37 @@ const TRIED_ROUNDS: u64 = 1_000_000;
 /// A thread's time since it began, without what it was running for.
 pub(in crate::selftest) struct Delay {
     begun: Nanos,
-    worked: Nanos,
+    /// CPU time of the thread when it began.
+    worked: Duration,
     goal: Nanos,
     /// How long the thread had been ready but not running, where that is left out, too.
-    queued: Option<Nanos>,
+    queued: Option<Duration>,
     /// How much of that was left out when it was looked at last.
-    left_out: Cell<Nanos>,
+    left_out: Cell<Duration>,
 }
 
 impl Delay {
     /// Begins now, and is enough once it is as long as `goal`.
     pub(in crate::selftest) fn until(goal: Duration) -> Delay {
-        let (goal, left_out) = (Nanos(goal.as_nanos() as u64), Cell::new(Nanos(0)));
+        let (goal, left_out) = (Nanos(goal.as_nanos() as u64), Cell::new(Duration::ZERO));
         Delay { begun: clock::now(), worked: cpu_time(), goal, queued: None, left_out }
     }
 
     /// The same, without the waits for a CPU: whoever competes for that has nothing to do with this delay.
     pub(in crate::selftest) fn blocked_until(goal: Duration) -> Delay {
-        Delay { queued: Some(queued_time()), ..Delay::until(goal) }
+        Delay { queued: Some(queued()), ..Delay::until(goal) }
     }
 
     /// So far.
     pub(in crate::selftest) fn so_far(&self) -> Nanos {
-        self.left_out.set(self.queued.map_or(Nanos(0), |before| queued_time().since(before)));
+        self.left_out.set(self.queued.map_or(Duration::ZERO, |before| queued().saturating_sub(before)));
         self.at_most()
     }
 
     /// The same without a look at what is left out, which takes longer than to get a page of memory.
     fn at_most(&self) -> Nanos {
-        let not_running = self.passed().0.saturating_sub(cpu_time().since(self.worked).0);
-        Nanos(not_running.saturating_sub(self.left_out.get().0))
+        let left_out = cpu_time().saturating_sub(self.worked) + self.left_out.get();
+        Nanos(self.passed().0.saturating_sub(left_out.as_nanos() as u64))
     }
 
     /// The time since it began, whatever happened in it.
@@ -69,23 +70,11 @@ impl Delay {
     }
 }
 
-/// How long this thread has been ready but not running; nothing where the kernel does not count it.
-fn queued_time() -> Nanos {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Nanos(text.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default())
-}
-
-/// CPU time of this thread.
-fn cpu_time() -> Nanos {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
 /// Work that is counted in rounds, each of which takes the same time.
 pub(in crate::selftest) fn toil(rounds: u64) {
     let mut state = 1_u64;
     for _ in 0..rounds {
-        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        state = black_box(next_chance(state));
     }
 }
 

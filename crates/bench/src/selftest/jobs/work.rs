@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the programs of the self-test have in common: their words, their time limit, and ways to be busy.
 
+use crate::toil::{cpu_time, next_chance};
 use anyhow::{Context, Result};
-use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -69,15 +69,10 @@ pub(in crate::selftest) fn use_cpu_time(time: Duration) {
     black_box(state);
 }
 
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
 #[inline(always)]
 fn churn(mut state: u64) -> u64 {
     for _ in 0..ROUNDS {
-        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        state = black_box(next_chance(state));
     }
     state
 }
