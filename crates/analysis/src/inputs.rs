@@ -154,21 +154,21 @@ impl Queue {
     /// The next `count` presses for a client that the server had up to the event and was still at when the burst
     /// began: those that nobody was told of where there are as many, else those that others were told of, too.
     fn take(&mut self, count: usize, sent: Sent<'_>) -> Vec<Press> {
-        let fitting = self.fitting(sent);
+        let fitting = self.fitting(self.next.get(&sent.0).copied().unwrap_or(0), sent);
         let new: Vec<usize> = fitting.clone().filter(|index| !self.presses[*index].1).take(count).collect();
         let chosen = if new.len() == count { new } else { fitting.take(count).collect() };
         chosen.into_iter().map(|index| self.tell(index, sent.0)).collect()
     }
 
-    /// The same for one press, where nobody was told of it.
+    /// The same for one press of which nobody was told, also where the client was told of later ones.
     fn take_new(&mut self, sent: Sent<'_>) -> Option<Press> {
-        let new = self.fitting(sent).find(|index| !self.presses[*index].1)?;
+        let new = self.fitting(0, sent).find(|index| !self.presses[*index].1)?;
         Some(self.tell(new, sent.0))
     }
 
-    fn fitting(&self, (stream, part, burst): Sent<'_>) -> Range<usize> {
+    /// From the press with the number `next` on.
+    fn fitting(&self, next: usize, (_, part, burst): Sent<'_>) -> Range<usize> {
         let since = burst.start.before(SLACK);
-        let next = self.next.get(&stream).copied().unwrap_or(0);
         let first = self.presses.partition_point(|(press, _)| press.until < since).max(next);
         let last = self.presses.partition_point(|(press, _)| press.had() <= part.ts.after(SLACK));
         first..last.min(first.saturating_add(FITTING_MAX))

@@ -165,13 +165,17 @@ fn without_a_known_reader_a_press_belongs_to_what_follows_at_once() {
 
 #[test]
 fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobody_was_told_of() {
-    for (known, expected) in [(APP, &[(APP, 1_000_000), (APP, 2_000_000)][..]), (OTHER, &[(OTHER, 1_000_000)][..])] {
+    let of_app = [(APP, 1_000_000), (APP, 2_000_000), (APP, 3_000_000)];
+    let of_other = [(OTHER, 1_000_000), (OTHER, 3_000_000)];
+    for (known, expected) in [(APP, &of_app[..]), (OTHER, &of_other)] {
         let mut machine = busy_machine();
         machine.key(1_000_000).read(1_000_100).tell(1_000_300, known, &[KEY]).rest(1_003_000);
         machine.key(2_000_000).read(2_000_100).wake_from(2_000_300, APP, SERVER, 0, 1).switch(2_000_310, 1, APP, 0);
         machine.message(2_000_400, APP, (2, APP), 3, 32, &[]).unread(2_020_000, SERVER, (2, APP), 2, 32);
         machine.message(2_001_000, APP, (2, APP), 0, 20, &[DRAW_TEXT]).switch(2_001_010, 1, HOGS[1], 1);
         machine.rest(2_023_000);
+        // That the client was told of a later one since takes nothing away.
+        machine.key(3_000_000).read(3_000_100).tell(3_000_300, known, &[KEY]).rest(3_003_000);
         assert_eq!(inputs(&mut machine), expected);
     }
 }
