@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Connections that may be open at a time; further ones wait to be accepted.
 pub const MAX_CONNECTIONS: usize = 16;
+/// Connections that are accepted or refused between two looks at the others.
+const ACCEPTED_MAX: usize = 16;
 /// How long a connection may take to send its line.
 pub const READ_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -88,7 +90,10 @@ impl<D: Daemon> ServerOf<D> {
     }
 
     fn accept(&mut self, now: Instant) {
-        while self.connections.len() < MAX_CONNECTIONS {
+        for _ in 0..ACCEPTED_MAX {
+            if self.connections.len() >= MAX_CONNECTIONS {
+                return;
+            }
             let Some((stream, caller)) = self.listener.accept(now) else { return };
             if caller.uid == 0 || self.allowed.contains(&caller.uid) {
                 self.connections.push(Connection::new(stream, caller, Some(now + READ_PATIENCE)));
