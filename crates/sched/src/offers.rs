@@ -68,12 +68,15 @@ fn units_fault(proc: &Path, user: Option<u32>) -> Option<String> {
     };
     let own = rustix::process::geteuid();
     let keeper = if own.is_root() { Keeper::System } else { Keeper::User(own.as_raw()) };
+    // Without root the units of logins are out of reach, and the services of the desktop are not its programs.
+    let obeys = |home: &String| own.is_root() || units_names::is_program(home);
     let lives_in_unit = |pid: &u32| {
-        cgroup::group_of(proc, *pid, &root).is_some_and(|group| units_names::home_of(&root, &group).is_some())
+        let home = cgroup::group_of(proc, *pid, &root).and_then(|group| units_names::home_of(&root, &group));
+        home.is_some_and(|home| obeys(&home))
     };
     let of_user = |pid: &u32| processes::read(proc, *pid).is_some_and(|process| Some(process.uid) == user);
     let in_units = user.is_none() || processes::all(proc).iter().any(|pid| of_user(pid) && lives_in_unit(pid));
-    let strangers = || "the user's programs are in no units".to_owned();
+    let strangers = || "the user's programs are in no units of that manager".to_owned();
     Bus::new(Path::new(RUN)).defect(keeper).or_else(|| (!in_units).then(strangers))
 }
 
