@@ -5,13 +5,41 @@ What it does is read from /proc and /sys, without asking it.
 """
 
 import time
+import typing
 
 from .machine import Failed
 from .results import ABSENT
 
 # A control group that nobody else manages, with the controllers that the manager wants.
 GROUP = "/sys/fs/cgroup/tipme-vm"
-BACKENDS = {"systemd": "", "cgroup": f"--cgroup {GROUP}", "autogroup": "", "nice": ""}
+DELEGATE = (
+    f"echo '+cpu +io +memory' >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {GROUP}; "
+    f"for pid in $(pgrep -x 'xterm|openbox|cat'); do echo $pid >{GROUP}/cgroup.procs; done"
+)
+AS_ROOT = "-E XAUTHORITY=/run/tipme-vm/auth"
+AS_USER = "--uid=user -E XAUTHORITY=/home/user/.Xauthority -E HOME=/home/user -E XDG_RUNTIME_DIR=/run/user/1000"
+CALLER = "runuser -u user -- env XDG_RUNTIME_DIR=/run/user/1000"
+
+
+class Way(typing.NamedTuple):
+    """How the manager is started: its options, what is done first, and as whom; and as whom it is asked."""
+
+    options: str
+    first: str = "true"
+    who: str = AS_ROOT
+    caller: str = ""
+
+
+WAYS = {
+    "systemd": Way("--backend systemd"),
+    # The user is served for having the session in front.
+    "helper": Way("", "systemctl start tipme-manage-helper", AS_USER, CALLER),
+    # Who is in a unit of systemd is left alone by this back end. Those who leave it end the session.
+    "cgroup": Way(f"--backend cgroup --cgroup {GROUP}", DELEGATE),
+    # Off on Debian's older kernels; the manager says so.
+    "autogroup": Way("--backend autogroup", "echo 1 >/proc/sys/kernel/sched_autogroup_enabled"),
+    "nice": Way("--backend nice"),
+}
 # Bounds in seconds: until it manages, until it has seen the focus, until it has put everything back.
 READY_MAX_S, FOCUS_MAX_S, STOP_MAX_S = 120, 60, 60
 PROGRAMS = "xterm openbox Xorg tipme cat"
@@ -28,48 +56,48 @@ def manager(machine, results):
     if "manage" not in machine.run("tipme --help").split():
         results.add("manager", ABSENT, "this build has no manager")
         return
-    for backend, options in BACKENDS.items():
+    for name, way in WAYS.items():
         try:
-            one_backend(machine, results, backend, options)
+            one_way(machine, results, name, way)
         except Failed as error:
-            results.met(f"manager, {backend}", False, error)
+            results.met(f"manager, {name}", False, error)
         finally:
             end = "systemctl stop tipme-vm-manager; systemctl reset-failed tipme-vm-manager"
             machine.run(f"({end}) 2>/dev/null || true", 90)
 
 
-def one_backend(machine, results, backend, options):
-    machine.run(f"echo '+cpu +io +memory' >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {GROUP}")
+def one_way(machine, results, name, way):
+    machine.run(way.first)
     before = look(machine)
-    pid = start(machine, backend, options)
-    during, why = await_change(machine, before, pid)
+    pid = start(machine, name, way)
+    during = await_change(machine, before, pid)
+    why = machine.run(f"{way.caller} tipme why $(pgrep -x xterm | head -n1) || true").strip()
     machine.run("systemctl stop tipme-vm-manager", STOP_MAX_S)
     after = look(machine)
     left = [f"{what} was {before[who]}" for who, what in after.items() if who in before and before[who] != what]
     changed = [f"{what} was {before[who]}" for who, what in during.items() if who in before and before[who] != what]
     told = f"changed: {'; '.join(changed) or 'nothing'}. why xterm: {why}. left changed: {'; '.join(left) or 'nothing'}"
-    results.met(f"manager, {backend}", bool(changed) and not left and bool(why), told)
+    results.met(f"manager, {name}", bool(changed) and not left and bool(why), told)
 
 
-def start(machine, backend, options):
+def start(machine, name, way):
     """Starts it as a service; gives its process id once it manages."""
-    log = f"/run/tipme-vm/manager-{backend}.log"
-    display = "-E DISPLAY=:0 -E XAUTHORITY=/run/tipme-vm/auth"
+    log = f"/run/tipme-vm/manager-{name}.log"
     output = f"-p StandardOutput=file:{log} -p StandardError=file:{log}.err -p RuntimeDirectory=tipme-vm-manager"
-    command = f"tipme manage --backend {backend} {options} --display :0"
-    machine.run(f"systemd-run --unit=tipme-vm-manager {display} {output} /usr/local/bin/{command}")
+    command = f"tipme manage {way.options} --display :0"
+    machine.run(f"systemd-run --unit=tipme-vm-manager {way.who} {output} /usr/local/bin/{command}")
     wait = f"for try in $(seq {READY_MAX_S}); do grep -q ^managing {log} && exit 0; sleep 1; done"
     machine.run(f"{wait}; cat {log} {log}.err; exit 1", READY_MAX_S + 30)
     return machine.run("systemctl show -p MainPID --value tipme-vm-manager").strip()
 
 
 def await_change(machine, before, pid):
-    """What the processes are once something changed, and what the manager says of the focused one."""
+    """What the processes are once something changed."""
     deadline, during = time.monotonic() + FOCUS_MAX_S, before
     while time.monotonic() < deadline and all(before.get(who, what) == what for who, what in during.items()):
         time.sleep(1)
         during = look(machine, pid)
-    return during, machine.run("tipme why $(pgrep -x xterm | head -n1) || true").strip()
+    return during
 
 
 def look(machine, pid=""):
