@@ -54,7 +54,7 @@ pub enum Trigger {
     /// `tipme mark`.
     #[default]
     Command,
-    /// A key of the session agent.
+    /// A key of the session agent, or of the console.
     Hotkey,
 }
 

@@ -270,7 +270,7 @@ impl Held {
 }
 
 /// Keycodes and modifiers that stand for a chord: a symbol on a shifted place counts with Shift and without.
-fn wanted(keymap: &Keymap, chord: &Chord) -> Vec<(Keycode, ModMask)> {
+pub(crate) fn wanted(keymap: &Keymap, chord: &Chord) -> Vec<(Keycode, ModMask)> {
     let mut found = Vec::new();
     for key in chord.symbols.iter().flat_map(|symbol| keymap.keys(*symbol)) {
         let mut masks = vec![chord.modifiers];

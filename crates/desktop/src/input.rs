@@ -2,8 +2,9 @@
 //! evdev devices: when the kernel saw input, and of which class; never which key.
 //!
 //! Nobody is woken by a device here: the caller empties the devices some times a second, and the
-//! kernel's own stamps say when each event came.
+//! kernel's own stamps say when each event came. Hot keys are told by [`Chords`], from the same bytes.
 
+use crate::chords::{Chords, Press};
 use crate::error::Error;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -23,6 +24,8 @@ const READ_BYTES: usize = 64 * EVENT_BYTES;
 const READS_MAX: usize = 16;
 /// Devices held open, at most.
 const DEVICES_MAX: usize = 64;
+/// Hot keys that wait to be answered, at most: more than a person presses between two looks.
+const PRESSES_MAX: usize = 16;
 
 const EV_SYN: u16 = 0;
 const EV_KEY: u16 = 1;
@@ -55,20 +58,29 @@ impl Decoder {
         Decoder { device, ..Decoder::default() }
     }
 
-    /// Appends the records of whole events in `bytes`.
-    pub fn decode(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
+    /// Appends the records of whole events in `bytes`, and has `chords` note those of hot keys.
+    pub fn decode(&mut self, bytes: &[u8], out: &mut Vec<Input>, chords: &mut Chords) {
         for event in bytes.chunks_exact(EVENT_BYTES) {
-            let record = Raw::read(event).and_then(|event| self.event(event));
+            let record = Raw::read(event).and_then(|event| self.event(event, chords));
             out.extend(record);
         }
     }
 
-    fn event(&mut self, event: Raw) -> Option<Input> {
+    fn event(&mut self, event: Raw, chords: &mut Chords) -> Option<Input> {
         if event.kind == EV_SYN {
+            if event.code == SYN_DROPPED {
+                chords.forget(self.device, event.at);
+            }
             self.report(event.code);
             return None;
         }
-        let (class, press) = if self.dropped { None } else { class(&event) }?;
+        if self.dropped {
+            return None;
+        }
+        if event.kind == EV_KEY {
+            chords.note(self.device, event.at, event.code, event.value);
+        }
+        let (class, press) = class(&event)?;
         if class == MOTION && std::mem::replace(&mut self.moved, true) {
             return None;
         }
@@ -142,6 +154,9 @@ pub struct Devices {
     folder: PathBuf,
     devices: Vec<Device>,
     seen: Option<SystemTime>,
+    chords: Chords,
+    /// Hot keys that were pressed and are not taken yet.
+    pressed: Vec<Press>,
     /// Overruns of devices that are gone.
     overruns: u64,
     /// Devices that could not be opened, and why.
@@ -157,10 +172,35 @@ impl Devices {
     /// Opens all devices in a folder.
     pub fn open_in(folder: &Path) -> Result<Devices, Error> {
         let what = format!("cannot read input devices in {}", folder.display());
-        let mut devices =
-            Devices { folder: folder.to_path_buf(), devices: Vec::new(), seen: None, overruns: 0, refused: Vec::new() };
+        let mut devices = Devices::of(Vec::new());
+        folder.clone_into(&mut devices.folder);
         devices.scan().map_err(|cause| Error::Io { what, cause })?;
         Ok(devices)
+    }
+
+    /// Reads what was opened already, by the number of each device, without waiting for it. No device comes to
+    /// these; one that ends is let go.
+    pub fn of(opened: Vec<(u32, OwnedFd)>) -> Devices {
+        let device = |(number, fd)| Device { path: PathBuf::new(), fd, decoder: Decoder::new(number) };
+        Devices {
+            folder: PathBuf::new(),
+            devices: opened.into_iter().map(device).collect(),
+            seen: None,
+            chords: Chords::default(),
+            pressed: Vec::new(),
+            overruns: 0,
+            refused: Vec::new(),
+        }
+    }
+
+    /// From now on looks for these hot keys among the events.
+    pub fn watch(&mut self, chords: Chords) {
+        self.chords = chords;
+    }
+
+    /// Hot keys that were pressed since the last call, in the order of time.
+    pub fn pressed(&mut self) -> Vec<Press> {
+        std::mem::take(&mut self.pressed)
     }
 
     /// Devices that are read.
@@ -179,13 +219,17 @@ impl Devices {
             let _ = self.scan();
         }
         let mut buffer = [0; READ_BYTES];
+        let chords = &mut self.chords;
         self.devices.retain_mut(|device| {
-            let alive = read_device(device, &mut buffer, out);
+            let alive = read_device(device, &mut buffer, out, chords);
             if !alive {
                 self.overruns += device.decoder.overruns;
+                chords.forget(device.decoder.device, Nanos(u64::MAX));
             }
             alive
         });
+        let room = PRESSES_MAX.saturating_sub(self.pressed.len());
+        self.pressed.extend(chords.settle().into_iter().take(room));
         self.overruns + self.devices.iter().map(|device| device.decoder.overruns).sum::<u64>()
     }
 
@@ -225,11 +269,11 @@ fn open_device(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Empties a device; false when it is gone.
-fn read_device(device: &mut Device, buffer: &mut [u8], out: &mut Vec<Input>) -> bool {
+fn read_device(device: &mut Device, buffer: &mut [u8], out: &mut Vec<Input>, chords: &mut Chords) -> bool {
     for _ in 0..READS_MAX {
         match rustix::io::read(&device.fd, &mut *buffer) {
             Ok(0) => return false,
-            Ok(count) => device.decoder.decode(buffer.get(..count).unwrap_or_default(), out),
+            Ok(count) => device.decoder.decode(buffer.get(..count).unwrap_or_default(), out, chords),
             Err(Errno::AGAIN) => return true,
             Err(Errno::INTR) => {}
             Err(_) => return false,
@@ -241,6 +285,7 @@ fn read_device(device: &mut Device, buffer: &mut [u8], out: &mut Vec<Input>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hotkeys::{Action, Bindings};
 
     fn event(at_us: u64, kind: u16, code: u16, value: i32) -> Vec<u8> {
         let mut bytes = (at_us / 1_000_000).to_le_bytes().to_vec();
@@ -254,7 +299,7 @@ mod tests {
     fn decode(events: &[Vec<u8>]) -> (Vec<(u64, u16, u16)>, u64) {
         let mut decoder = Decoder::new(3);
         let mut out = Vec::new();
-        decoder.decode(&events.concat(), &mut out);
+        decoder.decode(&events.concat(), &mut out, &mut Chords::default());
         assert!(out.iter().all(|record| record.device == 3 && record.head.size == 24 && record.head.kind == 29));
         (out.iter().map(|record| (record.head.ts.0, record.class, record.press)).collect(), decoder.overruns)
     }
@@ -314,6 +359,69 @@ mod tests {
         let mut key = event(0, EV_KEY, 30, 1);
         key[..16].fill(0xff);
         assert_eq!(decode(&[key]).0, vec![(u64::MAX, KEY, 1)]);
+    }
+
+    /// Devices whose events are written by the test.
+    fn piped(numbers: &[u32]) -> (Vec<OwnedFd>, Devices) {
+        use rustix::pipe::{PipeFlags, pipe_with};
+        let pipes = numbers.iter().map(|_| pipe_with(PipeFlags::NONBLOCK).expect("a pipe"));
+        let (reads, writes): (Vec<_>, Vec<_>) = pipes.unzip();
+        let mut devices = Devices::of(numbers.iter().copied().zip(reads).collect());
+        devices.watch(Chords::new(&Bindings::default()).expect("the default keys have places"));
+        (writes, devices)
+    }
+
+    fn send(device: &OwnedFd, events: &[(u64, u16, u16, i32)]) {
+        let bytes: Vec<u8> =
+            events.iter().flat_map(|(at, kind, code, value)| event(*at, *kind, *code, *value)).collect();
+        assert_eq!(rustix::io::write(device, &bytes), Ok(bytes.len()));
+    }
+
+    const CTRL: u16 = 29;
+    const ALT: u16 = 56;
+    const MINUS: u16 = 12;
+
+    #[test]
+    fn hot_keys_are_told_with_the_kernels_stamp_whichever_keyboards_they_are_on() {
+        let (writes, mut devices) = piped(&[4, 2]);
+        let mut out = Vec::new();
+        send(&writes[0], &[(20, EV_KEY, MINUS, 1), (20, EV_SYN, SYN_REPORT, 0)]);
+        send(&writes[1], &[(10, EV_KEY, CTRL, 1), (11, EV_KEY, ALT, 1), (30, EV_KEY, ALT, 0)]);
+        devices.drain(&mut out);
+        assert_eq!(devices.pressed(), [Press { action: Action::Mark, at: Nanos(20_000) }]);
+        assert_eq!(devices.pressed(), []);
+        assert_eq!(out.iter().map(|input| (input.device, input.class, input.press)).collect::<Vec<_>>().len(), 4);
+        assert!(out.iter().all(|input| input.class == KEY));
+    }
+
+    #[test]
+    fn a_keyboard_that_lost_events_or_is_gone_holds_no_modifier() {
+        let (mut writes, mut devices) = piped(&[1, 2]);
+        let held = [(1, EV_KEY, CTRL, 1), (2, EV_KEY, ALT, 1)];
+        let press = [(9, EV_KEY, MINUS, 1)];
+        send(&writes[0], &held);
+        // The press within the report that lost events is none either.
+        send(&writes[0], &[(3, EV_SYN, SYN_DROPPED, 0), (3, EV_KEY, MINUS, 1), (4, EV_SYN, SYN_REPORT, 0)]);
+        send(&writes[1], &press);
+        assert_eq!((devices.drain(&mut Vec::new()), devices.pressed()), (1, vec![]));
+        send(&writes[0], &held);
+        devices.drain(&mut Vec::new());
+        drop(writes.remove(0));
+        devices.drain(&mut Vec::new());
+        send(&writes[0], &press);
+        assert_eq!((devices.drain(&mut Vec::new()), devices.pressed(), devices.count()), (1, vec![], 1));
+        send(&writes[0], &[held[0], held[1], press[0]]);
+        devices.drain(&mut Vec::new());
+        assert_eq!(devices.pressed().len(), 1);
+    }
+
+    #[test]
+    fn hot_keys_that_nobody_takes_are_bounded() {
+        let (writes, mut devices) = piped(&[1]);
+        send(&writes[0], &[(1, EV_KEY, CTRL, 1), (2, EV_KEY, ALT, 1)]);
+        (0..100).for_each(|_| send(&writes[0], &[(3, EV_KEY, MINUS, 1), (4, EV_KEY, MINUS, 0)]));
+        (0..5).for_each(|_| assert_eq!(devices.drain(&mut Vec::new()), 0));
+        assert_eq!(devices.pressed().len(), PRESSES_MAX);
     }
 
     #[test]

@@ -45,6 +45,53 @@ const KEYPAD_0: u32 = 0xffb0;
 /// Symbol of F1.
 const F1: u32 = 0xffbe;
 
+/// Rows of a US keyboard: the evdev code of the first key, and what the keys give without and with Shift.
+const ROWS: [(u8, &str, &str); 4] = [
+    (2, "1234567890-=", "!@#$%^&*()_+"),
+    (16, "qwertyuiop[]", "QWERTYUIOP{}"),
+    (30, "asdfghjkl;'`", "ASDFGHJKL:\"~"),
+    (43, "\\zxcvbnm,./", "|ZXCVBNM<>?"),
+];
+
+/// Its other keys with a name: evdev code and symbol.
+const PLACES: [(u8, u32); 24] = [
+    (1, 0xff1b),
+    (14, 0xff08),
+    (15, 0xff09),
+    (28, 0xff0d),
+    (57, 0x20),
+    (58, 0xffe5),
+    (69, NUM_LOCK),
+    (70, 0xff14),
+    (74, 0xffad),
+    (78, 0xffab),
+    (87, F1 + 10),
+    (88, F1 + 11),
+    (99, 0xff61),
+    (102, 0xff50),
+    (103, 0xff52),
+    (104, 0xff55),
+    (105, 0xff51),
+    (106, 0xff53),
+    (107, 0xff57),
+    (108, 0xff54),
+    (109, 0xff56),
+    (110, 0xff63),
+    (111, 0xffff),
+    (119, 0xff13),
+];
+
+/// Keys whose symbols follow one another: evdev code and symbol of the first, and their number. The keypad's
+/// digits lie in rows; F1 to F10, and F13 to F24.
+const RUNS: [(u8, u32, u8); 6] = [
+    (71, KEYPAD_0 + 7, 3),
+    (75, KEYPAD_0 + 4, 3),
+    (79, KEYPAD_0 + 1, 3),
+    (82, KEYPAD_0, 1),
+    (59, F1, 10),
+    (183, F1 + 12, 12),
+];
+
 /// The symbols that a key's name in a hot-key text stands for; `None` where it names none.
 pub fn symbols(name: &str) -> Option<Vec<u32>> {
     if let Some((_, symbols)) = NAMES.iter().find(|(known, _)| *known == name) {
@@ -91,6 +138,23 @@ pub struct Keymap {
 }
 
 impl Keymap {
+    /// A US keyboard by the codes of evdev: where no layout is known, a key is named by its place.
+    pub(crate) fn of_places() -> Keymap {
+        let per_key = 2;
+        let mut symbols = vec![0; per_key * (usize::from(u8::MAX) + 1)];
+        let mut place = |code: u8, column: usize, symbol: u32| symbols[per_key * usize::from(code) + column] = symbol;
+        for (first, plain, shifted) in ROWS {
+            for (column, row) in [plain, shifted].into_iter().enumerate() {
+                (first..).zip(row.chars()).for_each(|(code, character)| place(code, column, symbol(character)));
+            }
+        }
+        PLACES.into_iter().for_each(|(code, symbol)| place(code, 0, symbol));
+        for (first, symbol, count) in RUNS {
+            (0..count).for_each(|step| place(first + step, 0, symbol + u32::from(step)));
+        }
+        Keymap { first: 0, per_key, symbols, modifiers: Vec::new() }
+    }
+
     /// Asks the server for it.
     pub fn load(connection: &Connection) -> Result<Keymap, Error> {
         let wire = connection.wire();
@@ -157,6 +221,31 @@ mod tests {
     fn num_lock_is_the_modifier_of_its_key() {
         assert_eq!(sample().num_lock(), ModMask::M2);
         assert_eq!(Keymap::default().num_lock(), ModMask::from(0u16));
+    }
+
+    #[test]
+    fn every_named_key_has_one_place_on_a_us_keyboard() {
+        let map = Keymap::of_places();
+        let codes = |name: &str| -> Vec<(u8, bool)> {
+            let symbols = symbols(name).expect("a name");
+            let keys = symbols.iter().flat_map(|symbol| map.keys(*symbol));
+            keys.map(|key| (key.code, key.shifted)).collect()
+        };
+        assert_eq!(codes("minus"), [(12, false), (74, false)]);
+        assert_eq!(codes("plus"), [(13, true), (78, false)]);
+        assert_eq!(codes("0"), [(11, false), (82, false)]);
+        assert_eq!(codes("1"), [(2, false), (79, false)]);
+        assert_eq!([codes("a"), codes("z"), codes("/")], [[(30, false)], [(44, false)], [(53, false)]]);
+        assert_eq!([codes("f1"), codes("f10"), codes("f12"), codes("f24")].concat().len(), 4);
+        assert_eq!([codes("f10"), codes("f12"), codes("f24")], [[(68, false)], [(88, false)], [(194, false)]]);
+        let named = NAMES.iter().map(|(name, _)| (*name).to_owned());
+        let digits = (0..10).map(|digit| digit.to_string());
+        let keys = (1..=24).map(|number| format!("f{number}"));
+        let letters = ('a'..='z').map(String::from);
+        let places: Vec<(u8, bool)> =
+            named.chain(digits).chain(keys).chain(letters).flat_map(|name| codes(&name)).collect();
+        let different: std::collections::BTreeSet<_> = places.iter().collect();
+        assert_eq!((places.len(), different.len()), (23 + 2 + 20 + 24 + 26, places.len()));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The desktop's side: X11 displays, hot keys, input injection, focus, dialogs and evdev devices.
+//! The desktop's side: X11 displays, hot keys, input injection, focus, dialogs, evdev devices and the text console.
 //!
 //! Nothing here may hold up its caller: every exchange with a display server has a time limit, since
 //! a hung server is just what the recorder is there to explain. A display that cannot be used is an
@@ -7,8 +7,10 @@
 
 pub mod attention;
 mod auth;
+pub mod chords;
 pub mod clock;
 mod connect;
+pub mod console;
 pub mod dialog;
 pub mod echo;
 mod error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The X servers of this machine and what each of them offers.
+//! The display servers of this machine, and what the X servers among them offer.
 
 use crate::connect::{Connection, Target};
 use crate::error::Error;
@@ -24,6 +24,25 @@ pub fn find() -> Vec<u32> {
 /// Display numbers in the text of /proc/net/unix.
 fn abstract_displays(text: &str) -> impl Iterator<Item = u32> + '_ {
     text.lines().filter_map(|line| line.rsplit(' ').next()?.strip_prefix("@/tmp/.X11-unix/X")?.parse().ok())
+}
+
+/// The sockets on which Wayland compositors listen, by path.
+pub fn find_compositors() -> Vec<String> {
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let found: BTreeSet<String> = compositors(&sockets).map(str::to_owned).collect();
+    found.into_iter().take(DISPLAYS_MAX).collect()
+}
+
+/// Paths of listening sockets that are named as those of compositors, in the text of /proc/net/unix.
+fn compositors(text: &str) -> impl Iterator<Item = &str> {
+    /// The flags of a socket that listens.
+    const LISTENING: &str = "00010000";
+    text.lines().filter_map(|line| {
+        let (flags, path) = (line.split_ascii_whitespace().nth(3)?, line.rsplit(' ').next()?);
+        let number = path.rsplit_once('/')?.1.strip_prefix("wayland-")?;
+        let named = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        (flags == LISTENING && named).then_some(path)
+    })
 }
 
 /// Asks a display for its server's process and its extensions.
@@ -70,5 +89,14 @@ mod tests {
                     0000000000000000: 00000003 00000000 00000000 0001 03 20484\n\
                     0000000000000000: 00000002 00000000 00010000 0001 01 20485 @/tmp/.X11-unix/Xbad\n";
         assert_eq!(abstract_displays(text).collect::<Vec<_>>(), vec![1]);
+    }
+
+    #[test]
+    fn compositors_are_found_where_they_listen() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    0000000000000000: 00000002 00000000 00010000 0001 01 20482 /run/user/1000/wayland-0\n\
+                    0000000000000000: 00000003 00000000 00000000 0001 03 20483 /run/user/1000/wayland-0\n\
+                    0000000000000000: 00000002 00000000 00010000 0001 01 20484 /run/user/1000/wayland-helper\n";
+        assert_eq!(compositors(text).collect::<Vec<_>>(), vec!["/run/user/1000/wayland-0"]);
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Mark {
     pub(crate) text: String,
     pub(crate) trigger: String,
     pub(crate) uid: u32,
+    /// When it was asked for, where that is known better than by the time of its capture.
+    pub(crate) at: Option<Nanos>,
 }
 
 /// Raw bytes of an incident, not yet sealed.
@@ -93,10 +95,11 @@ fn held_classes(kernel: &Kernel<'_>, armed: Nanos, rings: &[Vec<u8>; 3]) -> Vec<
 fn meta(sources: &Sources<'_, '_>, mark: &Mark, at: Nanos, classes: Vec<ClassHeld>) -> Meta {
     let asked = at.before(sources.options.window).0;
     let kept = classes.iter().filter(|class| class.name != Class::Exits.name()).map(|class| class.held_from_ns);
-    let realtime = realtime_now();
+    let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
+    let realtime = realtime_now().saturating_sub(monotonic_now().since(marked).0);
     Meta {
         id: tipme_store::id_at(realtime),
-        mark_ns: at.0,
+        mark_ns: marked.0,
         mark_realtime_ns: realtime,
         window_requested_ns: sources.options.window.0,
         held_from_ns: kept.fold(asked, u64::max),

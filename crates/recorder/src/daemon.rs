@@ -4,6 +4,7 @@
 use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, Mark, Sources};
 use crate::displays::Displays;
+use crate::hot_keys::{Causes, HotKeyOptions};
 use crate::identity::{command_lines, monotonic_now};
 use crate::inputs::Inputs;
 use crate::judge::Judgement;
@@ -19,7 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, say};
-use tipme_control::{Call, Request, Response, Server, Status};
+use tipme_control::{Call, Request, Response, Server, Status, Trigger};
+use tipme_desktop::chords::Press;
+use tipme_desktop::hotkeys::Action;
 use tipme_kernel::{Detail, Kernel, Storage};
 use tipme_record::incident::Words;
 use tipme_record::{Class, Nanos};
@@ -42,7 +45,7 @@ pub enum Tap {
     All,
     /// Only the display with this number.
     Only(u32),
-    /// None, and no input devices either.
+    /// None, and no events of input devices either.
     Off,
 }
 
@@ -63,6 +66,8 @@ pub struct Options {
     pub allowed: Vec<u32>,
     /// Marks that the recorder makes by itself; `None` for none.
     pub auto: Option<AutoOptions>,
+    /// Hot keys that the recorder takes from the keyboards; `None` for none.
+    pub hot_keys: Option<HotKeyOptions>,
 }
 
 /// Records until SIGINT or SIGTERM. Prints a line that starts with `recording` once it is armed.
@@ -103,6 +108,7 @@ struct Recorder<'a> {
     watch: Watch,
     learning: Learning,
     auto: Option<(Auto, Looks)>,
+    hot_keys: Option<(&'a HotKeyOptions, Causes)>,
     armed: Nanos,
     keys: bool,
     sealing: Arc<AtomicUsize>,
@@ -116,7 +122,11 @@ impl<'a> Recorder<'a> {
             .auto
             .as_ref()
             .map(|auto| Looks::open(&folder, &auto.judge).map(|looks| (Auto::new(auto.clone()), looks)));
-        let inputs = if options.tap == Tap::Off { Inputs::default() } else { Inputs::open() };
+        let chords = options.hot_keys.as_ref().map(HotKeyOptions::chords).transpose()?;
+        let inputs = match (options.tap, chords) {
+            (Tap::Off, None) => Inputs::default(),
+            (_, chords) => Inputs::open(chords.unwrap_or_default()),
+        };
         Ok(Recorder {
             options,
             kernel,
@@ -127,6 +137,7 @@ impl<'a> Recorder<'a> {
             watch: Watch::new(armed),
             learning: Learning::open(options.dirs.baselines(), armed),
             auto: auto.transpose()?,
+            hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
             armed,
             keys: true,
             sealing: Arc::default(),
@@ -153,6 +164,7 @@ impl<'a> Recorder<'a> {
             let what = if auto.mode == AutoMode::Mark { "marking" } else { "telling of" };
             format!("{what} hitches by itself, at most {} an hour", auto.per_hour)
         }));
+        lines.extend(self.hot_keys.as_ref().map(|(keys, _)| keys.announce(self.inputs.count())));
         let missing = self.kernel.missing().iter();
         lines.extend(missing.map(|missing| format!("not recorded: {} ({})", missing.what, missing.why)));
         say(&lines.join("\n"));
@@ -167,6 +179,7 @@ impl<'a> Recorder<'a> {
                 self.tick(now)?;
                 self.learning.tick(&self.kernel, now);
                 self.notice(now);
+                self.answer_keys();
                 next_tick = now.after(self.period());
             }
             let ready = wait(&server, signals, next_tick.since(monotonic_now()))?;
@@ -189,7 +202,7 @@ impl<'a> Recorder<'a> {
     /// How long nothing has to be looked at. A device is emptied ten times a second, since it holds few events.
     fn period(&self) -> Nanos {
         let suspects = self.auto.as_ref().is_some_and(|(auto, looks)| auto.suspects() || looks.running());
-        let busy = suspects || self.sampler.is_busy() || self.watch.is_measuring() || self.inputs.has_devices();
+        let busy = suspects || self.sampler.is_busy() || self.watch.is_measuring() || self.inputs.count() > 0;
         if busy { PERIOD } else { CALM_PERIOD }
     }
 
@@ -203,6 +216,9 @@ impl<'a> Recorder<'a> {
         self.settle_looks(monotonic_now());
         if let Some((_, looks)) = &self.auto {
             looks.stop();
+        }
+        if let Some((_, causes)) = self.hot_keys.take() {
+            causes.stop();
         }
         self.learning.merge(&self.kernel, monotonic_now());
         self.learning.save();
@@ -221,7 +237,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn look(&mut self, suspicion: Suspicion) {
-        let mark = Mark { text: String::new(), trigger: "auto".to_owned(), uid: self.owner() };
+        let mark = Mark { text: String::new(), trigger: "auto".to_owned(), uid: self.owner(), at: None };
         let capture = self.capture(&mark);
         self.learning.save();
         if let Some((_, looks)) = &self.auto {
@@ -239,7 +255,7 @@ impl<'a> Recorder<'a> {
     fn tick(&mut self, now: Nanos) -> Result<()> {
         self.sampler.sample(now);
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
-        if self.keys {
+        if self.keys && self.options.tap != Tap::Off {
             self.inputs.drain(now.before(self.options.window));
         } else {
             self.inputs.discard();
@@ -251,7 +267,7 @@ impl<'a> Recorder<'a> {
         let uid = call.caller.uid;
         let response = match call.request.clone() {
             Request::Mark { text, trigger } => {
-                let mark = Mark { text, trigger: trigger.name().to_owned(), uid };
+                let mark = Mark { text, trigger: trigger.name().to_owned(), uid, at: None };
                 return self.mark(mark, move |response| call.answer(&response));
             }
             Request::Describe { incident, text } => {
@@ -292,12 +308,41 @@ impl<'a> Recorder<'a> {
     }
 
     fn mark_by_signal(&mut self) {
-        let mark = Mark { text: String::new(), trigger: "signal".to_owned(), uid: self.owner() };
+        let mark = Mark { text: String::new(), trigger: "signal".to_owned(), uid: self.owner(), at: None };
         self.mark(mark, |response| match response {
             Response::Marked { incident, .. } => say(&format!("incident {}", incident.display())),
             Response::Error(why) => eprintln!("tipme: {why}"),
             _ => {}
         });
+    }
+
+    /// Does what the hot keys that were pressed ask for, where they count now.
+    fn answer_keys(&mut self) {
+        for press in self.inputs.pressed() {
+            self.answer_key(press);
+        }
+    }
+
+    fn answer_key(&mut self, press: Press) {
+        let Some((keys, causes)) = &self.hot_keys else { return };
+        let Some(listener) = keys.listener() else { return };
+        match press.action {
+            Action::Mark => {
+                let trigger = Trigger::Hotkey.name().to_owned();
+                let mark = Mark { text: String::new(), trigger, uid: self.owner(), at: Some(press.at) };
+                let asker = causes.asker();
+                self.mark(mark, move |response| listener.marked(&response, &asker));
+            }
+            Action::Start => listener.tell("recording"),
+            Action::StopKeys => {
+                self.record_keys(false);
+                listener.tell("input is no longer recorded");
+            }
+            Action::StartKeys => {
+                self.record_keys(true);
+                listener.tell("input is recorded again");
+            }
+        }
     }
 
     /// Copies at once, seals in a thread, and answers when the file is whole.
@@ -381,4 +426,9 @@ fn wait(server: &Server, signals: &Signals, until_tick: Nanos) -> Result<bool> {
         Err(rustix::io::Errno::INTR) => Ok(true),
         Err(error) => Err(error).context("cannot wait for requests"),
     }
+}
+
+#[cfg(test)]
+mod tests {
+    mod hot_keys;
 }

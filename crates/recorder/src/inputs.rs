@@ -2,6 +2,7 @@
 //! Input events of the window, read from evdev devices ten times a second where there are any.
 
 use std::collections::VecDeque;
+use tipme_desktop::chords::{Chords, Press};
 use tipme_desktop::input::Devices;
 use tipme_record::Nanos;
 use tipme_record::records::Input;
@@ -21,13 +22,26 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// Opens all devices; a machine without any has no input events of its own.
-    pub(crate) fn open() -> Inputs {
-        Inputs { devices: Devices::open().ok(), ..Inputs::default() }
+    pub(crate) fn open(chords: Chords) -> Inputs {
+        Inputs::of(Devices::open().ok(), chords)
     }
 
-    /// Whether there is any device to be read.
-    pub(crate) fn has_devices(&self) -> bool {
-        self.devices.as_ref().is_some_and(|devices| devices.count() > 0)
+    /// Reads these, and looks for hot keys in them.
+    pub(crate) fn of(mut devices: Option<Devices>, chords: Chords) -> Inputs {
+        if let Some(devices) = &mut devices {
+            devices.watch(chords);
+        }
+        Inputs { devices, ..Inputs::default() }
+    }
+
+    /// Devices that are read.
+    pub(crate) fn count(&self) -> usize {
+        self.devices.as_ref().map_or(0, Devices::count)
+    }
+
+    /// Hot keys that were pressed since the last call, whether input is recorded or not.
+    pub(crate) fn pressed(&mut self) -> Vec<Press> {
+        self.devices.as_mut().map(Devices::pressed).unwrap_or_default()
     }
 
     /// Takes in what came since the last call, and forgets what is older than `from`.

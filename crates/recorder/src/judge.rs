@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Has an incident judged by another process, which nobody has to wait for.
 //!
-//! The recorder knows nothing of causes: it runs the diagnosis as a user would, and reads from its
-//! document what was found.
+//! The recorder knows nothing of causes: it runs the diagnosis as a user would, and reads what it says: its
+//! document, or the first line for people.
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Deserialize;
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,9 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// Bytes of a document at most.
 const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
+
+/// Bytes that are read of a verdict for people, at most: its first line is wanted.
+const HEADLINE_BYTES_MAX: u64 = 4096;
 
 /// Exit code of a diagnosis that finds nothing unusual.
 const NO_FINDING: i32 = 3;
@@ -81,23 +85,35 @@ struct Culprit {
     address: Option<String>,
 }
 
-/// Judges what happened `seconds` before the mark, unless `stop` is set. `scratch` is a file for the document; it
-/// is left behind.
-pub(crate) fn judge(program: &Path, incident: &Path, seconds: f64, scratch: &Path, stop: &AtomicBool) -> Judgement {
-    run(program, incident, seconds, scratch, stop).unwrap_or_else(|error| Judgement::Failed(format!("{error:#}")))
+/// Judges what happened `seconds` before the mark, unless `stop` is set.
+pub(crate) fn judge(program: &Path, incident: &Path, seconds: f64, stop: &AtomicBool) -> Judgement {
+    let said = run(program, incident, &["--json", "--at", &format!("{seconds:.3}")], stop);
+    let judged = said.and_then(|(found, said)| if found { read(said) } else { Ok(Judgement::Nothing) });
+    judged.unwrap_or_else(|error| Judgement::Failed(format!("{error:#}")))
 }
 
-fn run(program: &Path, incident: &Path, seconds: f64, scratch: &Path, stop: &AtomicBool) -> Result<Judgement> {
-    let out = File::create(scratch).with_context(|| format!("cannot write {}", scratch.display()))?;
+/// The first line of the verdict, unless `stop` is set.
+pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Result<String> {
+    let (_, said) = run(program, incident, &[], stop)?;
+    let mut bytes = Vec::new();
+    said.take(HEADLINE_BYTES_MAX).read_to_end(&mut bytes).context("cannot read the verdict")?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().next().map(str::to_owned).context("the verdict is empty")
+}
+
+/// Whether a diagnosis found something, and what it printed.
+fn run(program: &Path, incident: &Path, more: &[&str], stop: &AtomicBool) -> Result<(bool, File)> {
+    let mut said = File::from(memfd_create("verdict", MemfdFlags::CLOEXEC).context("no memory for a verdict")?);
     let mut command = Command::new(program);
-    command.arg("diagnose").arg(incident).args(["--json", "--at", &format!("{seconds:.3}")]);
-    command.stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
+    command.arg("diagnose").arg(incident).args(more);
+    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(Stdio::null());
     let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
-    match wait(child, stop)?.code() {
-        Some(0) => read(scratch),
-        Some(NO_FINDING) => Ok(Judgement::Nothing),
-        _ => bail!("{} diagnose {} failed", program.display(), incident.display()),
+    let code = wait(child, stop)?.code();
+    if code != Some(0) && code != Some(NO_FINDING) {
+        bail!("{} diagnose {} failed", program.display(), incident.display());
     }
+    said.rewind()?;
+    Ok((code == Some(0), said))
 }
 
 fn wait(mut child: Child, stop: &AtomicBool) -> Result<ExitStatus> {
@@ -114,10 +130,9 @@ fn wait(mut child: Child, stop: &AtomicBool) -> Result<ExitStatus> {
     }
 }
 
-fn read(path: &Path) -> Result<Judgement> {
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+fn read(said: File) -> Result<Judgement> {
     let mut text = String::new();
-    file.take(DOCUMENT_BYTES_MAX).read_to_string(&mut text).context("cannot read the verdict")?;
+    said.take(DOCUMENT_BYTES_MAX).read_to_string(&mut text).context("cannot read the verdict")?;
     parse(&text)
 }
 
@@ -179,18 +194,20 @@ mod tests {
         assert!(parse("not a verdict").is_err());
     }
 
+    /// A script that stands for the diagnosis.
+    fn program(dir: &tempfile::TempDir, script: &str) -> std::path::PathBuf {
+        let path = dir.path().join("program");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        path
+    }
+
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
     #[test]
     fn exit_codes_are_those_of_the_diagnosis() {
         let dir = tempfile::TempDir::new().unwrap();
-        let program = |script: &str| {
-            let path = dir.path().join("program");
-            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-            path
-        };
-        let run = |script: &str| {
-            judge(&program(script), Path::new("x"), 1.5, &dir.path().join("out"), &AtomicBool::new(false))
-        };
+        let run = |script: &str| judge(&program(&dir, script), Path::new("x"), 1.5, &GO_ON);
         assert_eq!(run("exit 3"), Judgement::Nothing);
         assert!(matches!(run("exit 2"), Judgement::Failed(_)));
         let said = format!(
@@ -198,11 +215,19 @@ mod tests {
             verdict(r#"{"device":"vda"}"#)
         );
         assert!(matches!(run(&said), Judgement::Found { latency_ms: 1200.5, .. }), "{:?}", run(&said));
-        let missing =
-            judge(Path::new("/no/such"), Path::new("x"), 0.0, &dir.path().join("out"), &AtomicBool::new(false));
-        assert!(matches!(missing, Judgement::Failed(_)));
-        let stopped =
-            judge(&program("exec sleep 60"), Path::new("x"), 0.0, &dir.path().join("out"), &AtomicBool::new(true));
+        assert!(matches!(judge(Path::new("/no/such"), Path::new("x"), 0.0, &GO_ON), Judgement::Failed(_)));
+        let stopped = judge(&program(&dir, "exec sleep 60"), Path::new("x"), 0.0, &AtomicBool::new(true));
         assert!(matches!(stopped, Judgement::Failed(why) if why.contains("ended")));
+    }
+
+    #[test]
+    fn the_headline_is_the_first_line_with_a_finding_and_without() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let run = |script: &str| headline(&program(&dir, script), Path::new("x"), &GO_ON);
+        let say = "[ \"$*\" = 'diagnose x' ] || exit 2; printf 'xterm stalled.\\n  98 %%\\n'";
+        assert_eq!(run(say).unwrap(), "xterm stalled.");
+        assert_eq!(run(&format!("{say}; exit 3")).unwrap(), "xterm stalled.");
+        assert_eq!(run("head -c 1000000 /dev/zero | tr '\\0' a").unwrap().len() as u64, HEADLINE_BYTES_MAX);
+        assert!(run("exit 0").is_err() && run(&format!("{say}; exit 2")).is_err());
     }
 }

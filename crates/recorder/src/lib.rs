@@ -12,6 +12,7 @@ mod baselines;
 mod capture;
 mod daemon;
 mod displays;
+mod hot_keys;
 mod identity;
 mod inputs;
 mod judge;
@@ -26,6 +27,7 @@ mod symbols;
 
 pub use auto::{AutoMode, AutoOptions};
 pub use daemon::{Options, Tap, run};
+pub use hot_keys::{HotKeyOptions, Scope};
 pub use state::StateDirs;
 pub use tipme_kernel::{Detail, Finding, check};
 

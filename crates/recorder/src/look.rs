@@ -18,11 +18,8 @@ use tipme_store::{Bounds, Folder};
 /// Where incidents lie until they are judged: a folder in that of the incidents, so that keeping one is a rename.
 const BESIDE: &str = ".auto";
 
-/// The document of the judgement that is being made.
-const SCRATCH: &str = "verdict.json";
-
 /// How long a diagnosis that is to end may take for that.
-const END_MAX: Duration = Duration::from_millis(500);
+pub(crate) const END_MAX: Duration = Duration::from_millis(500);
 
 /// Removes the looks that a killed recorder left behind; one without looks does so too.
 pub(crate) fn tidy(incidents: &Folder) -> Result<()> {
@@ -124,8 +121,6 @@ fn look(
 ) -> Result<(PathBuf, Judgement)> {
     let before = Nanos(capture.meta.mark_ns).since(at);
     let path = seal(capture, displays, beside)?;
-    let scratch = beside.path().join(SCRATCH);
-    let judgement = judge(program, &path, before.0 as f64 / 1e9, &scratch, stop);
-    std::fs::remove_file(&scratch).ok();
+    let judgement = judge(program, &path, before.0 as f64 / 1e9, stop);
     Ok((path, judgement))
 }

@@ -124,6 +124,7 @@ fn recorded(folder: &Path) -> Incident {
         details: Vec::new(),
         allowed,
         auto: None,
+        hot_keys: None,
     };
     let recorder = std::thread::spawn(move || run(&options));
     let client = Client::new(folder);

@@ -20,7 +20,7 @@ use tipme_bench::interrupt::Interrupt;
 use tipme_control::{Client, DEFAULT_STATE_DIR, Request, Response, Trigger};
 use tipme_desktop::Target;
 use tipme_desktop::dialog::{Asker, Dialog};
-use tipme_desktop::hotkeys::{Action, Bindings, Event, HotKeys};
+use tipme_desktop::hotkeys::{Action, Event, HotKeys};
 use tipme_desktop::notify::notify;
 
 /// The longest that an interrupt waits to be seen.
@@ -40,8 +40,8 @@ pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     let name = name.context("no display is named; set DISPLAY or give --display")?;
     let target = Target::parse(&name)?;
     let interrupt = Interrupt::install()?;
-    let mut keys = HotKeys::grab(&target, bindings(&arguments)?)?;
-    say(&format!("ready: {} marks on {name}", arguments.mark_key));
+    let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
+    say(&format!("ready: {} marks on {name}", arguments.keys.mark_key));
     let agent = Arc::new(Agent::new(&arguments, name));
     while interrupt.check().is_ok() {
         match keys.next(GLANCE)? {
@@ -52,19 +52,6 @@ pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn bindings(arguments: &arguments::Agent) -> Result<Bindings> {
-    let mut bindings = Bindings::default();
-    for (action, key) in [
-        (Action::Start, &arguments.start_key),
-        (Action::Mark, &arguments.mark_key),
-        (Action::StopKeys, &arguments.stop_keys_key),
-        (Action::StartKeys, &arguments.start_keys_key),
-    ] {
-        bindings.set(action, key.parse()?);
-    }
-    Ok(bindings)
 }
 
 /// What presses are answered with.

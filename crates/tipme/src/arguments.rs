@@ -6,6 +6,7 @@ mod compare;
 mod cpu_list;
 mod duration;
 mod fork;
+mod hot_keys;
 mod idle;
 mod load;
 mod manage;
@@ -22,6 +23,7 @@ pub use beside::{Against, Beside, ManagerOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use compare::Compare;
 pub use fork::{Fork, LoadChoice};
+pub use hot_keys::{HotKeys, HotKeysChoice, Keys};
 pub use idle::Idle;
 pub use load::Load;
 pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, Why};
@@ -107,10 +109,17 @@ pub enum Verb {
   sudo tipme record --display none --without samples,locks
   sudo tipme record --auto=dry-run
   sudo tipme record --detail writers,memory
+  sudo tipme record --hot-keys always --mark-key super+f12
 
 --auto looks at keys and clicks that take longer than people accept, and three times longer than
 nearly all before them in the same application; what is usual is kept in baselines.json beside
 the incidents. It looks at most 20 times an hour, and marks the same cause once an hour.
+
+Hot keys: in an X session tipme agent has them. On a text console the recorder sees them itself, by their
+place on a US keyboard; a line there names the incident, the next one the cause. With --hot-keys always they count in
+graphical sessions too, for Wayland, where no program may grab a key: no line is shown there,
+tipme incidents lists what was marked, and tipme agent is not to run besides, or each press marks
+twice. The program with the focus gets these keys as well.
 
 Stop it with Ctrl-C. SIGUSR1 marks.")]
 pub struct Record {
@@ -141,6 +150,8 @@ pub struct Record {
     /// Marks that --auto makes within an hour, at most
     #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
     pub auto_per_hour: u8,
+    #[command(flatten)]
+    pub hot_keys: HotKeys,
 }
 
 /// What `--auto` does with what it finds.
@@ -183,18 +194,8 @@ pub struct Agent {
     /// The display [default: $DISPLAY]
     #[arg(long, value_name = ":N")]
     pub display: Option<String>,
-    /// Key that marks
-    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+minus")]
-    pub mark_key: String,
-    /// Key that starts recording
-    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+plus")]
-    pub start_key: String,
-    /// Key that stops the recording of input
-    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+0")]
-    pub stop_keys_key: String,
-    /// Key that restarts the recording of input
-    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+1")]
-    pub start_keys_key: String,
+    #[command(flatten)]
+    pub keys: Keys,
     /// Ask for no description
     #[arg(long)]
     pub no_dialog: bool,

@@ -6,6 +6,7 @@ use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use tipme_desktop::console::{ACTIVE, Console};
 use tipme_recorder::Finding;
 
 /// Prints one line for each thing looked at. Exit code 1 where recording is not possible.
@@ -13,6 +14,8 @@ pub fn run(arguments: &Doctor) -> Result<ExitCode> {
     let mut findings = vec![rights()];
     findings.extend(tipme_recorder::check());
     findings.extend(displays());
+    findings.extend(compositors());
+    findings.push(console_keys());
     findings.extend(managing());
     if arguments.json {
         println!("{}", json(&findings));
@@ -44,6 +47,29 @@ fn displays() -> Vec<Finding> {
             .map_err(|error| error.to_string()),
     });
     lines.collect()
+}
+
+/// No protocol of Wayland names the process of a window, and none lets a program grab a key.
+fn compositors() -> impl Iterator<Item = Finding> {
+    let why = "a Wayland compositor; what its threads wait for is recorded, which key waited for which window is not; \
+               hot keys: tipme record --hot-keys always; the manager follows X11 windows only";
+    let found = tipme_desktop::server::find_compositors().into_iter();
+    found.map(move |socket| Finding { what: format!("display {socket}"), result: Err(why.to_owned()) })
+}
+
+/// Whether the recorder can see hot keys itself: where there are keyboards, and a console that may show text.
+fn console_keys() -> Finding {
+    let result = tipme_desktop::input::Devices::open().map_err(|error| error.to_string()).and_then(|devices| {
+        let refused = devices.refused.first().map_or("there is none".to_owned(), |(_, why)| why.clone());
+        let count = Some(devices.count()).filter(|count| *count > 0);
+        let count = count.ok_or_else(|| format!("no input device can be read ({refused}); hot keys: tipme agent"))?;
+        let console = Console::open(Path::new(ACTIVE)).map_err(|error| {
+            format!("{count} input devices, but no console ({error}); hot keys: tipme agent, or --hot-keys always")
+        })?;
+        let shows = if console.is_text() { "text" } else { "graphics, where tipme agent has the keys" };
+        Ok(format!("{count} input devices can be read; the console shows {shows}"))
+    });
+    Finding { what: "console hot keys".to_owned(), result }
 }
 
 /// How `tipme manage` can do its work here.

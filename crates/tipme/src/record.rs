@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme record`.
 
-use crate::arguments::{Auto, DisplayChoice, Record};
+use crate::arguments::{Auto, DisplayChoice, HotKeys, HotKeysChoice, Record};
 use anyhow::{Context, Result};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use tipme_recorder::{AutoMode, AutoOptions, Options, StateDirs, Tap};
+use tipme_desktop::console::ACTIVE;
+use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, Options, Scope, StateDirs, Tap};
 
 /// Records until it is stopped.
 pub fn run(arguments: Record) -> Result<ExitCode> {
@@ -23,19 +25,32 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         details: arguments.detail,
         allowed: allowed(&arguments.allow_user)?,
         auto,
+        hot_keys: hot_keys(&arguments.hot_keys)?,
     };
     tipme_recorder::run(&options)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// This program judges what it recorded.
 fn auto_options(auto: Auto, per_hour: u8) -> Result<AutoOptions> {
     let mode = match auto {
         Auto::Mark => AutoMode::Mark,
         Auto::DryRun => AutoMode::DryRun,
     };
-    let judge = std::env::current_exe().context("cannot find this program's own file")?;
-    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge })
+    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge: judge()? })
+}
+
+fn hot_keys(arguments: &HotKeys) -> Result<Option<HotKeyOptions>> {
+    let scope = match arguments.hot_keys {
+        HotKeysChoice::Console => Scope::Console,
+        HotKeysChoice::Always => Scope::Always,
+        HotKeysChoice::Off => return Ok(None),
+    };
+    Ok(Some(HotKeyOptions { scope, bindings: arguments.keys.bindings(), console: ACTIVE.into(), judge: judge()? }))
+}
+
+/// This program judges what it recorded.
+fn judge() -> Result<PathBuf> {
+    std::env::current_exe().context("cannot find this program's own file")
 }
 
 /// The user who called sudo, and those that were named.

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What is checked in a guest, in the order in which a user would meet it."""
 
+import ctypes
 import json
 import pathlib
 import shutil
+import struct
 import subprocess
 import tempfile
+import time
 
 from .job import FAULTS, main_job
 from .machine import DATA_BYTES_S, Failed
@@ -21,6 +24,10 @@ CONTROLLERS = ("cpu", "io", "memory", "pids")
 FOCUS_MAX_S = 240
 # Hot keys as QEMU names them, and the wait for the file that they lead to, in seconds.
 MARK_KEYS, FILE_MAX_S = ("ctrl", "alt", "minus"), 120
+# What is typed on the console: a word that is nowhere else; and the wait for a line there, in seconds.
+TYPED, CAUSE_MAX_S = "jackdaws", 180
+# Of an incident file: the bytes of its head, and the head of a section.
+FILE_HEAD_BYTES, SECTION_HEAD = 64, struct.Struct("<IIQQII")
 
 
 def check_all(machine, results, tipme, only=None):
@@ -136,21 +143,93 @@ def new_incident(machine, before, seconds=FILE_MAX_S):
 
 
 def console(machine, results):
-    """Keys without a display: the kernel's stamps, and the hot key."""
+    """Keys without a display: the kernel's stamps, and the hot key, with a program that reads what is typed."""
+    machine.run("systemd-run -q --unit tipme-vm-reader -p StandardInput=tty -p TTYPath=/dev/tty1 cat")
     screen, before = Screen(machine), incidents(machine)
     with machine.begun(f"{TOOLS}/evdev-stamps", 60, "ready") as stamps:
-        for code in ("a", "b", "c", "ret"):
+        for code in (*TYPED, "ret"):
             screen.chord(code)
         screen.chord(*MARK_KEYS)
-        count = len(stamps.communicate(timeout=30)[0].split())
-    pressed = 4 + len(MARK_KEYS)
-    results.met("keys on the console", count == pressed, f"{count} of {pressed} presses seen by evdev")
+        seen = [int(stamp) for stamp in stamps.communicate(timeout=30)[0].split()]
+    pressed = len(TYPED) + 1 + len(MARK_KEYS)
+    results.met("keys on the console", len(seen) == pressed, f"{len(seen)} of {pressed} presses seen by evdev")
     said = machine.run("tipme record --help; tipme agent --help")
     if "console" not in said:
         results.add("hot key on the console", ABSENT, "this build has hot keys on X11 only")
         return
     incident = new_incident(machine, before)
-    results.met("hot key on the console", incident is not None, incident or f"no incident within {FILE_MAX_S} s")
+    if results.met("hot key on the console", incident is not None, incident or f"no incident within {FILE_MAX_S} s"):
+        console_mark(machine, results, incident, seen[-1])
+        console_lines(machine, results, screen, incident)
+        console_stopped(machine, results, screen)
+    machine.run("systemctl stop tipme-vm-reader")
+
+
+def console_mark(machine, results, incident, stamp):
+    """The mark is the press, and what was typed is nowhere in the file."""
+    with tempfile.TemporaryDirectory(prefix="tipme-vm-incident-") as folder:
+        machine.copy_out(incident, pathlib.Path(folder))
+        meta, *rest = sections((pathlib.Path(folder) / pathlib.PurePath(incident).name).read_bytes())
+    meta = json.loads(meta)
+    late_ns, trigger = meta["mark_ns"] - stamp, meta["trigger"]
+    told = f"trigger {trigger}, the mark {late_ns} ns after the device's stamp"
+    results.met("hot key on the console: time", (trigger, late_ns) == ("hotkey", 0), told)
+    found = sum(TYPED.encode() in section.lower() for section in rest)
+    told = f"{found} of {len(rest)} sections have what was typed ({sum(map(len, rest)) >> 10} KiB)"
+    results.met("hot key on the console: no text", rest and not found, told)
+
+
+def console_lines(machine, results, screen, incident):
+    """The person at the console reads of the mark, of its cause, and of the recording of keys."""
+    cause = machine.run(f"tipme diagnose {incident}", CAUSE_MAX_S, (0, 3)).splitlines()[0]
+    for title, line in (("mark", f"marked {incident}"), ("cause", cause)):
+        results.met(f"hot key on the console: {title}", *shown(machine, line))
+    for code, line in (("0", "input is no longer recorded"), ("1", "input is recorded again")):
+        screen.chord("ctrl", "alt", code)
+        results.met(f"hot key on the console: {code}", *shown(machine, line))
+    results.met("what was typed is on the screen", *shown(machine, TYPED, ""))
+
+
+def console_stopped(machine, results, screen):
+    """A console that was stopped by its user holds nothing up: the lines are lost, and that is told."""
+    before = incidents(machine)
+    screen.chord("ctrl", "s")
+    screen.chord(*MARK_KEYS)
+    incident = new_incident(machine, before)
+    lost = "journalctl -b -u tipmed -o cat | grep -c 'cannot write to the console'"
+    count = machine.run(f"for try in $(seq 40); do {lost} && exit 0; sleep 0.5; done", codes=(0, 1)).split()[-1]
+    screen.chord("ctrl", "q")
+    told = f"{incident}; {count} lines were lost"
+    results.met("hot key on a stopped console", incident is not None and int(count) > 0, told)
+
+
+def shown(machine, line, before="tipme: "):
+    """Whether a line is on the text screen, waited for; and it, or what is there."""
+    wanted = "".join(f"{before}{line}".split()).encode("ascii", "replace").decode()
+    deadline, text = time.monotonic() + CAUSE_MAX_S, ""
+    while time.monotonic() < deadline and wanted not in "".join(text.split()):
+        time.sleep(0.5)
+        text = machine.run("tr -d '\\0' < /dev/vcs1")
+    met = wanted in "".join(text.split())
+    return met, line if met else f"not on the screen: {line}; there: {text}"
+
+
+def sections(data):
+    """The sections of an incident file, unpacked; see docs/format.md."""
+    library = ctypes.CDLL("libzstd.so.1")
+    library.ZSTD_decompress.restype = ctypes.c_size_t
+    library.ZSTD_decompress.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+    at = FILE_HEAD_BYTES
+    while at < len(data):
+        _, packed, length, stored, _, _ = SECTION_HEAD.unpack_from(data, at)
+        at += SECTION_HEAD.size
+        body, at = data[at : at + stored], at + stored
+        if packed:
+            room = ctypes.create_string_buffer(length)
+            if library.ZSTD_decompress(room, length, body, stored) != length:
+                raise Failed("a section of the incident cannot be unpacked")
+            body = room.raw
+        yield body
 
 
 def display(machine, results):

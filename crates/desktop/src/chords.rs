@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hot keys among the events of input devices: where no display lends its keys, on a text console above all.
+//!
+//! Keys are named by their place on a US keyboard, since the layout of a console is not known here. All
+//! devices count as one keyboard. Of their state only the modifier keys that are held are kept, eight bits for each
+//! device; an event of any other key but the hot keys' own leaves no trace.
+
+use crate::hotkeys::{Action, Bindings, wanted};
+use crate::keymap::Keymap;
+use std::collections::BTreeMap;
+use tipme_record::Nanos;
+use x11rb::protocol::xproto::ModMask;
+
+/// Keys that hold a modifier, by their evdev codes: one bit each.
+const MODIFIERS: [(u16, ModMask); 8] = [
+    (29, ModMask::CONTROL),
+    (97, ModMask::CONTROL),
+    (42, ModMask::SHIFT),
+    (54, ModMask::SHIFT),
+    (56, ModMask::M1),
+    (100, ModMask::M1),
+    (125, ModMask::M4),
+    (126, ModMask::M4),
+];
+
+/// Values of a key's event. What repeats by itself has another.
+const UP: i32 = 0;
+const DOWN: i32 = 1;
+
+/// A chord whose key has no place.
+#[derive(Debug, thiserror::Error)]
+#[error("no place of a US keyboard is known for hot key {0}; choose another key")]
+pub struct NoPlace(String);
+
+/// A hot key that was pressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Press {
+    pub action: Action,
+    /// When, by the kernel's stamp.
+    pub at: Nanos,
+}
+
+/// A key of one or more chords.
+#[derive(Debug)]
+struct Key {
+    code: u16,
+    meanings: Vec<(ModMask, Action)>,
+}
+
+/// What an event means for hot keys.
+#[derive(Debug)]
+enum Change {
+    /// A modifier's bit.
+    Held(u8),
+    Released(u8),
+    /// A number in the keys of the chords.
+    Pressed(usize),
+    /// The device lost events, or is gone.
+    Forgotten,
+}
+
+/// Looks for chords in the events of all devices. Without any, it looks at nothing.
+#[derive(Debug, Default)]
+pub struct Chords {
+    keys: Vec<Key>,
+    /// By device: bits of the modifiers that are held, where there are any.
+    held: BTreeMap<u32, u8>,
+    /// What was read and not settled: no more than is read of all devices at a time.
+    noted: Vec<(Nanos, u32, Change)>,
+}
+
+impl Chords {
+    /// Looks for these.
+    ///
+    /// # Errors
+    /// Names the first chord whose key has no place on a US keyboard.
+    pub fn new(bindings: &Bindings) -> Result<Chords, NoPlace> {
+        let (keymap, mut keys) = (Keymap::of_places(), BTreeMap::<u16, Vec<_>>::new());
+        for (action, chord) in &bindings.0 {
+            let found = wanted(&keymap, chord);
+            if found.is_empty() {
+                return Err(NoPlace(chord.to_string()));
+            }
+            for (code, modifiers) in found {
+                keys.entry(u16::from(code)).or_default().push((modifiers, *action));
+            }
+        }
+        let keys = keys.into_iter().map(|(code, meanings)| Key { code, meanings }).collect();
+        Ok(Chords { keys, ..Chords::default() })
+    }
+
+    /// Notes a key's event where it matters.
+    pub(crate) fn note(&mut self, device: u32, at: Nanos, code: u16, value: i32) {
+        if self.keys.is_empty() {
+            return;
+        }
+        let bit = MODIFIERS.iter().position(|(modifier, _)| *modifier == code).map(|place| 1 << place);
+        let key = self.keys.iter().position(|key| key.code == code);
+        let change = match (bit, key, value) {
+            (Some(bit), _, DOWN) => Change::Held(bit),
+            (Some(bit), _, UP) => Change::Released(bit),
+            (None, Some(key), DOWN) => Change::Pressed(key),
+            _ => return,
+        };
+        self.noted.push((at, device, change));
+    }
+
+    /// A device's keys count as released from then on: events are missing, or it is gone.
+    pub(crate) fn forget(&mut self, device: u32, at: Nanos) {
+        if !self.keys.is_empty() {
+            self.noted.push((at, device, Change::Forgotten));
+        }
+    }
+
+    /// The hot keys among what was noted. Devices are read one after the other; here their events are put in order.
+    pub(crate) fn settle(&mut self) -> Vec<Press> {
+        let mut noted = std::mem::take(&mut self.noted);
+        noted.sort_by_key(|(at, ..)| *at);
+        noted.into_iter().filter_map(|(at, device, change)| self.apply(at, device, change)).collect()
+    }
+
+    fn apply(&mut self, at: Nanos, device: u32, change: Change) -> Option<Press> {
+        let held = self.held.get(&device).copied().unwrap_or(0);
+        let now = match change {
+            Change::Held(bit) => held | bit,
+            Change::Released(bit) => held & !bit,
+            Change::Forgotten => 0,
+            Change::Pressed(key) => return self.action(key).map(|action| Press { action, at }),
+        };
+        if now == 0 {
+            self.held.remove(&device);
+        } else {
+            self.held.insert(device, now);
+        }
+        None
+    }
+
+    /// What a key means with the modifiers that are held, whichever devices they are on.
+    fn action(&self, key: usize) -> Option<Action> {
+        let held = self.held.values().fold(0, |all, bits| all | bits);
+        let bits = MODIFIERS.iter().enumerate().filter(|(place, _)| held & (1 << place) != 0);
+        let modifiers = bits.fold(ModMask::from(0u16), |all, (_, (_, modifier))| all | *modifier);
+        let meanings = &self.keys.get(key)?.meanings;
+        meanings.iter().find(|(wanted, _)| *wanted == modifiers).map(|(_, action)| *action)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const CTRL: u16 = 29;
+    const RIGHT_CTRL: u16 = 97;
+    const SHIFT: u16 = 42;
+    const ALT: u16 = 56;
+    const RIGHT_ALT: u16 = 100;
+    const MINUS: u16 = 12;
+    const EQUAL: u16 = 13;
+    const ZERO: u16 = 11;
+    const ONE: u16 = 2;
+    const A: u16 = 30;
+    const REPEAT: i32 = 2;
+
+    fn chords() -> Chords {
+        Chords::new(&Bindings::default()).expect("the default keys have places")
+    }
+
+    /// What is told of events (device, code, value) that came one nanosecond after the other.
+    fn told(events: &[(u32, u16, i32)]) -> Vec<(Action, u64)> {
+        let (mut chords, mut all) = (chords(), Vec::new());
+        for (at, (device, code, value)) in (1..).zip(events) {
+            chords.note(*device, Nanos(at), *code, *value);
+            all.extend(chords.settle());
+        }
+        all.into_iter().map(|press| (press.action, press.at.0)).collect()
+    }
+
+    #[test]
+    fn each_chord_has_its_action_and_the_time_of_its_key() {
+        let press = |key| told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, key, DOWN), (0, key, UP)]);
+        assert_eq!(press(MINUS), [(Action::Mark, 3)]);
+        assert_eq!(press(EQUAL), [(Action::Start, 3)]);
+        assert_eq!(press(ZERO), [(Action::StopKeys, 3)]);
+        assert_eq!(press(ONE), [(Action::StartKeys, 3)]);
+        assert_eq!(press(A), []);
+    }
+
+    #[test]
+    fn the_keypad_and_modifiers_on_the_right_count() {
+        const KEYPAD_MINUS: u16 = 74;
+        const KEYPAD_PLUS: u16 = 78;
+        let press = |key| told(&[(0, RIGHT_ALT, DOWN), (0, RIGHT_CTRL, DOWN), (0, key, DOWN)]);
+        assert_eq!(press(KEYPAD_MINUS), [(Action::Mark, 3)]);
+        assert_eq!(press(KEYPAD_PLUS), [(Action::Start, 3)]);
+    }
+
+    #[test]
+    fn plus_counts_with_shift_and_minus_does_not() {
+        let press = |key| told(&[(0, CTRL, DOWN), (0, SHIFT, DOWN), (0, ALT, DOWN), (0, key, DOWN)]);
+        assert_eq!(press(EQUAL), [(Action::Start, 4)]);
+        assert_eq!(press(MINUS), []);
+    }
+
+    #[test]
+    fn all_modifiers_must_be_held_and_no_other() {
+        assert_eq!(told(&[(0, MINUS, DOWN)]), []);
+        assert_eq!(told(&[(0, CTRL, DOWN), (0, MINUS, DOWN)]), []);
+        assert_eq!(told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, ALT, UP), (0, MINUS, DOWN)]), []);
+        assert_eq!(told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, 125, DOWN), (0, MINUS, DOWN)]), []);
+        assert_eq!(told(&[(0, MINUS, DOWN), (0, CTRL, DOWN), (0, ALT, DOWN), (0, MINUS, UP)]), []);
+    }
+
+    #[test]
+    fn one_of_two_equal_modifiers_may_be_let_go() {
+        let events =
+            [(0, CTRL, DOWN), (0, RIGHT_CTRL, DOWN), (0, CTRL, UP), (0, ALT, DOWN), (0, MINUS, DOWN), (0, MINUS, UP)];
+        assert_eq!(told(&events), [(Action::Mark, 5)]);
+    }
+
+    #[test]
+    fn a_repeat_is_no_press() {
+        let events = [
+            (0, CTRL, DOWN),
+            (0, ALT, DOWN),
+            (0, MINUS, DOWN),
+            (0, MINUS, REPEAT),
+            (0, MINUS, REPEAT),
+            (0, MINUS, UP),
+            (0, MINUS, DOWN),
+        ];
+        assert_eq!(told(&events), [(Action::Mark, 3), (Action::Mark, 7)]);
+    }
+
+    #[test]
+    fn all_devices_are_one_keyboard() {
+        assert_eq!(told(&[(3, CTRL, DOWN), (5, ALT, DOWN), (7, MINUS, DOWN)]), [(Action::Mark, 3)]);
+        assert_eq!(told(&[(3, CTRL, DOWN), (5, CTRL, DOWN), (3, CTRL, UP), (5, ALT, DOWN), (3, MINUS, DOWN)]).len(), 1);
+    }
+
+    #[test]
+    fn devices_that_are_read_one_after_the_other_are_put_in_order() {
+        let mut chords = chords();
+        for (at, code, value) in [(1, CTRL, DOWN), (2, ALT, DOWN), (4, ALT, UP), (5, CTRL, UP)] {
+            chords.note(1, Nanos(at), code, value);
+        }
+        chords.note(2, Nanos(3), MINUS, DOWN);
+        chords.note(2, Nanos(6), MINUS, DOWN);
+        assert_eq!(chords.settle(), [Press { action: Action::Mark, at: Nanos(3) }]);
+        assert!(chords.held.is_empty() && chords.noted.is_empty());
+    }
+
+    #[test]
+    fn a_device_that_lost_events_or_is_gone_holds_nothing() {
+        let mut chords = chords();
+        chords.note(1, Nanos(1), CTRL, DOWN);
+        chords.note(2, Nanos(2), ALT, DOWN);
+        chords.forget(1, Nanos(3));
+        chords.note(2, Nanos(4), MINUS, DOWN);
+        assert_eq!(chords.settle(), []);
+        chords.note(1, Nanos(5), CTRL, DOWN);
+        chords.note(2, Nanos(6), MINUS, DOWN);
+        assert_eq!(chords.settle().len(), 1);
+    }
+
+    #[test]
+    fn of_other_keys_nothing_is_kept() {
+        let mut chords = chords();
+        (0..0x300).filter(|code| !MODIFIERS.iter().any(|(modifier, _)| modifier == code)).for_each(|code| {
+            chords.note(1, Nanos(1), code, DOWN);
+        });
+        // Minus, plus, 0 and 1, here and on the keypad.
+        assert_eq!(chords.noted.len(), 8);
+        chords.settle();
+        assert!(chords.held.is_empty());
+        let mut none = Chords::default();
+        (0..0x300).for_each(|code| none.note(1, Nanos(1), code, DOWN));
+        none.forget(1, Nanos(2));
+        assert!(none.noted.is_empty());
+    }
+
+    #[test]
+    fn keys_can_be_chosen_by_their_place() {
+        let mut bindings = Bindings::default();
+        bindings.set(Action::Mark, "super+f12".parse().expect("a chord"));
+        let mut chords = Chords::new(&bindings).expect("it has a place");
+        chords.note(0, Nanos(1), 126, DOWN);
+        chords.note(0, Nanos(2), 88, DOWN);
+        assert_eq!(chords.settle(), [Press { action: Action::Mark, at: Nanos(2) }]);
+        bindings.set(Action::Mark, "ctrl+é".parse().expect("a chord"));
+        let refused = Chords::new(&bindings).map(drop).map_err(|error| error.to_string());
+        assert_eq!(
+            refused,
+            Err("no place of a US keyboard is known for hot key ctrl+é; choose another key".to_owned())
+        );
+    }
+
+    /// A fixed sequence of numbers without order.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % bound
+        }
+    }
+
+    /// The marks by definition: a press of minus while exactly control and alt are held anywhere.
+    fn marks(events: &[(u32, u16, i32)]) -> Vec<u64> {
+        let (mut held, mut marks) = (BTreeSet::new(), Vec::new());
+        for (at, (device, code, value)) in (1..).zip(events) {
+            let any = |codes: [u16; 2]| held.iter().any(|(_, code)| codes.contains(code));
+            let exactly = any([CTRL, RIGHT_CTRL]) && any([ALT, RIGHT_ALT]) && !any([SHIFT, SHIFT]);
+            if (*code, *value, exactly) == (MINUS, DOWN, true) {
+                marks.push(at);
+            }
+            match *value {
+                DOWN => drop(held.insert((*device, *code))),
+                UP => drop(held.remove(&(*device, *code))),
+                _ => {}
+            }
+        }
+        marks
+    }
+
+    #[test]
+    fn any_sequence_gives_the_marks_of_the_definition() {
+        const CODES: [u16; 7] = [CTRL, RIGHT_CTRL, ALT, RIGHT_ALT, SHIFT, MINUS, A];
+        let (mut numbers, mut seen) = (Numbers(7), 0);
+        for _ in 0..2_000 {
+            let mut event = || (numbers.below(3) as u32, CODES[numbers.below(7)], numbers.below(3) as i32);
+            let events: Vec<_> = std::iter::repeat_with(&mut event).take(60).collect();
+            let mut chords = chords();
+            let mut found = Vec::new();
+            // Read in pieces, and in each of them one device after the other.
+            for (piece, part) in events.chunks(7).enumerate() {
+                for wanted in 0..3 {
+                    let at = |place: usize| Nanos((7 * piece + place + 1) as u64);
+                    let own = part.iter().enumerate().filter(|(_, (device, ..))| *device == wanted);
+                    own.for_each(|(place, (device, code, value))| chords.note(*device, at(place), *code, *value));
+                }
+                found.extend(chords.settle().into_iter().map(|press| (press.action, press.at.0)));
+            }
+            let expected: Vec<_> = marks(&events).into_iter().map(|at| (Action::Mark, at)).collect();
+            assert_eq!(found, expected, "{events:?}");
+            seen += found.len();
+        }
+        assert!(seen > 1_000, "only {seen} marks");
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The virtual terminal that a person sits at: whether it shows text, and a line on it.
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, write};
+use rustix::ioctl::{Getter, Opcode, ioctl};
+use std::io::{Error, Result};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Where the kernel has the terminal that is active.
+pub const ACTIVE: &str = "/dev/tty0";
+
+/// Letters of a line, at most.
+const LINE_MAX: usize = 400;
+
+/// One virtual terminal, as it was active when this was opened: what is said later appears there too.
+#[derive(Debug)]
+pub struct Console(OwnedFd);
+
+impl Console {
+    /// The terminal that is active now.
+    ///
+    /// # Errors
+    /// Where the machine has no virtual terminals, or this user may not use them.
+    pub fn open(path: &Path) -> Result<Console> {
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        open(path, flags, Mode::empty()).map(Console).map_err(Error::from)
+    }
+
+    /// Whether it shows text; it does not where a display server or the like draws on it.
+    pub fn is_text(&self) -> bool {
+        /// KDGETMODE: an int, zero for text.
+        const GET_MODE: Opcode = 0x4b3b;
+        // SAFETY: KDGETMODE writes one int to its argument, which is what the getter passes.
+        let mode = unsafe { ioctl(&self.0, Getter::<GET_MODE, i32>::new()) };
+        mode == Ok(0)
+    }
+
+    /// Writes a line, in lines of its own and in plain letters: names of programs are in it, which anybody chooses.
+    ///
+    /// # Errors
+    /// Where the terminal takes nothing now; it is not waited for.
+    pub fn say(&self, line: &str) -> Result<()> {
+        let letters = line.chars().map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' });
+        let text = format!("\r\ntipme: {}\r\n", letters.take(LINE_MAX).collect::<String>());
+        match write(&self.0, text.as_bytes()) {
+            Ok(written) if written == text.len() => Ok(()),
+            Ok(_) => Err(Errno::AGAIN.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    fn console() -> (OwnedFd, Console) {
+        let (read, write) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        (read, Console(write))
+    }
+
+    #[test]
+    fn a_line_has_plain_letters_and_an_end() {
+        let (read, console) = console();
+        console.say("Typing in \u{1b}[2Jx\u{9b}1mé\nterm").expect("there is room");
+        let mut buffer = [0; 600];
+        let count = rustix::io::read(&read, &mut buffer).expect("a line");
+        assert_eq!(&buffer[..count], b"\r\ntipme: Typing in ?[2Jx?1m??term\r\n");
+        console.say(&"x".repeat(10_000)).expect("there is room");
+        assert_eq!(rustix::io::read(&read, &mut buffer), Ok(LINE_MAX + 11));
+    }
+
+    #[test]
+    fn a_console_that_takes_nothing_is_not_waited_for() {
+        let (_read, console) = console();
+        let refused = (0..10_000).find_map(|_| console.say("a line").err());
+        assert_eq!(refused.map(|error| error.kind()), Some(std::io::ErrorKind::WouldBlock));
+    }
+
+    #[test]
+    fn what_is_no_terminal_shows_no_text() {
+        assert!(!console().1.is_text());
+        let missing = Console::open(Path::new("/nowhere/tty0"));
+        assert_eq!(missing.map(drop).map_err(|error| error.kind()), Err(std::io::ErrorKind::NotFound));
+    }
+}

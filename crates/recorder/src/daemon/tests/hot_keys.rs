@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hot keys, from the events of a keyboard to the incident. Needs root.
+
+use super::super::*;
+use crate::hot_keys::Scope;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use tipme_desktop::hotkeys::Bindings;
+use tipme_desktop::input::Devices;
+use tipme_record::incident::{Incident, Meta, Section};
+use tipme_record::records::Input;
+use zerocopy::FromBytes;
+
+const CTRL: u16 = 29;
+const ALT: u16 = 56;
+const MINUS: u16 = 12;
+const ZERO: u16 = 11;
+const ONE: u16 = 2;
+const LETTERS: [u16; 3] = [31, 18, 46];
+
+/// Long enough for any machine; nothing waits so long where all is well.
+const SEALED_MAX: Duration = Duration::from_secs(120);
+
+fn options(dir: &Path, scope: Scope) -> Options {
+    let hot_keys = HotKeyOptions {
+        scope,
+        bindings: Bindings::default(),
+        console: dir.join("no-console"),
+        judge: dir.join("no-judge"),
+    };
+    Options {
+        dirs: StateDirs::below(dir),
+        window: crate::seconds(20),
+        memory: 16 << 20,
+        // A display that is not there: only the keyboard is recorded.
+        tap: Tap::Only(60_000),
+        without: vec!["samples".to_owned()],
+        details: Vec::new(),
+        allowed: Vec::new(),
+        auto: None,
+        hot_keys: Some(hot_keys),
+    }
+}
+
+/// A keyboard, and what a recorder makes of its keys.
+struct Desk<'a> {
+    recorder: Recorder<'a>,
+    keyboard: OwnedFd,
+}
+
+impl<'a> Desk<'a> {
+    fn new(options: &'a Options, storage: &'a mut Storage) -> Desk<'a> {
+        std::fs::create_dir_all(options.dirs.run_dir()).unwrap();
+        let kernel = Kernel::arm(storage, &kernel_options(options)).expect("these tests need root");
+        let folder = Folder::open(options.dirs.incidents()).unwrap();
+        let mut recorder = Recorder::new(options, kernel, folder).unwrap();
+        let (read, keyboard) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let chords = options.hot_keys.as_ref().unwrap().chords().unwrap();
+        recorder.inputs = Inputs::of(Some(Devices::of(vec![(0, read)])), chords);
+        Desk { recorder, keyboard }
+    }
+
+    /// Presses keys together, all at this time, and lets the recorder do what it does ten times a second.
+    fn press(&mut self, codes: &[u16], at: Nanos) {
+        let downs = codes.iter().map(|code| (*code, 1));
+        let ups = codes.iter().rev().map(|code| (*code, 0));
+        for (code, value) in downs.chain(ups) {
+            rustix::io::write(&self.keyboard, &event(at, code, value)).unwrap();
+        }
+        self.recorder.tick(monotonic_now()).unwrap();
+        self.recorder.answer_keys();
+    }
+
+    /// All incidents, once they are sealed.
+    fn incidents(&self) -> Vec<Incident> {
+        let begun = Instant::now();
+        while self.recorder.sealing.load(Ordering::Acquire) > 0 && begun.elapsed() < SEALED_MAX {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let listed = self.recorder.folder.list().unwrap();
+        listed.iter().map(|listed| tipme_store::read(&listed.path).unwrap()).collect()
+    }
+}
+
+/// One event of the kernel for a key, to the microsecond.
+fn event(at: Nanos, code: u16, value: i32) -> Vec<u8> {
+    const EV_KEY: u16 = 1;
+    let mut bytes = (at.0 / 1_000_000_000).to_le_bytes().to_vec();
+    bytes.extend((at.0 % 1_000_000_000 / 1_000).to_le_bytes());
+    bytes.extend([EV_KEY.to_le_bytes(), code.to_le_bytes()].concat());
+    bytes.extend(value.to_le_bytes());
+    bytes
+}
+
+/// A time of whole microseconds, a little ago.
+fn just_now() -> Nanos {
+    Nanos(monotonic_now().before(Nanos::from_millis(30)).0 / 1_000 * 1_000)
+}
+
+fn inputs(incident: &Incident) -> Vec<Input> {
+    let records = incident.bytes(Section::Inputs).chunks_exact(Input::SIZE);
+    records.map(|record| Input::read_from_bytes(record).unwrap()).collect()
+}
+
+#[test]
+fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let mut desk = Desk::new(&options, &mut storage);
+    std::thread::sleep(Duration::from_millis(100));
+    let at = just_now();
+    LETTERS.iter().for_each(|code| desk.press(&[*code], at));
+    desk.press(&[CTRL, ALT, MINUS], at);
+    let incidents = desk.incidents();
+    let [incident] = incidents.as_slice() else { panic!("{} incidents", incidents.len()) };
+    let meta: Meta = incident.json(Section::Meta).unwrap();
+    assert_eq!((meta.mark_ns, meta.trigger.as_str(), meta.marked_by_uid), (at.0, "hotkey", 0));
+    assert_eq!(meta.id, tipme_store::id_at(meta.mark_realtime_ns));
+    let told: Vec<_> = inputs(incident).iter().map(|input| (input.class, input.device, input.head.tid.0)).collect();
+    assert_eq!(told, [(0, 0, 0); 12]);
+}
+
+#[test]
+fn input_is_stopped_and_restarted_by_hot_keys() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let mut desk = Desk::new(&options, &mut storage);
+    desk.press(&[CTRL, ALT, ZERO], just_now());
+    assert!(!desk.recorder.keys);
+    LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
+    desk.press(&[CTRL, ALT, MINUS], just_now());
+    let incidents = desk.incidents();
+    assert_eq!(incidents.len(), 1);
+    // Of the hot key itself: its keys were let go before it was answered.
+    assert_eq!(inputs(&incidents[0]).len(), 6);
+    desk.press(&[CTRL, ALT, ONE], just_now());
+    assert!(desk.recorder.keys);
+}
+
+#[test]
+fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (options, mut storage) = (options(dir.path(), Scope::Console), Storage::default());
+    let mut desk = Desk::new(&options, &mut storage);
+    desk.press(&[CTRL, ALT, ZERO], just_now());
+    desk.press(&[CTRL, ALT, MINUS], just_now());
+    assert!(desk.recorder.keys);
+    assert_eq!(desk.incidents().len(), 0);
+}

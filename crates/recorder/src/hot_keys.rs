@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hot keys that the recorder sees itself, where no display lends them to the session's agent; and what the person
+//! who pressed one is told, on the text console that was looked at.
+//!
+//! The input devices are read anyway, so that waiting for a hot key wakes nobody. Only once one was pressed the
+//! console is asked whether it shows text. No line is waited for: a console that takes nothing loses it.
+
+use crate::judge::headline;
+use crate::look::END_MAX;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::TrySendError::{Disconnected, Full};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tipme_control::Response;
+use tipme_control::life::say;
+use tipme_desktop::chords::Chords;
+use tipme_desktop::console::Console;
+use tipme_desktop::hotkeys::{Action, Bindings};
+
+/// Incidents that wait for their diagnosis, at most; the next one is left to `tipme diagnose`.
+const DIAGNOSES_MAX: usize = 8;
+
+/// Where hot keys are taken from the keyboards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Only while a text console is looked at: in a graphical session the agent has them.
+    Console,
+    /// Always, over a graphical session too.
+    Always,
+}
+
+/// Hot keys of the recorder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HotKeyOptions {
+    pub scope: Scope,
+    pub bindings: Bindings,
+    /// The active console: [`tipme_desktop::console::ACTIVE`].
+    pub console: PathBuf,
+    /// The program that finds the cause: called with `diagnose FILE`.
+    pub judge: PathBuf,
+}
+
+impl HotKeyOptions {
+    /// What to look for among the events of the devices.
+    pub(crate) fn chords(&self) -> Result<Chords> {
+        Ok(Chords::new(&self.bindings)?)
+    }
+
+    /// Says that hot keys are looked for, or why none can be seen.
+    pub(crate) fn announce(&self, devices: usize) -> String {
+        let mark = self.bindings.0.iter().find(|(action, _)| *action == Action::Mark);
+        let key = mark.map_or_else(|| "no key".to_owned(), |(_, chord)| chord.to_string());
+        match (devices, self.scope) {
+            (0, _) => "no hot keys of the console: there is no input device".to_owned(),
+            (_, Scope::Console) => format!("on a text console {key} marks"),
+            (_, Scope::Always) => format!("{key} marks, on any keyboard of the machine"),
+        }
+    }
+
+    /// Whom to answer, where hot keys count now.
+    pub(crate) fn listener(&self) -> Option<Listener> {
+        let console = Console::open(&self.console).ok().filter(Console::is_text);
+        (console.is_some() || self.scope == Scope::Always).then_some(Listener(console))
+    }
+}
+
+/// Who pressed a hot key: at a text console, or where no line can be shown.
+pub(crate) struct Listener(Option<Console>);
+
+impl Listener {
+    /// Shows a line, where the console still shows text.
+    pub(crate) fn tell(&self, line: &str) {
+        let Some(console) = self.0.as_ref().filter(|console| console.is_text()) else { return };
+        if let Err(error) = console.say(line) {
+            eprintln!("tipme: cannot write to the console: {error}");
+        }
+    }
+
+    /// Tells what became of a mark, and has its cause told where somebody can read it.
+    pub(crate) fn marked(self, response: &Response, causes: &Asker) {
+        match response {
+            Response::Marked { incident, .. } => {
+                say(&format!("marked {} (hot key)", incident.display()));
+                self.tell(&format!("marked {}", incident.display()));
+                causes.ask(self, incident);
+            }
+            Response::Error(why) => {
+                eprintln!("tipme: {why}");
+                self.tell(why);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An incident, and who wants to know its cause.
+type Question = (Listener, PathBuf);
+
+/// Asks for causes.
+#[derive(Clone)]
+pub(crate) struct Asker(SyncSender<Question>);
+
+impl Asker {
+    fn ask(&self, listener: Listener, incident: &Path) {
+        if listener.0.is_none() {
+            return;
+        }
+        match self.0.try_send((listener, incident.to_owned())) {
+            Ok(()) => {}
+            Err(Full((listener, _)) | Disconnected((listener, _))) => listener.tell(&command(incident)),
+        }
+    }
+}
+
+/// The remedy for a cause that is not told.
+fn command(incident: &Path) -> String {
+    format!("no verdict; run: tipme diagnose {}", incident.display())
+}
+
+/// One thread that has incidents diagnosed, by another process and in the order of their marks.
+pub(crate) struct Causes {
+    asker: Asker,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Causes {
+    /// Starts the thread; `program` is called with `diagnose FILE`. Both have the priority of the caller: to be called
+    /// before the recorder raises its own.
+    pub(crate) fn start(program: &Path) -> Causes {
+        let (sender, questions) = sync_channel(DIAGNOSES_MAX);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (program, stopped) = (program.to_owned(), stop.clone());
+        let thread = std::thread::spawn(move || answer_all(&questions, &program, &stopped));
+        Causes { asker: Asker(sender), stop, thread }
+    }
+
+    pub(crate) fn asker(&self) -> Asker {
+        self.asker.clone()
+    }
+
+    /// Ends the diagnosis that is running, if one is.
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Release);
+        drop(self.asker);
+        let begun = Instant::now();
+        while !self.thread.is_finished() && begun.elapsed() < END_MAX {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn answer_all(questions: &Receiver<Question>, program: &Path, stop: &AtomicBool) {
+    for (listener, incident) in questions.iter().take_while(|_| !stop.load(Ordering::Acquire)) {
+        let found = headline(program, &incident, stop);
+        listener.tell(&found.unwrap_or_else(|error| {
+            eprintln!("tipme: {error:#}");
+            command(&incident)
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(scope: Scope, console: &Path) -> HotKeyOptions {
+        HotKeyOptions { scope, bindings: Bindings::default(), console: console.to_owned(), judge: "tipme".into() }
+    }
+
+    #[test]
+    fn only_a_text_console_is_listened_to_unless_hot_keys_count_always() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(options(Scope::Console, Path::new("/nowhere/tty0")).listener().is_none());
+        assert!(options(Scope::Console, file.path()).listener().is_none());
+        let listener = options(Scope::Always, file.path()).listener().unwrap();
+        listener.tell("not shown over a graphical session");
+        assert_eq!(std::fs::read(file.path()).unwrap(), b"");
+    }
+
+    #[test]
+    fn it_is_said_which_key_marks_and_where() {
+        let announced = |scope, devices| options(scope, Path::new("/dev/tty0")).announce(devices);
+        assert_eq!(announced(Scope::Console, 2), "on a text console ctrl+alt+minus marks");
+        assert_eq!(announced(Scope::Always, 2), "ctrl+alt+minus marks, on any keyboard of the machine");
+        assert_eq!(announced(Scope::Always, 0), "no hot keys of the console: there is no input device");
+    }
+
+    /// What a diagnosis was asked for, with questions for two incidents.
+    fn asked(stopped: bool) -> String {
+        let dir = tempfile::TempDir::new().unwrap();
+        let (program, log) = (dir.path().join("program"), dir.path().join("log"));
+        std::fs::write(&program, format!("#!/bin/sh\necho \"$*\" >> {}\necho a verdict\n", log.display())).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let (sender, questions) = sync_channel(DIAGNOSES_MAX);
+        for incident in ["one", "two"] {
+            let console = Console::open(Path::new("/dev/null")).unwrap();
+            Asker(sender.clone()).ask(Listener(Some(console)), Path::new(incident));
+        }
+        // Nobody reads what is found for a listener without a console.
+        Asker(sender).ask(Listener(None), Path::new("three"));
+        answer_all(&questions, &program, &AtomicBool::new(stopped));
+        std::fs::read_to_string(&log).unwrap_or_default()
+    }
+
+    #[test]
+    fn incidents_are_diagnosed_in_the_order_of_their_marks_until_it_is_stopped() {
+        assert_eq!(asked(false), "diagnose one\ndiagnose two\n");
+        assert_eq!(asked(true), "");
+    }
+
+    #[test]
+    fn questions_beyond_the_bound_are_not_waited_for() {
+        let (sender, questions) = sync_channel(1);
+        for _ in 0..3 {
+            let console = Console::open(Path::new("/dev/null")).unwrap();
+            Asker(sender.clone()).ask(Listener(Some(console)), Path::new("one"));
+        }
+        assert_eq!(questions.try_iter().count(), 1);
+    }
+}
