@@ -322,6 +322,7 @@ impl Manager {
             self.handle(now, vec![Event::Presence(present)]);
         }
         if present {
+            self.follow_terminals(now);
             let events = self.desk.refresh_stalest(now);
             self.handle(now, events);
         }
@@ -340,7 +341,9 @@ impl Manager {
     fn look_at_cpus(&mut self, now: Nanos) {
         let setting = &self.setting;
         if let Some(busy) = self.busy.look(now, |process| setting.may_change(process)) {
-            self.handle(now, vec![Event::Busy(busy)]);
+            let mut events = self.desk.place_strangers(&busy, now);
+            events.push(Event::Busy(busy));
+            self.handle(now, events);
         }
     }
 

@@ -184,6 +184,19 @@ impl Desk {
         }
     }
 
+    /// Looks at the clients above processes that are in no set yet, whatever that costs: a program whose window has the
+    /// focus must not be taken for a stranger because it is young.
+    pub(crate) fn place_strangers(&mut self, processes: &[Identity], now: Nanos) -> Vec<Event> {
+        let strangers = processes.iter().filter(|process| self.place(process.pid).is_none());
+        let clients: BTreeSet<Identity> = strangers.filter_map(|process| self.client_above(*process)).collect();
+        clients.into_iter().flat_map(|client| self.look(client, now)).collect()
+    }
+
+    fn client_above(&self, process: Identity) -> Option<Identity> {
+        let mut lineage = processes::lineage(&self.proc, process).map(|stat| stat.identity);
+        lineage.find(|above| self.groups.contains_key(above))
+    }
+
     /// Looks that were due and were left for want of time, see [`Budget`].
     pub(crate) fn looks_left(&self) -> u64 {
         self.budget.left()

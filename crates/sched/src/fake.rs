@@ -22,6 +22,10 @@ pub(crate) const LOGIN: &str = "/cg/user.slice/user-1000.slice/session-2.scope";
 pub(crate) const APP: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope";
 pub(crate) const SERVICE: &str = "/cg/system.slice/display.service";
 
+/// What the controllers keep in each group, with the kernel's values.
+const FILES: [(&str, i64); 5] =
+    [("cpu.weight", 100), ("io.weight", 100), ("memory.low", 0), ("memory.high", -1), ("memory.current", 5 << 20)];
+
 /// Counts steps and stops the program after some: from then on nothing works any more.
 #[derive(Clone, Default)]
 pub(crate) struct Fuse {
@@ -267,10 +271,10 @@ impl State {
             (Place::Controller { group, name }, Value::Number(on)) => return self.control(group, name, *on == 1),
             (Place::Member { process, .. }, Value::Text(group)) => return self.enter(*process, group),
             (Place::Group { path, .. }, Value::Number(1)) => {
-                let weights = [("cpu.weight", 100), ("io.weight", 100)];
-                let memory = [("memory.low", 0), ("memory.high", -1), ("memory.current", 5 << 20)];
-                let files = weights.into_iter().chain(memory).map(|(name, number)| (name.to_owned(), number));
-                self.groups.entry(path.clone()).or_insert_with(|| files.collect());
+                let on = |file: &str| self.controllers.iter().any(|(of, name)| is_file_of(path, of, name, file));
+                let files = FILES.into_iter().filter(|(file, _)| on(file));
+                let files = files.map(|(file, number)| (file.to_owned(), number)).collect();
+                self.groups.entry(path.clone()).or_insert(files);
             }
             (Place::Group { path, .. }, _) => {
                 if self.processes.values().any(|process| process.group == *path) {
@@ -312,6 +316,16 @@ impl State {
         if on && self.processes.values().any(|process| process.group == group) {
             return Err(Fault::Refused(libc::EBUSY));
         }
+        for (path, files) in &mut self.groups {
+            let of_it = FILES.into_iter().filter(|(file, _)| is_file_of(path, group, name, file));
+            for (file, number) in of_it {
+                if on {
+                    files.entry(file.to_owned()).or_insert(number);
+                } else {
+                    files.remove(file);
+                }
+            }
+        }
         if on {
             self.controllers.insert(key)
         } else {
@@ -330,6 +344,12 @@ impl State {
         missing(self.processes.get_mut(&process))?.group = group.to_owned();
         Ok(())
     }
+}
+
+/// True where a controller that the group `of` gives to its children keeps a file in the group `path`.
+fn is_file_of(path: &str, of: &str, controller: &str, file: &str) -> bool {
+    let is_child = path.rsplit_once('/').is_some_and(|(above, _)| above == of);
+    is_child && file.split('.').next() == Some(controller)
 }
 
 /// True for a scope that was begun here.

@@ -408,3 +408,7 @@ fn is_set_by_other(place: &Place, present: &Value) -> bool {
 pub(crate) fn step(place: Place, to: Value, baseline: Value) -> Step {
     Step { place, to, from: baseline.clone(), baseline, details: Details::default() }
 }
+
+#[cfg(test)]
+#[path = "groups/tests.rs"]
+mod tests;

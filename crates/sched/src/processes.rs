@@ -209,8 +209,8 @@ pub fn is_below(root: &Path, who: Identity, top: Identity) -> bool {
     lineage(root, who).any(|stat| stat.identity == top)
 }
 
-/// The process itself and its parents, each looked at when it is asked for.
-pub(crate) fn lineage(root: &Path, who: Identity) -> impl Iterator<Item = Stat> + '_ {
+/// The process itself and its parents, each looked at when it is asked for; [`ANCESTORS_MAX`] of these at most.
+pub fn lineage(root: &Path, who: Identity) -> impl Iterator<Item = Stat> + '_ {
     let mut last: Option<Stat> = None;
     // Each is read when it is asked for, and not before.
     let next = move || {

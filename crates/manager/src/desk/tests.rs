@@ -238,3 +238,21 @@ fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
         assert_eq!(group.is_settled(now), settled, "{births:?} {now:?}");
     }
 }
+
+#[test]
+fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.show(7, 10, How::Server, &[]);
+    world.add(11, 10, 6, USER);
+    world.add(12, 11, 7, USER);
+    world.add(20, 1, 8, USER);
+    let [child, other] = [set(12, 7).0, set(20, 8).0];
+    // However little money there is.
+    world.desk.budget.spend(Nanos::from_secs(60), Nanos(0));
+    assert_eq!(told(&world.desk.place_strangers(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
+    assert!(world.desk.place_strangers(&[child, other], Nanos(0)).is_empty());
+    // A number that is used again is nobody's.
+    world.add(13, 10, 9, USER);
+    assert!(world.desk.place_strangers(&[set(13, 8).0], Nanos(0)).is_empty());
+}

@@ -1,26 +1,61 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Controllers and weights where the delegated group does not become empty at once.
+//! Controllers and weights where the delegated group is not empty at once.
 
 use crate::engine::Engine;
 use crate::fake::{DIR, Machine, Memory, ROOT};
-use crate::groups::Subtree;
+use crate::groups::{CONTROLLERS, Subtree};
 use crate::ledger::Ledger;
-use tipme_policy::{Action, Assignment, Backend, Identity, Member, Reason, Role, SetId, Strength};
+use std::collections::BTreeSet;
+use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
 
 fn engine(machine: &Machine) -> Engine<Machine, Memory> {
-    let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("an empty journal");
+    let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
     let mut engine = Engine::new(ledger, Backend::Cgroup, Strength::Normal);
     engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
     engine
 }
 
 fn focused(who: Identity) -> Action {
-    Action::Assign(Assignment {
-        set: SetId(who),
-        role: Role::Focused,
-        faded: 0.0,
-        reason: Reason::Focus,
-        members: vec![Member { who, window: None }],
-    })
+    let members = vec![Member { who, because: Membership::Child }];
+    let reason = Reason::NoAttention;
+    Action::Assign(Assignment { set: SetId(who), role: Role::Focused, reason, faded: 0.0, members })
 }
 
+/// The delegated group's controllers that are on.
+fn controllers(machine: &Machine) -> BTreeSet<(String, String)> {
+    machine.state.borrow().controllers.clone()
+}
+
+fn weight(machine: &Machine, set: Identity) -> Option<i64> {
+    let path = format!("{DIR}/set-{}-{}", set.pid, set.start);
+    machine.state.borrow().groups.get(&path).and_then(|files| files.get("cpu.weight").copied())
+}
+
+#[test]
+fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
+    let machine = Machine::new();
+    let (editor, shell) = (machine.fork(10, None, true), machine.fork(20, None, true));
+    machine.birth.set(Some((shell, 21)));
+    let mut engine = engine(&machine);
+    let applied = engine.apply(&[focused(editor)]);
+    assert_eq!((controllers(&machine).len(), applied.skipped.len()), (CONTROLLERS.len(), 0), "{applied:?}");
+    assert_eq!(weight(&machine, editor), Some(3_000));
+    let restored = engine.restore();
+    assert_eq!((restored.failed, controllers(&machine).len()), (0, 0));
+    assert!(machine.state.borrow().processes.values().all(|process| process.group == DIR));
+}
+
+#[test]
+fn what_kept_the_controllers_off_is_asked_again_and_all_groups_get_their_weights() {
+    let mut machine = Machine::new();
+    let (editor, stranger) = (machine.fork(10, None, true), machine.fork(20, None, true));
+    let pager = machine.fork(30, None, true);
+    machine.state.borrow_mut().processes.get_mut(&stranger).expect("it lives").uid = 7;
+    machine.owner = Some(1000);
+    let mut engine = engine(&machine);
+    assert!(!engine.apply(&[focused(editor)]).skipped.is_empty(), "a stranger may not be moved");
+    assert_eq!((controllers(&machine).len(), weight(&machine, editor)), (0, None));
+    machine.exit(stranger);
+    engine.apply(&[focused(pager)]);
+    assert_eq!((controllers(&machine).len(), weight(&machine, editor)), (CONTROLLERS.len(), Some(3_000)));
+}
