@@ -118,7 +118,11 @@ impl Options {
             let build = if beside == Beside::Build { Build::ESTIMATE } else { Estimate::default() };
             script + build + Turn { level, arm }.around()
         });
-        Session::ESTIMATE + desk::ESTIMATE + turns.fold(Estimate::default(), Estimate::add) * self.comparison.blocks
+        let first = Estimate::new(desk::about(1), RUN_MAX + desk::VISIT_MAX);
+        Session::ESTIMATE
+            + desk::ESTIMATE
+            + first
+            + turns.fold(Estimate::default(), Estimate::add) * self.comparison.blocks
     }
 
     fn check(&self) -> Result<()> {
@@ -143,6 +147,8 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
     let contest = Contest::begin(&options.comparison, interrupt, watch)?;
     let session = Session::start(session::Options::default())?;
     let mut desk = Desk::set(&session, interrupt)?;
+    watch.line("once round the applications, which does not count: they come from the disk");
+    desk.play(1, interrupt)?;
     let mut all: Vec<Runs> = Vec::new();
     for block in 0..options.comparison.blocks {
         for (beside, arm) in options.turns(block) {

@@ -46,10 +46,24 @@ def named(arms, turn):
     return next(row for row in arms if row["turn"] == turn)
 
 
-def lost_bar(row):
+def lost_bar(row, because=None):
+    """`because` says what keeps the loss from being measured."""
     lost = row["throughput_lost_percent"]
+    if lost is None:
+        because = because or "the load tells of no rounds"
     where = f" beside {row['beside']}" if "beside" in row else ""
-    return bar(f"throughput lost{where} <= {LOST_MAX:.0f} %", lost is not None and lost <= LOST_MAX, f"{percent(lost)} %")
+    seen = f"not measured: {because}" if because else f"{percent(lost)} %"
+    return bar(f"throughput lost{where} <= {LOST_MAX:.0f} %", not because and lost <= LOST_MAX, seen)
+
+
+def too_few(document, beside, what):
+    """Why a loss cannot be told, where too little was finished beside the script for that."""
+    name = f"beside {beside}, unmanaged"
+    seconds = sum(run["duration_ns"] for run in document["runs"] if run["name"] == name) / 1e9
+    rate = next(row["done_per_s"] for row in document["rows"] if (row["beside"], row["arm"]) == (beside, "unmanaged"))
+    done = round((rate or 0) * seconds)
+    told = f"unmanaged {done} {what} were finished in {seconds:.0f} s, and one of them is more than {LOST_MAX:.0f} %"
+    return told if done * LOST_MAX < 100 else None
 
 
 def system(document):
@@ -63,8 +77,9 @@ def system(document):
     bars = []
     for beside, most in SYSTEM_TIMES.items():
         times = found[beside, "managed"]["median_s"] / calm
+        because = too_few(document, beside, {"build": "files", "synthetic": "rounds"}[beside])
         bars += [bar(f"{beside}, managed <= {most} x unloaded", times <= most, f"{times:.2f} x"),
-                 lost_bar(found[beside, "managed"])]  # fmt: skip
+                 lost_bar(found[beside, "managed"], because)]  # fmt: skip
     return {"rows": rows, "bars": bars, "note": f"build: {document['build']}; synthetic: {document['synthetic']}"}
 
 
@@ -81,7 +96,10 @@ def warmstart(document):
     gain = of["unmanaged"] / of["managed"]
     text = f"first key managed: {WARM_GAIN} x better than unmanaged"
     seen = f"{gain:.1f} x: {ms(of['managed'])} of {ms(of['unmanaged'])} ms"
-    return {"rows": rows, "bars": [bar(text, gain >= WARM_GAIN, seen)], "note": conditions(document)}
+    gone = document["pushed_out"]
+    if not gone:
+        seen = f"not shown, since the load pushed nothing out ({seen})"
+    return {"rows": rows, "bars": [bar(text, gone and gain >= WARM_GAIN, seen)], "note": conditions(document)}
 
 
 def pagein(document):
@@ -113,15 +131,26 @@ def starvation(document):
         figures = [f"{window[name]:.2f}" for name in ("least", "rest", "focus")]
         rows.append([f"{number}, {document['window_s']} s", *figures])
     least = min(window["least"] for window in document["windows"])
-    focus, job = document["weights"]
+    ahead = min(window["focus"] / max(window["rest"], 0.01) for window in document["windows"])
+    focus, jobs = document["weights"]["focus"], document["weights"]["jobs"]
+    in_force = focus is not None and all(job is not None and job < focus for job in jobs)
+    seen = ", ".join(sorted({"no cpu.weight" if job is None else str(job) for job in jobs}))
+    weighs = f"{'no cpu.weight' if focus is None else focus}, each job {seen}"
     text = f"each of {document['jobs']} background jobs has {SHARE_MIN:.0f} % of a CPU in each {document['window_s']} s"
-    note = f"strength strong: cpu.weight {focus} against {job} for each job; the focused job wants every CPU"
-    return {"rows": rows, "bars": [bar(text, least >= SHARE_MIN, f"{least:.2f} %")], "note": note}
+    bars = [bar("the focused job's group weighs more", in_force, weighs),
+            bar("the focused job has more than all background jobs", ahead > 1, f"{ahead:.2f} x"),
+            bar(text, least >= SHARE_MIN, f"{least:.2f} %")]  # fmt: skip
+    return {"rows": rows, "bars": bars, "note": "strength strong; the focused job wants every CPU"}
 
 
 def kind(key):
     """What was changed, from `group a/b`, `a/b/memory.low` and `4711:99 4711 slice`."""
     return "groups made" if key.startswith("group ") else key.split(" ")[-1].rpartition("/")[2]
+
+
+def weights_seen(changed):
+    weights = sorted({int(now) for key, (_, now) in changed.items() if kind(key) == "cpu.weight"})
+    return f"cpu.weight {', '.join(map(str, weights))}" if weights else "no cpu.weight"
 
 
 def restore(document):
@@ -131,5 +160,6 @@ def restore(document):
     rows = [["changed by the manager", "of these when it was killed", "left after the next start"],
             [str(len(document["changed"])), f"{changed}: {', '.join(sorted(kinds))}", str(len(left))]]  # fmt: skip
     bars = [bar("something was changed, with a limit to memory", changed and document["limited"], f"{changed} values"),
+            bar("weights of the CPUs were changed", "cpu.weight" in kinds, weights_seen(document["after_kill"])),
             bar("nothing is left changed", not left, seen or "nothing")]  # fmt: skip
     return {"rows": rows, "bars": bars, "note": ""}

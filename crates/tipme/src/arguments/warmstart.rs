@@ -15,7 +15,7 @@ Somebody types into a terminal on a private display, stops for half a minute, an
 measured is the time of the first key after the pause. The load is of the type big unless --type
 says otherwise. It only matters to the terminal where memory runs short: choose --memory close to
 what is available, on a machine that can bear it. Page faults of terminal and display server that
-waited for a disk are counted, so that the result says whether their pages had gone.
+waited for a disk are counted, and the result says so where their pages had not gone.
 
 Exit codes: 0 measured, 2 could not measure.")]
 pub struct Warmstart {

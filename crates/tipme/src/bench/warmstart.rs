@@ -7,7 +7,7 @@ use crate::arguments::Warmstart;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tipme_bench::arms::Cell;
+use tipme_bench::arms::{Arm, Cell};
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::intervals::Watch;
 use tipme_bench::load::Kind;
@@ -41,7 +41,11 @@ pub fn run(arguments: Warmstart) -> Result<ExitCode> {
         line_ms: Some(PAPER_MS),
         comparison: &options.comparison,
         machine: survey.end(),
-        more: json!({ "pause_s": options.pause.as_secs_f64(), "pauses": pauses(&cells) }),
+        more: json!({
+            "pause_s": options.pause.as_secs_f64(),
+            "pushed_out": pushed_out(&cells),
+            "pauses": pauses(&cells),
+        }),
         times: all(&cells, "key", Some(Class::Key.limits(Profile::Default)), times),
     };
     results.publish(arguments.beside.json.as_deref(), arguments.beside.svg.as_deref())
@@ -67,7 +71,20 @@ fn bounds(options: &Options, cells: &[Cell<Warm>]) -> Vec<String> {
             "{name}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"
         )
     }));
+    lines.extend((pushed_out(cells) == Some(false)).then(|| KEPT.to_owned()));
     lines
+}
+
+/// Said where memory made no difference.
+const KEPT: &str = "the load pushed nothing out: after a pause of the unmanaged arm no page had to be read back, so this says nothing \
+                    of memory; choose a larger --memory, or --type big, which keeps all of it";
+
+/// Whether pages had to be read back after every pause beside a load that nobody managed; `None` without such pauses.
+fn pushed_out(cells: &[Cell<Warm>]) -> Option<bool> {
+    let unmanaged = cells.iter().filter(|cell| cell.turn.level > 0 && cell.turn.arm == Arm::Unmanaged);
+    let mut pauses = unmanaged.flat_map(|cell| &cell.blocks).peekable();
+    pauses.peek()?;
+    Some(pauses.all(|warm| warm.page_ins > 0))
 }
 
 fn pauses(cells: &[Cell<Warm>]) -> Vec<Value> {
@@ -77,4 +94,23 @@ fn pauses(cells: &[Cell<Warm>]) -> Vec<Value> {
         json!({ "turn": turn, "first_ns": warm.first.0, "after_ns": after_ns, "page_ins": warm.page_ins })
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_bench::arms::Turn;
+
+    fn cell(level: u32, arm: Arm, page_ins: &[u64]) -> Cell<Warm> {
+        let blocks = page_ins.iter().map(|page_ins| Warm { page_ins: *page_ins, ..Warm::default() }).collect();
+        Cell { turn: Turn { level, arm }, blocks, load: None }
+    }
+
+    #[test]
+    fn a_load_that_pushes_nothing_out_is_told() {
+        let calm = || cell(0, Arm::Unmanaged, &[0, 0]);
+        let beside = |page_ins: &[u64]| pushed_out(&[calm(), cell(20, Arm::Unmanaged, page_ins)]);
+        assert_eq!((beside(&[5, 9]), beside(&[5, 0])), (Some(true), Some(false)));
+        assert_eq!(pushed_out(&[calm(), cell(20, Arm::Managed, &[0])]), None, "only the unmanaged arm can tell");
+    }
 }
