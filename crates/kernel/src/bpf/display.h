@@ -218,27 +218,44 @@ __noinline int read_head(struct reading *reading)
 	return 0;
 }
 
-/* Reads what was just sent from the end of the receiver's queue, and remembers where the next message
- * on this socket begins. Of a long one the kernel keeps bytes in pages that cannot be read here: where a head may
- * have been among them, nobody knows where messages begin until some fill what is sent exactly. */
+/* Reads the last buffer in the receiver's queue, if it is what was just sent. The receiver may take it meanwhile, and its
+ * memory be given to others: what is not in the queue any more afterwards counts as unread. */
+static __always_inline void read_queue(struct reading *reading, struct sock *receiver, __u32 bytes)
+{
+	struct sk_buff *tail = BPF_CORE_READ(receiver, sk_receive_queue.prev);
+	__u32 offset = reading->offset;
+	__u8 started = reading->started, swapped = reading->swapped;
+
+	if (!BPF_CORE_READ(receiver, sk_receive_queue.qlen) || BPF_CORE_READ(tail, len) != bytes)
+		return;
+	reading->data = (__u64)BPF_CORE_READ(tail, data);
+	reading->linear = bytes - BPF_CORE_READ(tail, data_len);
+	reading->flags = 0;
+	for (int i = 0; i <= OPERATIONS; i++)
+		if (read_head(reading))
+			break;
+	if (BPF_CORE_READ(receiver, sk_receive_queue.prev) == tail)
+		return;
+	reading->offset = offset;
+	reading->started = started;
+	reading->swapped = swapped;
+	reading->flags = FLAG_UNREAD;
+	reading->count = reading->press = reading->injects = reading->draws = reading->strange = 0;
+}
+
+/* Reads what was just sent, and remembers where the next message on this socket begins. Of a long one the kernel
+ * keeps bytes in pages that cannot be read here: where a head may have been among them, nobody knows where messages
+ * begin until some fill what is sent exactly. */
 static __always_inline void read_sent(struct reading *reading, struct sock *from, struct sock *receiver, __u32 bytes)
 {
 	struct framing *framing = bpf_sk_storage_get(&framings, from, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	struct sk_buff *tail = BPF_CORE_READ(receiver, sk_receive_queue.prev);
 
 	if (!framing)
 		return;
 	reading->offset = framing->lost ? 0 : framing->skip;
 	reading->started = framing->started;
 	reading->swapped = framing->swapped;
-	if (BPF_CORE_READ(receiver, sk_receive_queue.qlen) && BPF_CORE_READ(tail, len) == bytes) {
-		reading->data = (__u64)BPF_CORE_READ(tail, data);
-		reading->linear = bytes - BPF_CORE_READ(tail, data_len);
-		reading->flags = 0;
-		for (int i = 0; i <= OPERATIONS; i++)
-			if (read_head(reading))
-				break;
-	}
+	read_queue(reading, receiver, bytes);
 	bool whole = (reading->flags & FLAG_MORE) || reading->offset == bytes;
 	bool found = whole || (reading->offset > bytes && !framing->lost);
 	if (framing->lost && !found)
