@@ -322,7 +322,8 @@ impl Manager {
             self.handle(now, vec![Event::Presence(present)]);
         }
         if present {
-            self.follow_terminals(now);
+            let jobs = self.desk.focused().map(|set| self.desk.follow_jobs(set, now));
+            self.handle(now, jobs.unwrap_or_default());
             let events = self.desk.refresh_stalest(now);
             self.handle(now, events);
         }

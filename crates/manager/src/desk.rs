@@ -30,6 +30,8 @@ pub(crate) struct Desk {
     pointer: Focus,
     births: Births,
     budget: Budget,
+    /// Busy processes without a place for which the client above was looked at.
+    strangers: BTreeSet<Identity>,
     pub(crate) counts: Counts,
 }
 
@@ -76,6 +78,7 @@ impl Desk {
         Desk {
             births: Births::open(&proc),
             budget: Budget::default(),
+            strangers: BTreeSet::new(),
             proc,
             user,
             server_knows,
@@ -149,13 +152,16 @@ impl Desk {
 
     /// Follows the focused client: at once where another job has come to the foreground of one of its terminals.
     pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
-        if self.has_switched_job(set) {
-            self.look(set.0, now)
-        } else if self.is_due(set, now) && self.budget.has_money(now) {
-            self.refresh(set, now)
-        } else {
-            Vec::new()
+        let events = self.follow_jobs(set, now);
+        if events.is_empty() && self.is_due(set, now) && self.budget.has_money(now) {
+            return self.refresh(set, now);
         }
+        events
+    }
+
+    /// Looks at the focused client where another job has come to the foreground of one of its terminals.
+    pub(crate) fn follow_jobs(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
+        if self.has_switched_job(set) && self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
     }
 
     fn is_due(&self, set: SetId, now: Nanos) -> bool {
@@ -184,12 +190,23 @@ impl Desk {
         }
     }
 
-    /// Looks at the clients above processes that are in no set yet, whatever that costs: a program whose window has the
-    /// focus must not be taken for a stranger because it is young.
+    /// Looks at the clients above processes that are in no set yet: what belongs to a window must not be taken for a
+    /// stranger because it is young. Who has no place after that is not asked for again while it is among them.
     pub(crate) fn place_strangers(&mut self, processes: &[Identity], now: Nanos) -> Vec<Event> {
-        let strangers = processes.iter().filter(|process| self.place(process.pid).is_none());
-        let clients: BTreeSet<Identity> = strangers.filter_map(|process| self.client_above(*process)).collect();
-        clients.into_iter().flat_map(|client| self.look(client, now)).collect()
+        let begun = Budget::clock();
+        let placed: BTreeSet<Identity> = self.groups.values().flat_map(Group::processes).collect();
+        let strangers: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
+        let known = std::mem::replace(&mut self.strangers, strangers.clone());
+        let new = strangers.difference(&known);
+        let clients: BTreeSet<Identity> = new.filter_map(|process| self.client_above(*process)).collect();
+        self.budget.spend(Budget::clock().since(begun), now);
+        let mut events = Vec::new();
+        for client in clients {
+            if self.budget.has_credit(now) {
+                events.extend(self.look(client, now));
+            }
+        }
+        events
     }
 
     fn client_above(&self, process: Identity) -> Option<Identity> {
@@ -378,6 +395,10 @@ impl Group {
     /// between a birth and the change of process group that makes a job of the child.
     fn is_settled(&self, births: Option<u64>) -> bool {
         births.is_some() && self.births == [births; 2]
+    }
+
+    fn processes(&self) -> impl Iterator<Item = Identity> + '_ {
+        self.told.values().flatten().map(|member| member.who)
     }
 
     /// Whether these helpers are just those that it has.

@@ -17,6 +17,8 @@ use tipme_policy::{Assignment, Backend, Identity, Reason, Role, SetId};
 
 /// Controllers that the children of the delegated group are to have.
 const CONTROLLERS: [&str; 3] = ["cpu", "io", "memory"];
+/// Switching the controllers on is tried again after so many clock ticks: ten seconds, where they last 10 ms.
+const RETRY_TICKS: u64 = 1_000;
 /// How often the delegated group is looked at again for children that were born in it while their parents moved out.
 const LOOKS_MAX: usize = 8;
 
@@ -28,13 +30,15 @@ pub(crate) struct Subtree {
     /// The folder where its hierarchy is mounted.
     pub(crate) root: String,
     prepared: bool,
+    /// When switching the controllers on failed, in clock ticks.
+    failed: Option<u64>,
     /// The memory of sets that is protected, in bytes.
     pub(crate) protected: BTreeMap<SetId, u64>,
 }
 
 impl Subtree {
     pub(crate) fn new(dir: String, root: String) -> Subtree {
-        Subtree { dir, root, prepared: false, protected: BTreeMap::new() }
+        Subtree { dir, root, prepared: false, failed: None, protected: BTreeMap::new() }
     }
 
     pub(crate) fn dir(&self) -> &str {
@@ -78,7 +82,7 @@ impl Subtree {
     }
 
     pub(crate) fn forget(&mut self) {
-        self.prepared = false;
+        (self.prepared, self.failed) = (false, None);
         self.protected.clear();
     }
 }
@@ -93,12 +97,16 @@ impl<W: World, L: Log> Engine<W, L> {
         let Some(subtree) = self.subtree.clone().filter(|_| self.backend == Backend::Cgroup) else { return };
         let active: Vec<SetId> = affected.iter().copied().filter(|set| self.can_have_group(&subtree, *set)).collect();
         let late = !active.is_empty() && !subtree.prepared && self.prepare(&subtree, applied);
+        // What was made while there was no controller has no weights and no protection yet.
+        let made = |set: &SetId| late && self.has_group(&subtree, &subtree.group(*set));
+        let made: Vec<SetId> = self.sets.keys().copied().filter(made).collect();
         for set in &active {
             self.make_group(&subtree, &subtree.group(*set), set.0, applied);
         }
         self.move_members(&subtree, touched, applied);
-        // Those that were made while there was no controller have no weights yet.
-        let made = self.sets.keys().copied().filter(|set| late && self.has_group(&subtree, &subtree.group(*set)));
+        for (set, bytes) in subtree.protected.iter().filter(|_| late) {
+            self.protect(*set, *bytes, applied);
+        }
         for set in active.iter().copied().chain(made).collect::<BTreeSet<_>>() {
             self.weigh(&subtree, set, applied);
         }
@@ -199,17 +207,24 @@ impl<W: World, L: Log> Engine<W, L> {
         if self.ledger.cell(&place).is_some() { subtree.rest() } else { subtree.dir.clone() }
     }
 
-    /// Empties the delegated group into `rest` and turns on the controllers that there are. True once all are on; else it is
-    /// tried again at the next change.
+    /// Empties the delegated group into `rest` and turns on the controllers that there are. True where one has come on; where
+    /// not all have, it is tried again at a change some time later.
     fn prepare(&mut self, subtree: &Subtree, applied: &mut Applied) -> bool {
-        let Some(first) = self.roles.keys().next().copied() else { return false };
+        let (first, now) = (self.roles.keys().next().copied(), self.ledger.world.ticks());
+        let rests = subtree.failed.is_some_and(|failed| now.saturating_sub(failed) < RETRY_TICKS);
+        let Some(first) = first.filter(|_| !rests) else { return false };
+        let before = self.controllers_on();
         self.empty(subtree, applied);
         let on = CONTROLLERS.map(|name| self.turn_on(subtree, name, first, applied));
         let prepared = on.into_iter().all(|on| on);
         if let Some(subtree) = &mut self.subtree {
-            subtree.prepared = prepared;
+            (subtree.prepared, subtree.failed) = (prepared, (!prepared).then_some(now));
         }
-        prepared
+        self.controllers_on() > before
+    }
+
+    fn controllers_on(&self) -> usize {
+        self.ledger.cells().filter(|(place, _)| matches!(place, Place::Controller { .. })).count()
     }
 
     /// Moves everybody into `rest`. A child that is born meanwhile may be left behind, and would keep the controllers off.
@@ -224,10 +239,14 @@ impl<W: World, L: Log> Engine<W, L> {
                 let details = Details { session: 0, home: Some(subtree.dir.clone()) };
                 self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
             }
-            let to = Value::Text(subtree.rest());
-            let member = |process| Place::Member { process, root: subtree.root.clone() };
-            let moves = inside.iter().map(|who| step(member(*who), to.clone(), Value::Text(subtree.dir.clone())));
-            self.commit_for(who, moves.collect(), applied);
+            let mut moves = Vec::new();
+            for member in inside {
+                match self.plan_move(subtree, member, subtree.rest()) {
+                    Ok(step) => moves.extend(step),
+                    Err(why) => self.skip(member, Knob::Group, why, applied),
+                }
+            }
+            self.commit_for(who, moves, applied);
         }
     }
 

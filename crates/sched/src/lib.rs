@@ -78,7 +78,7 @@ mod world;
 pub use births::Births;
 pub use cgroup::full_average;
 pub use explain::{Explanation, KnobState};
-pub use offers::{Offer, extension, offers, plain_offers};
+pub use offers::{Desk, Offer, extension, offers, plain_offers};
 pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
 
 use engine::Engine;

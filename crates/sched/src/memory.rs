@@ -47,7 +47,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Protects memory of a set's group. The delegated group above must carry the sum to make it count.
-    fn protect(&mut self, set: SetId, bytes: u64, applied: &mut Applied) {
+    pub(crate) fn protect(&mut self, set: SetId, bytes: u64, applied: &mut Applied) {
         let Some(mut subtree) = self.own_subtree() else {
             return self.skip(set.0, Knob::MemoryLow, Why::Unsupported(NO_GROUPS), applied);
         };

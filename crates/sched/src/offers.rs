@@ -6,7 +6,7 @@ use crate::linux::RUN;
 use crate::linux::may_nice;
 use crate::processes::{self, text};
 use crate::units_bus::Bus;
-use crate::units_names::{self, Keeper};
+use crate::units_names::{self, Keeper, Unit};
 use std::path::Path;
 use tipme_policy::Backend;
 
@@ -16,6 +16,14 @@ const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 const SYSTEMD: &str = "/run/systemd/system";
 /// Where systemd mounts control groups, version 2.
 const HIERARCHY: &str = "/sys/fs/cgroup";
+
+/// Whose desktop it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Desk {
+    pub user: u32,
+    /// The window manager's process, where it is known.
+    pub window_manager: Option<u32>,
+}
 
 /// A back end as this machine offers it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,11 +37,11 @@ pub struct Offer {
 
 /// The back ends, the best first. `cgroup` is the delegated group that could be used; who names one wants it used.
 /// `user` is the one whose programs are to be weighed, where that is known.
-pub fn offers(proc: &Path, cgroup: Option<&Path>, user: Option<u32>) -> Vec<Offer> {
+pub fn offers(proc: &Path, cgroup: Option<&Path>, desk: Option<Desk>) -> Vec<Offer> {
     let ext = extension();
     let systemd = Path::new(SYSTEMD).is_dir();
     let groups = cgroup_offer(cgroup, ext.as_deref(), systemd);
-    let units = units_offer(proc, user, ext.as_deref());
+    let units = units_offer(proc, desk, ext.as_deref());
     let (first, second) = if cgroup.is_some() { (groups, units) } else { (units, groups) };
     [first, second].into_iter().chain(plain_offers(proc, cgroup)).collect()
 }
@@ -43,7 +51,7 @@ pub fn plain_offers(proc: &Path, cgroup: Option<&Path>) -> [Offer; 2] {
     [autogroup_offer(proc, cgroup), nice_offer(proc)]
 }
 
-fn units_offer(proc: &Path, user: Option<u32>, ext: Option<&str>) -> Offer {
+fn units_offer(proc: &Path, desk: Option<Desk>, ext: Option<&str>) -> Offer {
     let mut limits = vec![
         "weights count inside of the user's slice only: what other users and the system's services run competes with all of it".to_owned(),
         "no process is taken out of a service: a program that shares one with others is not weighed".to_owned(),
@@ -54,11 +62,11 @@ fn units_offer(proc: &Path, user: Option<u32>, ext: Option<&str>) -> Offer {
         limits
             .push("without root only the units of the user's own manager are weighed, not those of logins".to_owned());
     }
-    Offer { backend: Backend::Systemd, unusable: units_fault(proc, user), limits }
+    Offer { backend: Backend::Systemd, unusable: units_fault(proc, desk), limits }
 }
 
 /// Why the units of systemd cannot be weighed.
-fn units_fault(proc: &Path, user: Option<u32>) -> Option<String> {
+fn units_fault(proc: &Path, desk: Option<Desk>) -> Option<String> {
     if !Path::new(SYSTEMD).is_dir() {
         return Some("systemd does not run this machine".to_owned());
     }
@@ -68,15 +76,17 @@ fn units_fault(proc: &Path, user: Option<u32>) -> Option<String> {
     };
     let own = rustix::process::geteuid();
     let keeper = if own.is_root() { Keeper::System } else { Keeper::User(own.as_raw()) };
-    // Without root the units of logins are out of reach, and the services of the desktop are not its programs.
-    let obeys = |home: &String| own.is_root() || units_names::is_program(home);
-    let lives_in_unit = |pid: &u32| {
-        let home = cgroup::group_of(proc, *pid, &root).and_then(|group| units_names::home_of(&root, &group));
-        home.is_some_and(|home| obeys(&home))
+    let unit = |pid: u32| {
+        let home = cgroup::group_of(proc, pid, &root).and_then(|group| units_names::home_of(&root, &group))?;
+        Unit::of(&home)
     };
-    let of_user = |pid: &u32| processes::read(proc, *pid).is_some_and(|process| Some(process.uid) == user);
-    let in_units = user.is_none() || processes::all(proc).iter().any(|pid| of_user(pid) && lives_in_unit(pid));
-    let strangers = || "the user's programs are in no units of that manager".to_owned();
+    let of_user = |pid: u32, user| processes::read(proc, pid).is_some_and(|process| process.uid == user);
+    let in_units = desk.is_none_or(|desk| match keeper {
+        Keeper::System => processes::all(proc).into_iter().any(|pid| of_user(pid, desk.user) && unit(pid).is_some()),
+        // Where the window manager is a unit of the user's manager, the programs are, too.
+        Keeper::User(_) => desk.window_manager.and_then(unit).is_some_and(|unit| unit.keeper == keeper),
+    });
+    let strangers = || "the desktop's programs are in no units of that manager".to_owned();
     Bus::new(Path::new(RUN)).defect(keeper).or_else(|| (!in_units).then(strangers))
 }
 

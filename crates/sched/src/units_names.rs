@@ -139,11 +139,6 @@ pub(crate) fn is_login(folder: &str) -> bool {
     folder.ends_with(".scope") && folder.rsplit('/').next().is_some_and(|name| name.starts_with("session-"))
 }
 
-/// True for the unit of a program that a desktop has started below a user's manager: it, or its slice, is called `app-…`.
-pub(crate) fn is_program(folder: &str) -> bool {
-    folder.split('/').skip_while(|part| user_manager(part).is_none()).any(|part| part.starts_with("app-"))
-}
-
 /// True for what holds processes itself.
 pub(crate) fn is_tenement(part: &str) -> bool {
     part.ends_with(".scope") || part.ends_with(".service")
@@ -196,15 +191,6 @@ mod tests {
         for none in ["/cg", "/cg/lxc/a.scope", "/cg/user.slice/user-1.slice/user@1.service", "/other/a.scope"] {
             assert_eq!(home_of("/cg", none), None, "{none}");
         }
-    }
-
-    #[test]
-    fn programs_of_a_desktop_are_told_from_its_services_and_from_logins() {
-        assert!(is_program(APP));
-        let below = |name: &str| is_program(&format!("/cg/user.slice/user-1000.slice/{name}"));
-        assert!(below("user@1000.service/app.slice/app-org.kde.konsole@1.service"));
-        assert!(!below("user@1000.service/session.slice/dbus.service") && !below("user@1000.service/init.scope"));
-        assert!(!below("session-2.scope") && !below("app-x.scope"));
     }
 
     #[test]

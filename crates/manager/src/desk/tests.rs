@@ -248,11 +248,36 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     world.add(12, 11, 7, USER);
     world.add(20, 1, 8, USER);
     let [child, other] = [set(12, 7).0, set(20, 8).0];
-    // However little money there is.
-    world.desk.budget.spend(Nanos::from_secs(60), Nanos(0));
+    // There is no money, but some credit.
+    world.desk.budget.spend(Nanos::from_millis(5), Nanos(0));
     assert_eq!(told(&world.desk.place_strangers(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
     assert!(world.desk.place_strangers(&[child, other], Nanos(0)).is_empty());
+    assert_eq!(world.desk.strangers, BTreeSet::from([other]));
     // A number that is used again is nobody's.
     world.add(13, 10, 9, USER);
     assert!(world.desk.place_strangers(&[set(13, 8).0], Nanos(0)).is_empty());
+    world.add(14, 10, 9, USER);
+    world.desk.budget.spend(Nanos::from_secs(60), Nanos(0));
+    assert!(world.desk.place_strangers(&[set(14, 9).0], Nanos(0)).is_empty(), "not without credit");
+}
+
+#[test]
+fn a_round_goes_over_all_clients_while_processes_are_born() {
+    let mut world = World::new(true);
+    let clients = [(10, 5), (20, 6), (30, 7)];
+    for (pid, start) in clients {
+        world.add(pid, 1, start, USER);
+        world.show(pid, pid, How::Server, &[]);
+    }
+    world.desk.take(vec![Change::Keyboard(Some(10))], Nanos(0));
+    let mut seen = BTreeSet::new();
+    for second in 1..=6_u32 {
+        let now = Nanos::from_secs(2_000 * u64::from(second));
+        for (pid, _) in clients {
+            world.add(100 * second + pid, pid, 50, USER);
+        }
+        world.desk.follow_jobs(set(10, 5), now);
+        seen.extend(told(&world.desk.refresh_stalest(now)).into_iter().map(|(set, _)| set));
+    }
+    assert_eq!(seen, clients.into_iter().map(|(pid, start)| set(pid, start)).collect());
 }

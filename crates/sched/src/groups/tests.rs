@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::fake::{DIR, Machine, Memory, ROOT};
-use crate::groups::{CONTROLLERS, Subtree};
+use crate::groups::{CONTROLLERS, RETRY_TICKS, Subtree};
 use crate::ledger::Ledger;
 use std::collections::BTreeSet;
 use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
@@ -57,5 +57,8 @@ fn what_kept_the_controllers_off_is_asked_again_and_all_groups_get_their_weights
     assert_eq!((controllers(&machine).len(), weight(&machine, editor)), (0, None));
     machine.exit(stranger);
     engine.apply(&[focused(pager)]);
+    assert_eq!(controllers(&machine).len(), 0, "not at each change");
+    machine.clock.set(machine.clock.get() + RETRY_TICKS);
+    engine.apply(&[focused(editor), focused(pager)]);
     assert_eq!((controllers(&machine).len(), weight(&machine, editor)), (CONTROLLERS.len(), Some(3_000)));
 }
