@@ -143,8 +143,16 @@ def new_incident(machine, before, seconds=FILE_MAX_S):
 
 
 def console(machine, results):
-    """Keys without a display: the kernel's stamps, and the hot key, with a program that reads what is typed."""
+    """Keys without a display, with a program that reads what is typed."""
     machine.run("systemd-run -q --unit tipme-vm-reader -p StandardInput=tty -p TTYPath=/dev/tty1 cat")
+    try:
+        console_keys(machine, results)
+    finally:
+        machine.run("systemctl stop tipme-vm-reader")
+
+
+def console_keys(machine, results):
+    """The kernel's stamps, and the hot key."""
     screen, before = Screen(machine), incidents(machine)
     with machine.begun(f"{TOOLS}/evdev-stamps", 60, "ready") as stamps:
         for code in (*TYPED, "ret"):
@@ -162,7 +170,6 @@ def console(machine, results):
         console_mark(machine, results, incident, seen[-1])
         console_lines(machine, results, screen, incident)
         console_stopped(machine, results, screen)
-    machine.run("systemctl stop tipme-vm-reader")
 
 
 def console_mark(machine, results, incident, stamp):
@@ -193,14 +200,15 @@ def console_lines(machine, results, screen, incident):
 def console_stopped(machine, results, screen):
     """A console that was stopped by its user holds nothing up: the lines are lost, and that is told."""
     before = incidents(machine)
+    lost = "journalctl -b -u tipmed -o cat | grep -c 'cannot write to the console' || true"
+    earlier = int(machine.run(lost))
     screen.chord("ctrl", "s")
     screen.chord(*MARK_KEYS)
     incident = new_incident(machine, before)
-    lost = "journalctl -b -u tipmed -o cat | grep -c 'cannot write to the console'"
-    count = machine.run(f"for try in $(seq 40); do {lost} && exit 0; sleep 0.5; done", codes=(0, 1)).split()[-1]
+    wait = f"for try in $(seq 40); do count=$({lost}); ((count > {earlier})) && break; sleep 0.5; done; echo $count"
+    count = int(machine.run(wait)) - earlier
     screen.chord("ctrl", "q")
-    told = f"{incident}; {count} lines were lost"
-    results.met("hot key on a stopped console", incident is not None and int(count) > 0, told)
+    results.met("hot key on a stopped console", incident is not None and count > 0, f"{incident}; {count} lines were lost")
 
 
 def shown(machine, line, before="tipme: "):

@@ -4,6 +4,7 @@
 What it does is read from /proc and /sys, without asking it.
 """
 
+import json
 import time
 import typing
 
@@ -22,23 +23,24 @@ CALLER = "runuser -u user -- env XDG_RUNTIME_DIR=/run/user/1000"
 
 
 class Way(typing.NamedTuple):
-    """How the manager is started: its options, what is done first, and as whom; and as whom it is asked."""
+    """How the manager is started: its options, what the terminal has then, what is done first, as whom; and as whom it is asked."""
 
     options: str
+    sign: str
     first: str = "true"
     who: str = AS_ROOT
     caller: str = ""
 
 
 WAYS = {
-    "systemd": Way("--backend systemd"),
+    "systemd": Way("--backend systemd", "weight 3000"),
     # The user is served for having the session in front.
-    "helper": Way("", "systemctl start tipme-manage-helper", AS_USER, CALLER),
-    # Who is in a unit of systemd is left alone by this back end. Those who leave it end the session.
-    "cgroup": Way(f"--backend cgroup --cgroup {GROUP}", DELEGATE),
+    "helper": Way("", "xterm -8", "systemctl start tipme-manage-helper", AS_USER, CALLER),
     # Off on Debian's older kernels; the manager says so.
-    "autogroup": Way("--backend autogroup", "echo 1 >/proc/sys/kernel/sched_autogroup_enabled"),
-    "nice": Way("--backend nice"),
+    "autogroup": Way("--backend autogroup", "nice -10", "echo 1 >/proc/sys/kernel/sched_autogroup_enabled"),
+    "nice": Way("--backend nice", "xterm -8"),
+    # Who is in a unit of systemd is left alone by this back end. Those who leave it end the session, so it is the last one.
+    "cgroup": Way(f"--backend cgroup --cgroup {GROUP}", "weight 3000", DELEGATE),
 }
 # Bounds in seconds: until it manages, until it has seen the focus, until it has put everything back.
 READY_MAX_S, FOCUS_MAX_S, STOP_MAX_S = 120, 60, 60
@@ -62,7 +64,7 @@ def manager(machine, results):
         except Failed as error:
             results.met(f"manager, {name}", False, error)
         finally:
-            end = "systemctl stop tipme-vm-manager; systemctl reset-failed tipme-vm-manager"
+            end = "systemctl stop tipme-vm-manager tipme-manage-helper; systemctl reset-failed tipme-vm-manager"
             machine.run(f"({end}) 2>/dev/null || true", 90)
 
 
@@ -72,12 +74,15 @@ def one_way(machine, results, name, way):
     pid = start(machine, name, way)
     during = await_change(machine, before, pid)
     why = machine.run(f"{way.caller} tipme why $(pgrep -x xterm | head -n1) || true").strip()
+    status = json.loads(machine.run(f"{way.caller} tipme manage status --json"))
     machine.run("systemctl stop tipme-vm-manager", STOP_MAX_S)
     after = look(machine)
     left = [f"{what} was {before[who]}" for who, what in after.items() if who in before and before[who] != what]
     changed = [f"{what} was {before[who]}" for who, what in during.items() if who in before and before[who] != what]
     told = f"changed: {'; '.join(changed) or 'nothing'}. why xterm: {why}. left changed: {'; '.join(left) or 'nothing'}"
-    results.met(f"manager, {name}", bool(changed) and not left and bool(why), told)
+    signed = any("xterm" in what and way.sign in what for what in during.values())
+    helped = (status["helper"] is not None) == (name == "helper")
+    results.met(f"manager, {name}", signed and helped and not left and ": focused, since" in why, told)
 
 
 def start(machine, name, way):

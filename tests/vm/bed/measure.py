@@ -98,7 +98,7 @@ def taken(machine, one):
     say(f"{one.name}: {one.seconds} s at most")
     try:
         figures = one.judged(document(machine, one))
-    except (Failed, subprocess.TimeoutExpired, KeyError, ValueError, IndexError, TypeError) as error:
+    except (Failed, subprocess.TimeoutExpired, ArithmeticError, LookupError, StopIteration, TypeError, ValueError) as error:
         figures = {"rows": [], "bars": [judge.bar("could be measured", False, f"{type(error).__name__}: {error}")]}
     for row in figures["bars"]:
         say(f"{'ok' if row['met'] else 'MISSED':7} {one.name}: {row['bar']}: {row['seen']}")
