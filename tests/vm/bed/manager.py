@@ -72,17 +72,19 @@ def one_way(machine, results, name, way):
     machine.run(way.first)
     before = look(machine)
     pid = start(machine, name, way)
-    during = await_change(machine, before, pid)
+    during = await_sign(machine, pid, way.sign)
     why = machine.run(f"{way.caller} tipme why $(pgrep -x xterm | head -n1) || true").strip()
     status = json.loads(machine.run(f"{way.caller} tipme manage status --json"))
     machine.run("systemctl stop tipme-vm-manager", STOP_MAX_S)
     after = look(machine)
     left = [f"{what} was {before[who]}" for who, what in after.items() if who in before and before[who] != what]
-    changed = [f"{what} was {before[who]}" for who, what in during.items() if who in before and before[who] != what]
-    told = f"changed: {'; '.join(changed) or 'nothing'}. why xterm: {why}. left changed: {'; '.join(left) or 'nothing'}"
-    signed = any("xterm" in what and way.sign in what for what in during.values())
+    changed = [who for who, what in during.items() if who in before and before[who] != what]
+    terminal = next((who for who in changed if during[who].startswith("xterm")), None)
+    seen = f"{during[terminal]} (was {before[terminal]}), {len(changed)} processes in all" if terminal else "no terminal"
+    told = f"changed: {seen}. why xterm: {why}. left changed: {'; '.join(left) or 'nothing'}"
+    signed = terminal and way.sign in during[terminal]
     helped = (status["helper"] is not None) == (name == "helper")
-    results.met(f"manager, {name}", signed and helped and not left and ": focused, since" in why, told)
+    results.met(f"manager, {name}", bool(signed) and helped and not left and ": focused, since" in why, told)
 
 
 def start(machine, name, way):
@@ -96,10 +98,10 @@ def start(machine, name, way):
     return machine.run("systemctl show -p MainPID --value tipme-vm-manager").strip()
 
 
-def await_change(machine, before, pid):
-    """What the processes are once something changed."""
-    deadline, during = time.monotonic() + FOCUS_MAX_S, before
-    while time.monotonic() < deadline and all(before.get(who, what) == what for who, what in during.items()):
+def await_sign(machine, pid, sign):
+    """What the processes are once the terminal has what it is to have, or too late for that."""
+    deadline, during = time.monotonic() + FOCUS_MAX_S, {}
+    while time.monotonic() < deadline and not any(what.startswith("xterm") and sign in what for what in during.values()):
         time.sleep(1)
         during = look(machine, pid)
     return during
