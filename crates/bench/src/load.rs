@@ -53,7 +53,7 @@ type Share = (u64, u64);
 /// A process works for so long beyond the time that was asked for, if nobody ends it.
 const SPARE: Duration = Duration::from_secs(60);
 /// How long the processes may take to fill their memory.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How long the end of the processes is waited for.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks while somebody waits for the load to run.
