@@ -50,7 +50,7 @@ const MEMORY_MOST: Share = (3, 4);
 const MEMORY_MOST_AT_START: Share = (7, 8);
 /// A part of a whole: numerator and divisor.
 type Share = (u64, u64);
-/// A process works for so long beyond the time that was asked for, if nobody ends it.
+/// A process works for so long beyond what it takes to fill its memory and the time that was asked for, if nobody ends it.
 const SPARE: Duration = Duration::from_secs(60);
 /// How long the processes may take to fill their memory.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -239,7 +239,7 @@ impl Options {
             bytes: self.bytes_each(),
             sessions: self.sessions,
             nice: self.nice,
-            life_s: (self.time + SPARE).as_secs(),
+            life_s: (PATIENCE + self.time + SPARE).as_secs(),
             churn: self.speed.churn(self.pages),
             folder: self.folder.clone(),
             ledger,
