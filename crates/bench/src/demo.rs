@@ -137,7 +137,8 @@ fn state_dir(options: &Options) -> Result<PathBuf> {
 
 fn start_recorder(options: &Options, stage: &Stage, state: &Path, interrupt: &Interrupt) -> Result<Follower> {
     let mut command = Command::new(&options.tipme);
-    command.arg("record").arg("--state-dir").arg(state).args(["--display", &stage.session().display_name()]);
+    command.args(["record", "--hot-keys", "off", "--display", &stage.session().display_name()]);
+    command.arg("--state-dir").arg(state);
     stage.session().show(&mut command);
     let recorder = Follower::start("tipme record", command)?;
     recorder.wait_for("recording", ARM_PATIENCE, interrupt)?;

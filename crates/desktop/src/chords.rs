@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hot keys among the events of input devices: where no display lends its keys, on a text console above all.
 //!
-//! Keys are named by their place on a US keyboard, since the layout of a console is not known here. All
+//! Keys are named by their place on a US keyboard, since the layout of a console is not known here. The right Alt
+//! key is AltGr on most layouts, which people type with: it is a modifier of its own, that no chord has. All
 //! devices count as one keyboard. Of their state only the modifier keys that are held are kept, eight bits for each
 //! device; an event of any other key but the hot keys' own leaves no trace.
 
@@ -18,7 +19,7 @@ const MODIFIERS: [(u16, ModMask); 8] = [
     (42, ModMask::SHIFT),
     (54, ModMask::SHIFT),
     (56, ModMask::M1),
-    (100, ModMask::M1),
+    (100, ModMask::M5),
     (125, ModMask::M4),
     (126, ModMask::M4),
 ];
@@ -187,12 +188,18 @@ mod tests {
     }
 
     #[test]
-    fn the_keypad_and_modifiers_on_the_right_count() {
+    fn the_keypad_and_the_modifiers_on_the_right_count() {
         const KEYPAD_MINUS: u16 = 74;
         const KEYPAD_PLUS: u16 = 78;
-        let press = |key| told(&[(0, RIGHT_ALT, DOWN), (0, RIGHT_CTRL, DOWN), (0, key, DOWN)]);
+        let press = |key| told(&[(0, ALT, DOWN), (0, RIGHT_CTRL, DOWN), (0, key, DOWN)]);
         assert_eq!(press(KEYPAD_MINUS), [(Action::Mark, 3)]);
         assert_eq!(press(KEYPAD_PLUS), [(Action::Start, 3)]);
+    }
+
+    #[test]
+    fn the_right_alt_key_is_for_typing() {
+        assert_eq!(told(&[(0, CTRL, DOWN), (0, RIGHT_ALT, DOWN), (0, MINUS, DOWN)]), []);
+        assert_eq!(told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, RIGHT_ALT, DOWN), (0, MINUS, DOWN)]), []);
     }
 
     #[test]
@@ -305,12 +312,12 @@ mod tests {
         }
     }
 
-    /// The marks by definition: a press of minus while exactly control and alt are held anywhere.
+    /// The marks by definition: a press of minus while exactly control and the left alt are held anywhere.
     fn marks(events: &[(u32, u16, i32)]) -> Vec<u64> {
         let (mut held, mut marks) = (BTreeSet::new(), Vec::new());
         for (at, (device, code, value)) in (1..).zip(events) {
             let any = |codes: [u16; 2]| held.iter().any(|(_, code)| codes.contains(code));
-            let exactly = any([CTRL, RIGHT_CTRL]) && any([ALT, RIGHT_ALT]) && !any([SHIFT, SHIFT]);
+            let exactly = any([CTRL, RIGHT_CTRL]) && any([ALT; 2]) && !any([SHIFT, RIGHT_ALT]);
             if (*code, *value, exactly) == (MINUS, DOWN, true) {
                 marks.push(at);
             }
@@ -345,6 +352,6 @@ mod tests {
             assert_eq!(found, expected, "{events:?}");
             seen += found.len();
         }
-        assert!(seen > 1_000, "only {seen} marks");
+        assert!(seen > 300, "only {seen} marks");
     }
 }

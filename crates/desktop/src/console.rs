@@ -6,10 +6,14 @@ use rustix::io::{Errno, write};
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Where the kernel has the terminal that is active.
 pub const ACTIVE: &str = "/dev/tty0";
+
+/// Where the kernel names the terminal that is active, as `tty1`.
+pub const ACTIVE_NAME: &str = "/sys/class/tty/tty0/active";
 
 /// Letters of a line, at most.
 const LINE_MAX: usize = 400;
@@ -52,6 +56,14 @@ impl Console {
     }
 }
 
+/// The user that owns the active terminal, whose name is in the file `active` and whose device is in the folder
+/// `devices`. Login gives it to who logged in; `None` where it is root's, as before a login.
+pub fn owner(active: &Path, devices: &Path) -> Option<u32> {
+    let name = std::fs::read_to_string(active).ok()?;
+    let device = std::fs::metadata(devices.join(name.trim_end())).ok()?;
+    Some(device.uid()).filter(|uid| *uid != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +90,23 @@ mod tests {
         let (_read, console) = console();
         let refused = (0..10_000).find_map(|_| console.say("a line").err());
         assert_eq!(refused.map(|error| error.kind()), Some(std::io::ErrorKind::WouldBlock));
+    }
+
+    #[test]
+    fn the_active_terminal_has_an_owner_where_it_is_not_roots() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (active, device) = (folder.path().join("active"), folder.path().join("tty3"));
+        let owned = || owner(&active, folder.path());
+        assert_eq!(owned(), None);
+        std::fs::write(&active, "tty3\n").expect("a file");
+        assert_eq!(owned(), None);
+        std::fs::write(&device, "").expect("a file");
+        let own = rustix::process::geteuid();
+        assert_eq!(owned(), Some(own.as_raw()).filter(|uid| *uid != 0));
+        if own.is_root() {
+            std::os::unix::fs::chown(&device, Some(4712), None).expect("root may");
+            assert_eq!(owned(), Some(4712));
+        }
     }
 
     #[test]

@@ -224,6 +224,8 @@ impl Devices {
             let alive = read_device(device, &mut buffer, out, chords);
             if !alive {
                 self.overruns += device.decoder.overruns;
+                // Another one may have its name already.
+                self.seen = None;
                 chords.forget(device.decoder.device, Nanos(u64::MAX));
             }
             alive
@@ -413,6 +415,22 @@ mod tests {
         send(&writes[0], &[held[0], held[1], press[0]]);
         devices.drain(&mut Vec::new());
         assert_eq!(devices.pressed().len(), 1);
+    }
+
+    #[test]
+    fn what_has_the_name_of_a_device_that_is_gone_is_looked_at() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (mut writes, mut devices) = piped(&[7]);
+        folder.path().clone_into(&mut devices.folder);
+        devices.devices[0].path = folder.path().join("event7");
+        std::fs::write(folder.path().join("event7"), b"").expect("a file");
+        // The new one is there before the old one is found to be gone.
+        devices.drain(&mut Vec::new());
+        drop(writes.remove(0));
+        devices.drain(&mut Vec::new());
+        assert_eq!((devices.count(), devices.refused.len()), (0, 0));
+        devices.drain(&mut Vec::new());
+        assert_eq!(devices.refused.len(), 1, "a file is no device");
     }
 
     #[test]

@@ -16,9 +16,13 @@ pub fn find() -> Vec<u32> {
     let names = std::fs::read_dir("/tmp/.X11-unix").into_iter().flatten().flatten();
     let mut found: BTreeSet<u32> =
         names.filter_map(|entry| entry.file_name().to_str()?.strip_prefix('X')?.parse().ok()).collect();
-    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    found.extend(abstract_displays(&sockets));
+    found.extend(abstract_displays(&sockets()));
     found.into_iter().take(DISPLAYS_MAX).collect()
+}
+
+/// /proc/net/unix. Any user gives a socket any name: what is no text in one must not hide the others.
+fn sockets() -> String {
+    String::from_utf8_lossy(&std::fs::read("/proc/net/unix").unwrap_or_default()).into_owned()
 }
 
 /// Display numbers in the text of /proc/net/unix.
@@ -28,12 +32,12 @@ fn abstract_displays(text: &str) -> impl Iterator<Item = u32> + '_ {
 
 /// The sockets on which Wayland compositors listen, by path.
 pub fn find_compositors() -> Vec<String> {
-    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let found: BTreeSet<String> = compositors(&sockets).map(str::to_owned).collect();
+    let found: BTreeSet<String> = compositors(&sockets()).map(str::to_owned).collect();
     found.into_iter().take(DISPLAYS_MAX).collect()
 }
 
-/// Paths of listening sockets that are named as those of compositors, in the text of /proc/net/unix.
+/// Paths of listening sockets that are named as those of compositors, in the text of /proc/net/unix. A path with
+/// control characters is left out, since it is shown on terminals.
 fn compositors(text: &str) -> impl Iterator<Item = &str> {
     /// The flags of a socket that listens.
     const LISTENING: &str = "00010000";
@@ -41,7 +45,7 @@ fn compositors(text: &str) -> impl Iterator<Item = &str> {
         let (flags, path) = (line.split_ascii_whitespace().nth(3)?, line.rsplit(' ').next()?);
         let number = path.rsplit_once('/')?.1.strip_prefix("wayland-")?;
         let named = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        (flags == LISTENING && named).then_some(path)
+        (flags == LISTENING && named && !path.contains(char::is_control)).then_some(path)
     })
 }
 
@@ -92,11 +96,27 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_whose_name_is_no_text_hides_no_other() {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+        let open = || socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("wayland-7");
+        let name = [std::process::id().to_string().as_bytes(), b"\xff\x1b"].concat();
+        let (odd, listening) = (open(), open());
+        bind(&odd, &SocketAddrUnix::new_abstract_name(&name).expect("a name")).expect("nobody has this name");
+        bind(&listening, &SocketAddrUnix::new(&path).expect("a path")).expect("a socket");
+        listen(&listening, 1).expect("it listens");
+        assert!(find_compositors().contains(&path.display().to_string()));
+    }
+
+    #[test]
     fn compositors_are_found_where_they_listen() {
         let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
                     0000000000000000: 00000002 00000000 00010000 0001 01 20482 /run/user/1000/wayland-0\n\
                     0000000000000000: 00000003 00000000 00000000 0001 03 20483 /run/user/1000/wayland-0\n\
-                    0000000000000000: 00000002 00000000 00010000 0001 01 20484 /run/user/1000/wayland-helper\n";
+                    0000000000000000: 00000002 00000000 00010000 0001 01 20484 /run/user/1000/wayland-helper\n\
+                    0000000000000000: 00000002 00000000 00010000 0001 01 20485 /tmp/\u{1b}[2J/wayland-0\n\
+                    0000000000000000: 00000002 00000000 00010000 0001 01 20486 /tmp/\u{9b}2J/wayland-0\n";
         assert_eq!(compositors(text).collect::<Vec<_>>(), vec!["/run/user/1000/wayland-0"]);
     }
 }

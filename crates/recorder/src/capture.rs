@@ -52,11 +52,13 @@ pub(crate) struct Sources<'a, 'k> {
 }
 
 impl Capture {
-    /// Copies everything. Recording goes on meanwhile; what is overwritten during the copy was the oldest.
+    /// Copies everything from a window before the mark on. Recording goes on meanwhile; what is overwritten during the
+    /// copy was the oldest.
     pub(crate) fn take(sources: Sources<'_, '_>, mark: &Mark) -> Result<Capture> {
         let kernel = sources.kernel;
         let at = monotonic_now();
-        let from = at.before(sources.options.window);
+        let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
+        let from = marked.before(sources.options.window);
         let mut tasks = kernel.walk()?;
         tasks.extend(kernel.requests(at));
         let rings = [
@@ -65,7 +67,7 @@ impl Capture {
             kernel.chunks(Class::Exits, Nanos(0)),
         ];
         let held = held_classes(kernel, sources.armed, &rings);
-        let meta = meta(&sources, mark, at, held);
+        let meta = meta(&sources, mark, marked, held);
         Ok(Capture {
             meta,
             rings,
@@ -75,7 +77,7 @@ impl Capture {
             samples: sources.sampler.bytes(from),
             losses: sources.watch.losses(kernel, sources.inputs.overruns(), from)?,
             cost: sources.watch.cost(kernel)?,
-            inputs: sources.inputs.bytes(),
+            inputs: sources.inputs.bytes(from),
             groups: sources.sampler.groups(at),
             baselines: sources.learning.stored(),
         })
@@ -92,10 +94,9 @@ fn held_classes(kernel: &Kernel<'_>, armed: Nanos, rings: &[Vec<u8>; 3]) -> Vec<
     held.collect()
 }
 
-fn meta(sources: &Sources<'_, '_>, mark: &Mark, at: Nanos, classes: Vec<ClassHeld>) -> Meta {
-    let asked = at.before(sources.options.window).0;
+fn meta(sources: &Sources<'_, '_>, mark: &Mark, marked: Nanos, classes: Vec<ClassHeld>) -> Meta {
+    let asked = marked.before(sources.options.window).0;
     let kept = classes.iter().filter(|class| class.name != Class::Exits.name()).map(|class| class.held_from_ns);
-    let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
     let realtime = realtime_now().saturating_sub(monotonic_now().since(marked).0);
     Meta {
         id: tipme_store::id_at(realtime),

@@ -35,6 +35,10 @@ const SEALING_MAX: usize = 3;
 /// costs is to be woken.
 const CALM_PERIOD: Nanos = Nanos::from_millis(500);
 
+/// A hot key of the console so soon after another mark by hot key is the same press, told by two devices or by the
+/// session's agent besides.
+const SAME_PRESS: Nanos = Nanos::from_millis(500);
+
 /// How long a recorder that was stopped waits for incidents that are being sealed.
 const FINISH_MAX: Duration = Duration::from_secs(10);
 
@@ -110,6 +114,8 @@ struct Recorder<'a> {
     auto: Option<(Auto, Looks)>,
     hot_keys: Option<(&'a HotKeyOptions, Causes)>,
     armed: Nanos,
+    /// When a hot key marked last, here or in the session.
+    hot_marked: Option<Nanos>,
     keys: bool,
     sealing: Arc<AtomicUsize>,
 }
@@ -139,6 +145,7 @@ impl<'a> Recorder<'a> {
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
             armed,
+            hot_marked: None,
             keys: true,
             sealing: Arc::default(),
         })
@@ -176,10 +183,7 @@ impl<'a> Recorder<'a> {
         loop {
             let now = monotonic_now();
             if now >= next_tick {
-                self.tick(now)?;
-                self.learning.tick(&self.kernel, now);
-                self.notice(now);
-                self.answer_keys();
+                self.turn(now)?;
                 next_tick = now.after(self.period());
             }
             let ready = wait(&server, signals, next_tick.since(monotonic_now()))?;
@@ -197,6 +201,16 @@ impl<'a> Recorder<'a> {
                 self.answer(call);
             }
         }
+    }
+
+    /// What is done ten times a second. Whoever pressed a key is answered before a look that may follow.
+    fn turn(&mut self, now: Nanos) -> Result<()> {
+        self.tick(now)?;
+        self.learning.tick(&self.kernel, now);
+        self.answer_keys();
+        self.notice(now);
+        self.inputs.forget(now.before(self.options.window));
+        Ok(())
     }
 
     /// How long nothing has to be looked at. A device is emptied ten times a second, since it holds few events.
@@ -256,7 +270,7 @@ impl<'a> Recorder<'a> {
         self.sampler.sample(now);
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
         if self.keys && self.options.tap != Tap::Off {
-            self.inputs.drain(now.before(self.options.window));
+            self.inputs.drain();
         } else {
             self.inputs.discard();
         }
@@ -327,9 +341,11 @@ impl<'a> Recorder<'a> {
         let Some((keys, causes)) = &self.hot_keys else { return };
         let Some(listener) = keys.listener() else { return };
         match press.action {
+            Action::Mark if self.is_told(press) => {}
             Action::Mark => {
                 let trigger = Trigger::Hotkey.name().to_owned();
-                let mark = Mark { text: String::new(), trigger, uid: self.owner(), at: Some(press.at) };
+                let uid = keys.seated().unwrap_or_else(|| self.owner());
+                let mark = Mark { text: String::new(), trigger, uid, at: Some(press.at) };
                 let asker = causes.asker();
                 self.mark(mark, move |response| listener.marked(&response, &asker));
             }
@@ -345,6 +361,11 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Whether a hot key marked just before this press, or after it: devices are read late.
+    fn is_told(&self, press: Press) -> bool {
+        self.hot_marked.is_some_and(|last| press.at.since(last) < SAME_PRESS)
+    }
+
     /// Copies at once, seals in a thread, and answers when the file is whole.
     fn mark(&mut self, mark: Mark, answer: impl FnOnce(Response) + Send + 'static) {
         let begun = Instant::now();
@@ -356,6 +377,10 @@ impl<'a> Recorder<'a> {
         }
         if let Some((auto, _)) = &mut self.auto {
             auto.marked_by_hand();
+        }
+        if mark.trigger == Trigger::Hotkey.name() {
+            let now = monotonic_now();
+            self.hot_marked = Some(mark.at.map_or(now, |at| at.min(now)));
         }
         let capture = self.capture(&mark);
         let (displays, folder, sealing) = (self.displays.clone(), self.folder.clone(), self.sealing.clone());

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tipme_control::Response;
 use tipme_control::life::say;
 use tipme_desktop::chords::Chords;
-use tipme_desktop::console::Console;
+use tipme_desktop::console::{ACTIVE_NAME, Console, owner};
 use tipme_desktop::hotkeys::{Action, Bindings};
 
 /// Incidents that wait for their diagnosis, at most; the next one is left to `tipme diagnose`.
@@ -59,6 +59,11 @@ impl HotKeyOptions {
             (_, Scope::Console) => format!("on a text console {key} marks"),
             (_, Scope::Always) => format!("{key} marks, on any keyboard of the machine"),
         }
+    }
+
+    /// The user that the active console was given to, who is taken for the one that presses keys.
+    pub(crate) fn seated(&self) -> Option<u32> {
+        owner(Path::new(ACTIVE_NAME), self.console.parent()?)
     }
 
     /// Whom to answer, where hot keys count now.
@@ -167,6 +172,7 @@ fn answer_all(questions: &Receiver<Question>, program: &Path, stop: &AtomicBool)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::tests::program;
 
     fn options(scope: Scope, console: &Path) -> HotKeyOptions {
         HotKeyOptions { scope, bindings: Bindings::default(), console: console.to_owned(), judge: "tipme".into() }
@@ -193,9 +199,8 @@ mod tests {
     /// What a diagnosis was asked for, with questions for two incidents.
     fn asked(stopped: bool) -> String {
         let dir = tempfile::TempDir::new().unwrap();
-        let (program, log) = (dir.path().join("program"), dir.path().join("log"));
-        std::fs::write(&program, format!("#!/bin/sh\necho \"$*\" >> {}\necho a verdict\n", log.display())).unwrap();
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let log = dir.path().join("log");
+        let program = program(&dir, &format!("echo \"$*\" >> {}\necho a verdict", log.display()));
         let (sender, questions) = sync_channel(DIAGNOSES_MAX);
         for incident in ["one", "two"] {
             let console = Console::open(Path::new("/dev/null")).unwrap();

@@ -44,14 +44,19 @@ impl Inputs {
         self.devices.as_mut().map(Devices::pressed).unwrap_or_default()
     }
 
-    /// Takes in what came since the last call, and forgets what is older than `from`.
-    pub(crate) fn drain(&mut self, from: Nanos) {
+    /// Takes in what came since the last call.
+    pub(crate) fn drain(&mut self) {
         let mut new = Vec::new();
         if let Some(devices) = &mut self.devices {
             self.overruns = devices.drain(&mut new);
         }
         self.kept.extend(new);
-        while self.kept.len() > EVENTS_MAX || self.kept.front().is_some_and(|input| input.head.ts < from) {
+        self.kept.drain(..self.kept.len().saturating_sub(EVENTS_MAX));
+    }
+
+    /// Forgets what is older than `from`: to be called once hot keys are answered, whose windows reach further back.
+    pub(crate) fn forget(&mut self, from: Nanos) {
+        while self.kept.front().is_some_and(|input| input.head.ts < from) {
             self.kept.pop_front();
         }
     }
@@ -68,8 +73,9 @@ impl Inputs {
         self.overruns
     }
 
-    /// The records, as the incident has them.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.kept.iter().flat_map(|input| input.as_bytes().to_vec()).collect()
+    /// The records from `from` on, as the incident has them.
+    pub(crate) fn bytes(&self, from: Nanos) -> Vec<u8> {
+        let recent = self.kept.iter().filter(|input| input.head.ts >= from);
+        recent.flat_map(|input| input.as_bytes().to_vec()).collect()
     }
 }

@@ -2,14 +2,16 @@
 //! Has an incident judged by another process, which nobody has to wait for.
 //!
 //! The recorder knows nothing of causes: it runs the diagnosis as a user would, and reads what it says: its
-//! document, or the first line for people.
+//! document, or the first lines for people.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
 use serde::Deserialize;
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +26,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Bytes of a document at most.
 const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
 
-/// Bytes that are read of a verdict for people, at most: its first line is wanted.
+/// Bytes that are read of a verdict for people, at most: its first lines are wanted.
 const HEADLINE_BYTES_MAX: u64 = 4096;
 
 /// Exit code of a diagnosis that finds nothing unusual.
@@ -92,18 +94,28 @@ pub(crate) fn judge(program: &Path, incident: &Path, seconds: f64, stop: &Atomic
     judged.unwrap_or_else(|error| Judgement::Failed(format!("{error:#}")))
 }
 
-/// The first line of the verdict, unless `stop` is set.
+/// The verdict in one line, unless `stop` is set: what happened, and its first cause where one was found.
 pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Result<String> {
-    let (_, said) = run(program, incident, &[], stop)?;
+    let (found, said) = run(program, incident, &[], stop)?;
     let mut bytes = Vec::new();
     said.take(HEADLINE_BYTES_MAX).read_to_end(&mut bytes).context("cannot read the verdict")?;
     let text = String::from_utf8_lossy(&bytes);
-    text.lines().next().map(str::to_owned).context("the verdict is empty")
+    let lines: Vec<&str> = text.lines().map(str::trim).take(if found { 2 } else { 1 }).collect();
+    ensure!(!lines.is_empty(), "the verdict is empty");
+    Ok(lines.join(" "))
+}
+
+/// A file without a name, which nobody can execute where the kernel knows that.
+fn file() -> Result<OwnedFd, Errno> {
+    memfd_create("verdict", MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL).or_else(|error| match error {
+        Errno::INVAL => memfd_create("verdict", MemfdFlags::CLOEXEC),
+        error => Err(error),
+    })
 }
 
 /// Whether a diagnosis found something, and what it printed.
 fn run(program: &Path, incident: &Path, more: &[&str], stop: &AtomicBool) -> Result<(bool, File)> {
-    let mut said = File::from(memfd_create("verdict", MemfdFlags::CLOEXEC).context("no memory for a verdict")?);
+    let mut said = File::from(file().context("cannot make a file for the verdict")?);
     let mut command = Command::new(program);
     command.arg("diagnose").arg(incident).args(more);
     command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(Stdio::null());
@@ -162,8 +174,9 @@ fn without_number(job: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use std::io::Write;
 
     fn verdict(culprit: &str) -> String {
         format!(
@@ -194,10 +207,14 @@ mod tests {
         assert!(parse("not a verdict").is_err());
     }
 
-    /// A script that stands for the diagnosis.
-    fn program(dir: &tempfile::TempDir, script: &str) -> std::path::PathBuf {
+    /// A script that stands for the diagnosis. A child writes it: a process that another test starts meanwhile would
+    /// hold a file of this process open for writing, and none such can be executed.
+    pub(crate) fn program(dir: &tempfile::TempDir, script: &str) -> std::path::PathBuf {
         let path = dir.path().join("program");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let mut writer = Command::new("sh");
+        let mut writer = writer.args(["-c", "cat > \"$0\""]).arg(&path).stdin(Stdio::piped()).spawn().unwrap();
+        write!(writer.stdin.take().unwrap(), "#!/bin/sh\n{script}\n").unwrap();
+        assert!(writer.wait().unwrap().success());
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         path
     }
@@ -221,12 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_is_the_first_line_with_a_finding_and_without() {
+    fn the_headline_has_the_symptom_and_the_first_cause_where_there_is_one() {
         let dir = tempfile::TempDir::new().unwrap();
         let run = |script: &str| headline(&program(&dir, script), Path::new("x"), &GO_ON);
-        let say = "[ \"$*\" = 'diagnose x' ] || exit 2; printf 'xterm stalled.\\n  98 %%\\n'";
-        assert_eq!(run(say).unwrap(), "xterm stalled.");
+        let say =
+            "[ \"$*\" = 'diagnose x' ] || exit 2; printf 'xterm stalled.\\n    2 s  98 %%  fsync  dd\\n  more\\n'";
+        assert_eq!(run(say).unwrap(), "xterm stalled. 2 s  98 %  fsync  dd");
         assert_eq!(run(&format!("{say}; exit 3")).unwrap(), "xterm stalled.");
+        assert_eq!(run("echo xterm stalled.").unwrap(), "xterm stalled.");
         assert_eq!(run("head -c 1000000 /dev/zero | tr '\\0' a").unwrap().len() as u64, HEADLINE_BYTES_MAX);
         assert!(run("exit 0").is_err() && run(&format!("{say}; exit 2")).is_err());
     }

@@ -115,11 +115,11 @@ pub enum Verb {
 nearly all before them in the same application; what is usual is kept in baselines.json beside
 the incidents. It looks at most 20 times an hour, and marks the same cause once an hour.
 
-Hot keys: in an X session tipme agent has them. On a text console the recorder sees them itself, by their
-place on a US keyboard; a line there names the incident, the next one the cause. With --hot-keys always they count in
-graphical sessions too, for Wayland, where no program may grab a key: no line is shown there,
-tipme incidents lists what was marked, and tipme agent is not to run besides, or each press marks
-twice. The program with the focus gets these keys as well.
+Hot keys: in an X session tipme agent has them. On a text console the recorder sees them itself,
+by their place on a US keyboard; a line there names the incident, the next one the cause. With
+--hot-keys always they count in graphical sessions too, for Wayland, where no program may grab a
+key: no line is shown there, tipme incidents lists what was marked, and tipme agent is not to run
+besides, or a press may mark twice. The program with the focus gets these keys as well.
 
 Stop it with Ctrl-C. SIGUSR1 marks.")]
 pub struct Record {

@@ -66,7 +66,8 @@ fn console_keys() -> Finding {
         let console = Console::open(Path::new(ACTIVE)).map_err(|error| {
             format!("{count} input devices, but no console ({error}); hot keys: tipme agent, or --hot-keys always")
         })?;
-        let shows = if console.is_text() { "text" } else { "graphics, where tipme agent has the keys" };
+        let graphics = "graphics; hot keys there: tipme agent under X11, --hot-keys always under Wayland";
+        let shows = if console.is_text() { "text" } else { graphics };
         Ok(format!("{count} input devices can be read; the console shows {shows}"))
     });
     Finding { what: "console hot keys".to_owned(), result }

@@ -34,7 +34,8 @@ struct Recorder {
 impl Recorder {
     fn start(dir: &Path, session: &Session, auto: &str) -> Recorder {
         let mut command = tipme();
-        command.args(["record", auto, "--display", &session.display_name(), "--state-dir"]).arg(dir);
+        command.args(["record", auto, "--hot-keys", "off", "--display", &session.display_name()]);
+        command.arg("--state-dir").arg(dir);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();

@@ -188,7 +188,8 @@ def console_mark(machine, results, incident, stamp):
 
 def console_lines(machine, results, screen, incident):
     """The person at the console reads of the mark, of its cause, and of the recording of keys."""
-    cause = machine.run(f"tipme diagnose {incident}", CAUSE_MAX_S, (0, 3)).splitlines()[0]
+    symptom, *findings = machine.run(f"tipme diagnose {incident}", CAUSE_MAX_S, (0, 3)).splitlines()
+    cause = symptom if symptom.startswith("No finding") else f"{symptom} {findings[0]}"
     for title, line in (("mark", f"marked {incident}"), ("cause", cause)):
         results.met(f"hot key on the console: {title}", *shown(machine, line))
     for code, line in (("0", "input is no longer recorded"), ("1", "input is recorded again")):

@@ -83,7 +83,7 @@ def one_way(machine, results, name, way):
     seen = f"{during[terminal]} (was {before[terminal]}), {len(changed)} processes in all" if terminal else "no terminal"
     told = f"changed: {seen}. why xterm: {why}. left changed: {'; '.join(left) or 'nothing'}"
     signed = terminal and way.sign in during[terminal]
-    helped = (status["helper"] is not None) == (name == "helper")
+    helped = (status.get("helper") is not None) == (name == "helper")
     results.met(f"manager, {name}", bool(signed) and helped and not left and ": focused, since" in why, told)
 
 

@@ -134,7 +134,8 @@ fn run(plan: &Plan) -> Result<bool> {
 
 fn start_recorder(plan: &Plan, session: &Session) -> Result<(Process, Receiver<Line>)> {
     let mut command = Command::new(&plan.tipme);
-    command.args(["record", "--auto", "--auto-per-hour", "60", "--display", &session.display_name(), "--state-dir"]);
+    command.args(["record", "--hot-keys", "off", "--auto", "--auto-per-hour", "60"]);
+    command.args(["--display", &session.display_name(), "--state-dir"]);
     command.arg(session.folder()).stdin(Stdio::null()).stdout(Stdio::piped());
     session.show(&mut command);
     let mut recorder = Process::start("tipme record", command, None)?;

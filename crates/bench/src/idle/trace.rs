@@ -40,7 +40,7 @@ impl Tracer {
         let window = (duration.as_secs() + MARGIN_S).min(WINDOW_S_MAX).to_string();
         let mut command = Command::new(tipme);
         command.args(["record", "--display", "none", "--detail", "interrupts", "--without", "samples,locks"]);
-        command.args(["--window", &window, "--state-dir"]).arg(folder.path());
+        command.args(["--hot-keys", "off", "--window", &window, "--state-dir"]).arg(folder.path());
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", PATIENCE, interrupt)?;
         interrupt.sleep(TAINTED)?;

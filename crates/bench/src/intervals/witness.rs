@@ -34,7 +34,8 @@ impl Witness {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
         sweeper.folder(folder.path())?;
         let mut command = Command::new(tipme);
-        command.args(["record", "--display", "none", "--window", WINDOW_S, "--state-dir"]).arg(folder.path());
+        command.args(["record", "--hot-keys", "off", "--display", "none", "--window", WINDOW_S]);
+        command.arg("--state-dir").arg(folder.path());
         if !details.is_empty() {
             command.args(["--detail", &details.join(",")]);
         }

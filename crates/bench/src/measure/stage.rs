@@ -72,7 +72,7 @@ impl Recorder {
         let state = tempfile::Builder::new().prefix("tipme-measure-").tempdir().context("cannot make a folder")?;
         let mut command = Command::new(tipme);
         command.args(["record", "--display", &format!(":{}", stage.target().display), "--window", WINDOW_S]);
-        command.args(["--memory", MEMORY]);
+        command.args(["--hot-keys", "off", "--memory", MEMORY]);
         command.args(["--without", WITHOUT, "--state-dir"]).arg(state.path());
         stage.show(&mut command);
         let process = Follower::start("tipme record", command)?;

@@ -130,7 +130,8 @@ impl<'a> Stage<'a> {
 
     fn start_recorder(&self, session: &Session, state: &Path) -> Result<Follower> {
         let mut command = Command::new(&self.options.tipme);
-        command.args(["record", "--window", "20", "--display", &session.display_name(), "--state-dir"]).arg(state);
+        command.args(["record", "--hot-keys", "off", "--window", "20"]);
+        command.args(["--display", &session.display_name(), "--state-dir"]).arg(state);
         session.show(&mut command);
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", ARM_PATIENCE, self.interrupt)?;

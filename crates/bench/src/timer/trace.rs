@@ -40,8 +40,9 @@ impl Trace {
         let folder = tempfile::Builder::new().prefix("tipme-timer-").tempdir().context("cannot make a folder")?;
         let window = (time + Duration::from_secs(3)).min(WINDOW_MAX).as_secs();
         let mut command = Command::new(tipme);
-        command.args(["record", "--display", "none", "--detail", "interrupts", "--window", &window.to_string()]);
-        command.args(["--memory", &memory(window, wakes).to_string(), "--state-dir"]).arg(folder.path());
+        command.args(["record", "--hot-keys", "off", "--display", "none", "--detail", "interrupts"]);
+        command.args(["--window", &window.to_string(), "--memory", &memory(window, wakes).to_string()]);
+        command.arg("--state-dir").arg(folder.path());
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", ARM_PATIENCE, interrupt)?;
         interrupt.sleep(SETTLE)?;

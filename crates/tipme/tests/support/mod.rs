@@ -33,7 +33,8 @@ impl Recording {
 
     pub fn start_in(dir: TempDir, arguments: &[&str]) -> Recording {
         let mut command = tipme();
-        command.arg("record").arg("--state-dir").arg(dir.path()).args(arguments).stdout(Stdio::piped());
+        command.args(["record", "--hot-keys", "off", "--state-dir"]).arg(dir.path()).args(arguments);
+        command.stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -63,13 +63,16 @@ impl<'a> Desk<'a> {
 
     /// Presses keys together, all at this time, and lets the recorder do what it does ten times a second.
     fn press(&mut self, codes: &[u16], at: Nanos) {
+        self.send(codes, at);
+        self.recorder.turn(monotonic_now()).unwrap();
+    }
+
+    fn send(&self, codes: &[u16], at: Nanos) {
         let downs = codes.iter().map(|code| (*code, 1));
         let ups = codes.iter().rev().map(|code| (*code, 0));
         for (code, value) in downs.chain(ups) {
             rustix::io::write(&self.keyboard, &event(at, code, value)).unwrap();
         }
-        self.recorder.tick(monotonic_now()).unwrap();
-        self.recorder.answer_keys();
     }
 
     /// All incidents, once they are sealed.
@@ -119,6 +122,55 @@ fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
     assert_eq!(meta.id, tipme_store::id_at(meta.mark_realtime_ns));
     let told: Vec<_> = inputs(incident).iter().map(|input| (input.class, input.device, input.head.tid.0)).collect();
     assert_eq!(told, [(0, 0, 0); 12]);
+}
+
+#[test]
+fn the_window_reaches_back_from_the_press() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let mut options = options(dir.path(), Scope::Always);
+    options.window = crate::seconds(1);
+    let mut storage = Storage::default();
+    let mut desk = Desk::new(&options, &mut storage);
+    std::thread::sleep(Duration::from_millis(100));
+    let at = just_now();
+    let from = at.before(options.window);
+    desk.send(&[LETTERS[0]], from.before(Nanos(1_000)));
+    desk.send(&[LETTERS[1]], from);
+    desk.press(&[CTRL, ALT, MINUS], at);
+    let incidents = desk.incidents();
+    let meta: Meta = incidents[0].json(Section::Meta).unwrap();
+    assert_eq!((meta.mark_ns, meta.window_requested_ns), (at.0, options.window.0));
+    let times: Vec<_> = inputs(&incidents[0]).iter().map(|input| input.head.ts).collect();
+    assert_eq!(times, [[from; 2].as_slice(), &[at; 6]].concat());
+    // Once it is answered, what is older than the window is forgotten, whether or not input is recorded.
+    desk.recorder.record_keys(false);
+    desk.recorder.turn(at.after(crate::seconds(2))).unwrap();
+    assert!(desk.recorder.inputs.bytes(Nanos(0)).is_empty());
+}
+
+#[test]
+fn one_press_marks_once_however_often_it_is_told() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let mut desk = Desk::new(&options, &mut storage);
+    std::thread::sleep(Duration::from_secs(1));
+    let now = just_now();
+    let first = now.before(SAME_PRESS);
+    for at in [first, first.after(Nanos(1_000)), now.before(Nanos(1_000)), now] {
+        desk.press(&[CTRL, ALT, MINUS], at);
+    }
+    assert_eq!(desk.incidents().len(), 2);
+    // The agent of a session marks, and the device is read after that.
+    desk.recorder.hot_marked = None;
+    let trigger = Trigger::Hotkey.name().to_owned();
+    desk.recorder.mark(Mark { text: String::new(), trigger, uid: 0, at: None }, drop);
+    desk.press(&[CTRL, ALT, MINUS], just_now());
+    assert_eq!(desk.incidents().len(), 3);
+    let trigger = Trigger::Command.name().to_owned();
+    desk.recorder.hot_marked = None;
+    desk.recorder.mark(Mark { text: String::new(), trigger, uid: 0, at: None }, drop);
+    desk.press(&[CTRL, ALT, MINUS], just_now());
+    assert_eq!(desk.incidents().len(), 5);
 }
 
 #[test]
