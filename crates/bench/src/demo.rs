@@ -23,7 +23,7 @@ use std::time::Duration;
 /// How long the recorder may take to arm.
 const ARM_PATIENCE: Duration = Duration::from_secs(30);
 /// How long the agent may take to hold its keys, or to tell where the incident lies.
-const AGENT_PATIENCE: Duration = Duration::from_secs(20);
+const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is demonstrated, and with what.
 #[derive(Clone, Debug)]

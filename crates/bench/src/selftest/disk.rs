@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(crate) const PROGRAMS: [&str; 7] = ["unshare", "nsenter", "mke2fs", "mount", "blockdev", "findmnt", "losetup"];
 
 /// How long the disk may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes a file system with the features 2 below folder 1, as many mebibytes large as 5 says, all of them taken
 /// at once where 7 is `taken`; mounts it with the options 3 and the usual read-ahead of 128 KiB, past the page
