@@ -190,23 +190,22 @@ impl Desk {
         }
     }
 
-    /// Looks at the clients above processes that are in no set yet: what belongs to a window must not be taken for a
-    /// stranger because it is young. Who has no place after that is not asked for again while it is among them.
+    /// Looks on credit at the clients above processes that are in no set yet: what belongs to a window must not be taken
+    /// for a stranger because it is young. Who has no place after that is not asked for again while it is among them.
     pub(crate) fn place_strangers(&mut self, processes: &[Identity], now: Nanos) -> Vec<Event> {
         let begun = Budget::clock();
         let placed: BTreeSet<Identity> = self.groups.values().flat_map(Group::processes).collect();
         let strangers: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
-        let known = std::mem::replace(&mut self.strangers, strangers.clone());
-        let new = strangers.difference(&known);
-        let clients: BTreeSet<Identity> = new.filter_map(|process| self.client_above(*process)).collect();
-        self.budget.spend(Budget::clock().since(begun), now);
-        let mut events = Vec::new();
-        for client in clients {
-            if self.budget.has_credit(now) {
-                events.extend(self.look(client, now));
-            }
+        self.strangers.retain(|who| strangers.contains(who));
+        let new: Vec<Identity> = strangers.difference(&self.strangers).copied().collect();
+        // Without credit they are asked for another time.
+        if new.is_empty() || !self.budget.has_credit(now) {
+            return Vec::new();
         }
-        events
+        let clients: BTreeSet<Identity> = new.iter().filter_map(|process| self.client_above(*process)).collect();
+        self.strangers.extend(new);
+        self.budget.spend(Budget::clock().since(begun), now);
+        clients.into_iter().flat_map(|client| self.look(client, now)).collect()
     }
 
     fn client_above(&self, process: Identity) -> Option<Identity> {

@@ -258,7 +258,10 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     assert!(world.desk.place_strangers(&[set(13, 8).0], Nanos(0)).is_empty());
     world.add(14, 10, 9, USER);
     world.desk.budget.spend(Nanos::from_secs(60), Nanos(0));
-    assert!(world.desk.place_strangers(&[set(14, 9).0], Nanos(0)).is_empty(), "not without credit");
+    let young = set(14, 9).0;
+    assert!(world.desk.place_strangers(&[young], Nanos(0)).is_empty(), "not without credit");
+    let later = world.desk.place_strangers(&[young], Nanos::from_secs(100_000));
+    assert!(told(&later).iter().any(|(_, members)| members.contains(&14)), "{later:?}");
 }
 
 #[test]
