@@ -115,6 +115,10 @@ struct Pressed {
 }
 
 impl Throttle {
+    pub(crate) fn is_short(&self) -> bool {
+        self.short
+    }
+
     /// The sets that are hogs, with the bytes that each had when it was found.
     pub(crate) fn hogs(&self) -> BTreeMap<SetId, u64> {
         let set = |(subject, bytes): (&Subject, &u64)| match subject {

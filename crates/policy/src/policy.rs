@@ -22,8 +22,8 @@ pub struct Policy {
     sets: Sets,
     throttle: Throttle,
     protection: Protection,
-    /// The room that the rest was told.
-    room: Option<MemoryAction>,
+    /// The room that the rest was told; while memory is short, with the time.
+    room: Option<(MemoryAction, Option<Nanos>)>,
     dropped: u64,
 }
 
@@ -148,10 +148,11 @@ impl Policy {
         let look = Look { now: self.now, total, available, some_percent, subjects };
         let (attention, sets) = (&self.attention, &self.sets);
         let mut actions = self.throttle.look(&look, |id| is_exempt(attention, sets, id));
-        let room = Some(look.room());
-        if self.room != room {
-            actions.extend(room.clone());
-            self.room = room;
+        // While memory is short each look tells it: how long the rest has waited for memory counts.
+        let room = (look.room(), self.throttle.is_short().then_some(self.now));
+        if self.room.as_ref() != Some(&room) {
+            actions.push(room.0.clone());
+            self.room = Some(room);
         }
         actions
     }

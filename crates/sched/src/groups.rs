@@ -82,8 +82,7 @@ impl Subtree {
     }
 
     pub(crate) fn forget(&mut self) {
-        (self.prepared, self.failed) = (false, None);
-        self.protected.clear();
+        *self = Subtree::new(std::mem::take(&mut self.dir), std::mem::take(&mut self.root));
     }
 }
 

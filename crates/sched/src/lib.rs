@@ -64,6 +64,7 @@ mod offers;
 pub mod processes;
 #[cfg(test)]
 mod property;
+mod room;
 mod sessions;
 mod slice;
 mod threads;

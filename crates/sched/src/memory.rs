@@ -3,9 +3,9 @@
 //!
 //! With control groups, a set's group is protected or limited, and one process that takes too much
 //! gets a group of its own. What a process has stays counted where it was when it got it, also when it moves: so who
-//! is in `rest` is limited there, together with all others in it. Without, there is no limit to set: a process that should be limited has its pages
-//! marked as the first to go, what is asked to be reclaimed of it is paged out, and protection is
-//! told as not possible.
+//! is in `rest` is limited there, together with all others in it (`room`). Without, there is no limit to set: a process
+//! that should be limited has its pages marked as the first to go, what is asked to be reclaimed of it is paged out,
+//! and protection is told as not possible.
 
 use crate::engine::Engine;
 use crate::groups::Subtree;
@@ -18,15 +18,10 @@ use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
 const RECLAIM_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that one action gives advice for at most: the kernel does it while the caller waits.
 const ADVICE_BYTES_MAX: u64 = 256 << 20;
-/// A limit of `rest` is written anew where it differs by this part of it.
-const NEAR_DIVISOR: u64 = 32;
-/// The limit of `rest` is not lowered while all in it wait for memory for a larger share of the time.
-const STRAINED_PERCENT: f32 = 80.0;
 /// Who is named with a group that is nobody's.
 pub(crate) const NOBODY: Identity = Identity { pid: 0, start: 0 };
 /// Numbers in memory files are whole pages, of 4 KiB or a multiple.
-const PAGE_BYTES: u64 = 4_096;
-const PAGE: i64 = PAGE_BYTES as i64;
+pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 impl<W: World, L: Log> Engine<W, L> {
     pub(crate) fn settle_memory(&mut self, action: &MemoryAction, applied: &mut Applied) {
@@ -79,37 +74,6 @@ impl<W: World, L: Log> Engine<W, L> {
             }
             left = left.saturating_sub(self.advise(who, Advice::WillNeed, left, applied));
         }
-    }
-
-    /// Limits `rest` to what it has and so much more, but not below what the kernel cannot take from it, and to no
-    /// less than before while all in it wait for memory. A limit that is nearly the same stays.
-    fn confine(&mut self, more: i64, least: u64, applied: &mut Applied) {
-        let subtree = self.own_subtree().filter(|subtree| self.has_group(subtree, &subtree.rest()));
-        let Some(path) = subtree.map(|subtree| subtree.rest()) else { return };
-        let file = format!("{path}/memory.high");
-        let has = self.ledger.world.get(&Place::File { path: format!("{path}/memory.current") });
-        // Without the controller there is nothing to limit.
-        let Ok(Value::Number(has)) = has else { return };
-        let least = i64::try_from(least).unwrap_or(i64::MAX).max(self.fixed(&path, has));
-        let room = (more < i64::MAX).then(|| has.saturating_add(more));
-        let bytes = room.map(|bytes| bytes.max(least) / PAGE * PAGE);
-        let told = self.ledger.cell(&Place::File { path: file.clone() }).map(|cell| cell.applied.clone());
-        let stays = match (told, bytes) {
-            (Some(Value::Number(told)), Some(bytes)) => {
-                let near = told.abs_diff(bytes) < told.unsigned_abs() / NEAR_DIVISOR;
-                near || bytes < told && self.ledger.world.full_percent(&path) > STRAINED_PERCENT
-            }
-            _ => false,
-        };
-        if !stays {
-            self.write(&file, bytes, NOBODY, applied);
-        }
-    }
-
-    /// Bytes of a group that has so many which cannot be taken: all but its file pages and what there is swap for.
-    fn fixed(&self, group: &str, has: i64) -> i64 {
-        let free = self.ledger.world.file_bytes(group).saturating_add(self.ledger.world.memory().swap);
-        has.saturating_sub(i64::try_from(free).unwrap_or(i64::MAX)).max(0)
     }
 
     /// Whether nothing is done about a process: it is gone, or lives in `rest`, where what it has is counted, and would
@@ -198,7 +162,7 @@ impl<W: World, L: Log> Engine<W, L> {
         0
     }
 
-    fn own_subtree(&self) -> Option<Subtree> {
+    pub(crate) fn own_subtree(&self) -> Option<Subtree> {
         self.subtree.clone().filter(|_| self.backend == Backend::Cgroup)
     }
 

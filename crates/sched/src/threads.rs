@@ -177,8 +177,11 @@ impl<W: World, L: Log> Engine<W, L> {
             found |= knob != ThreadKnob::Slice;
             let place = thread.place(who, knob);
             let value = crate::explain::words(&place, &thread.value(knob).into());
-            let ours = self.ledger.cell(&place).is_some();
-            let why = if ours { Why::ChangedByOther(value) } else { Why::SetByOther(value) };
+            let why = match self.ledger.world.admit(&place) {
+                Err(why) => why,
+                Ok(()) if self.ledger.cell(&place).is_some() => Why::ChangedByOther(value),
+                Ok(()) => Why::SetByOther(value),
+            };
             plan.left.push((who, crate::engine::knob_of(&place), why));
         }
         found

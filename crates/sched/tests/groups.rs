@@ -204,7 +204,7 @@ fn the_rest_is_limited_to_what_it_has_and_its_room() {
     assert_eq!(high(11_000_000, 0), "109998080", "nearly the same");
     assert_eq!(high(-60_000_000, 50_000_000), "49999872", "it keeps the least");
     fs::write(rest.join("memory.pressure"), "some avg10=99.00 avg60=1.00\nfull avg10=80.50 avg60=1.00\n").unwrap();
-    assert_eq!(high(-80_000_000, 0), "49999872", "all in it wait");
+    assert_eq!(high(i64::MIN / 2, 0), "49999872", "all in it wait");
     fs::write(rest.join("memory.pressure"), "").unwrap();
     assert_eq!(high(-80_000_000, 0), "19996672");
     assert_eq!(high(i64::MAX, 0), "max");

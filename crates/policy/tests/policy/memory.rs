@@ -204,15 +204,20 @@ fn the_bounds_hold_and_a_void_sample_is_nothing() {
 #[test]
 fn the_rest_has_room_until_memory_is_short_and_none_is_told_once_off() {
     let mut desk = desk();
-    let mut room = |available_mib| {
-        desk.at(0, sample(available_mib, 0.0, &[]));
+    let mut room = |ms, available_mib| {
+        desk.at(ms, sample(available_mib, 0.0, &[]));
         desk.room.take().map(|more| more >> 20)
     };
-    assert_eq!((room(500), room(50)), (Some(300), Some(-150)));
-    desk.at(1, Event::Strength(Strength::Off));
+    assert_eq!((room(0, 500), room(1, 500)), (Some(300), None));
+    assert_eq!(
+        (room(2, 50), room(3, 50)),
+        (Some(-150), Some(-150)),
+        "while memory is short, how long that lasts counts"
+    );
+    desk.at(4, Event::Strength(Strength::Off));
     assert_eq!(desk.room.take(), Some(i64::MAX));
-    desk.at(2, Event::Time);
-    desk.at(3, sample(500, 0.0, &[]));
+    desk.at(5, Event::Time);
+    desk.at(6, sample(500, 0.0, &[]));
     assert_eq!(desk.room, None);
 }
 

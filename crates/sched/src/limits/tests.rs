@@ -224,17 +224,23 @@ fn the_rest_keeps_what_cannot_be_taken_from_it() {
 }
 
 #[test]
-fn the_rest_gets_no_less_while_all_in_it_wait() {
+fn a_rest_whose_tasks_all_wait_gets_no_less_and_half_of_what_is_kept_free() {
     let (mut desk, rest) = with_rest();
+    let relief = TOTAL as i64 / 32 / MIB;
     desk.room(0);
-    desk.machine.full_percent.set(81.0);
+    desk.machine.full_percent.set(41.0);
     desk.room(-4 * MIB);
     assert_eq!(desk.limit(&rest), 20);
+    desk.room(0);
+    assert_eq!(desk.limit(&rest), 20 + relief);
+    desk.put(&rest, "memory.current", (20 + relief) * MIB);
+    desk.room(-relief * MIB);
+    assert_eq!(desk.limit(&rest), 20 + relief, "not more again and again");
     desk.room(4 * MIB);
-    assert_eq!(desk.limit(&rest), 24, "more it may get");
-    desk.machine.full_percent.set(80.0);
+    assert_eq!(desk.limit(&rest), 24 + 2 * relief, "there is room");
+    desk.machine.full_percent.set(40.0);
     desk.room(-4 * MIB);
-    assert_eq!(desk.limit(&rest), 16);
+    assert_eq!(desk.limit(&rest), 16 + relief);
 }
 
 #[test]
