@@ -95,10 +95,11 @@ impl Lender {
         answer
     }
 
-    /// Bytes of its memory.
+    /// Bytes of its memory but for that of files: how much of the program is mapped is not its doing.
     pub fn resident(&self) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.pid())).unwrap();
-        text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * rustix::param::page_size() as u64
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
     /// Waits until no lease is open.
