@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What the manager is worth, measured in a guest with control groups of version 2 and little memory.
 
-Each measurement has a bound, and its figures are kept when it ends: what comes after it cannot spoil them. The document
-has the latest figures of each.
+Each measurement has a bound, and its figures are kept when it ends: what comes after it cannot spoil them. They lie beside
+the document, which has the latest of each, whichever machine they are from.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import time
 from . import measure_judge as judge
 from .checks import TOOLS
 from .machine import Failed
-from .places import cache, say
+from .places import say
 
 # Memory of the guest: little, so that a load is soon larger than what is free.
 MEMORY_MIB = 768
@@ -30,7 +30,7 @@ WARM_UP_MAX_S = 90
 GROUP, SESSIONS = f"{TOOLS}/measure-run group", f"{TOOLS}/measure-run root"
 MANAGED = "--managed --backend cgroup --cgroup /sys/fs/cgroup/tipme-measure"
 RESULT = "/var/tmp/measure.json"
-TYPING = f"tipme bench typing --load {LEVEL} --keys 100 --blocks 2 --json {RESULT}"
+TYPING = f"tipme bench typing --load {LEVEL} --keys 100 --blocks 5 --json {RESULT}"
 
 
 class Measurement:
@@ -41,17 +41,17 @@ class Measurement:
 
 
 MEASUREMENTS = [
-    Measurement("typing", "Typing, all in one control group", 300,
+    Measurement("typing", "Typing, all in one control group", 700,
                 f"{GROUP} {TYPING} --sessions 20 {MANAGED} --against nice19 --against weight", judge.typing),
-    Measurement("typing-sessions-20", "Typing, each process of the load in a session of its own", 300,
+    Measurement("typing-sessions-20", "Typing, each process of the load in a session of its own", 700,
                 f"{SESSIONS} {TYPING} --sessions 20 --managed --backend autogroup --against nice19 "
                 "--against autogroup --against weight", judge.typing),
-    Measurement("typing-sessions-1", "Typing, the load in one session", 200,
+    Measurement("typing-sessions-1", "Typing, the load in one session", 450,
                 f"{SESSIONS} {TYPING} --sessions 1 --managed --backend autogroup", judge.typing),
-    Measurement("typing-sessions-0", "Typing, the load in the session of the display's programs", 240,
+    Measurement("typing-sessions-0", "Typing, the load in the session of the display's programs", 500,
                 f"{SESSIONS} {TYPING} --sessions 0 --managed --backend autogroup", judge.typing),
-    Measurement("system", "System test", 900,
-                f"{GROUP} tipme bench system --rounds 5 --blocks 3 --json {RESULT} {MANAGED}", judge.system),
+    Measurement("system", "System test", 1500,
+                f"{GROUP} tipme bench system --rounds 5 --blocks 5 --json {RESULT} {MANAGED}", judge.system),
     Measurement("warmstart", "Warm start", 1500,
                 f"{GROUP} tipme bench warmstart --load {LEVEL} --type big --memory {LARGE} --pause 30s --blocks 1 "
                 f"--json {RESULT} {MANAGED}", judge.warmstart),
@@ -64,13 +64,12 @@ MEASUREMENTS = [
 ]  # fmt: skip
 
 
-def measure(machine, only, publish):
+def measure(machine, only, folder, publish):
     """Makes the measurements whose name has one of the words `only`, with commas between; `publish` is called with all figures after each.
 
-    Gives how many bars were missed, or could not be looked at.
+    Figures are kept in `folder`. Gives how many bars were missed, or could not be looked at.
     """
-    folder = cache() / f"measured-{machine.kernel.series}"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     warm_up(machine)
     missed = 0
     for one in MEASUREMENTS:
@@ -80,7 +79,7 @@ def measure(machine, only, publish):
         kept = folder / f"{one.name}.json"
         # What could not be measured takes no earlier figures away.
         if figures["rows"] or not kept.exists():
-            kept.write_text(json.dumps(figures, indent=1))
+            kept.write_text(json.dumps(figures, indent=1) + "\n")
         missed += sum(not bar["met"] for bar in figures["bars"])
         publish(latest(folder))
     return missed
