@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The figures of the measurements as a part of a document, between marks."""
 
-from .results import processor
-
 BEGIN, END = "<!-- written by make measure-vm -->", "<!-- end of make measure-vm -->"
 
 
@@ -17,10 +15,10 @@ def write(document, measured, memory_mib):
 
 
 def section(measured, memory_mib):
-    lines = ["", f"A guest with {memory_mib} MiB, emulated on {processor()}.", ""]
+    lines = ["", f"A guest with {memory_mib} MiB.", ""]
     lines += table([["measurement", "bar", "result", "figure"], *bars(measured)])
     for one in measured:
-        told = f"{one['when']} UTC, Linux {one['release']}, load average of the host {one['host_load']:.1f}."
+        told = f"{one['when']} UTC, Linux {one['release']}, emulated on {one['host']}, whose load average was {one['host_load']:.1f}."
         note = f" {one['note'][0].upper()}{one['note'][1:]}." if one.get("note") else ""
         lines += ["", f"**{one['title']}** ({told}{note})", "", *table(one["rows"])]
     return [*lines, ""]
