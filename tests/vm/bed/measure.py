@@ -31,7 +31,7 @@ WARM_UP_MAX_S = 90
 GROUP, SESSIONS = f"{TOOLS}/measure-run group", f"{TOOLS}/measure-run root"
 MANAGED = "--managed --backend cgroup --cgroup /sys/fs/cgroup/tipme-measure"
 RESULT = "/var/tmp/measure.json"
-TYPING = f"tipme bench typing --load {LEVEL} --keys 100 --blocks 5 --json {RESULT}"
+TYPING = f"tipme bench typing --load {LEVEL} --keys 500 --blocks 5 --json {RESULT}"
 
 
 class Measurement:
@@ -54,7 +54,7 @@ MEASUREMENTS = [
     Measurement("system", "System test", 1500,
                 f"{GROUP} tipme bench system --rounds 5 --blocks 5 --json {RESULT} {MANAGED}", judge.system),
     Measurement("warmstart", "Warm start", 1500,
-                f"{GROUP} tipme bench warmstart --load {LEVEL} --type big --memory {LARGE} --pause 30s --blocks 1 "
+                f"{GROUP} tipme bench warmstart --load {LEVEL} --type big --memory {LARGE} --pause 30s --blocks 5 "
                 f"--json {RESULT} {MANAGED}", judge.warmstart),
     Measurement("pagein", "Memory hog", 600,
                 f"{GROUP} tipme bench pagein --keys 100 --every 800ms --blocks 1 --json {RESULT} {MANAGED}", judge.pagein),
