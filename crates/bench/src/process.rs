@@ -144,6 +144,11 @@ pub fn group_members(group: u32) -> Vec<u32> {
     members(GROUP, group)
 }
 
+/// Whether a process is one of [`group_members`], without a look at all others.
+pub(crate) fn is_group_member(pid: u32, group: u32) -> bool {
+    belongs(pid, GROUP, group)
+}
+
 /// Processes of a session that have not ended.
 pub(crate) fn session_members(session: u32) -> Vec<u32> {
     members(SESSION, session)
@@ -170,8 +175,11 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
 fn members(word: usize, of: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let belongs = |pid: &u32| stat(*pid).is_some_and(|stat| lives(&stat) && figure(&stat, word) == Some(of.into()));
-    pids.filter(belongs).collect()
+    pids.filter(|pid| belongs(*pid, word, of)).collect()
+}
+
+fn belongs(pid: u32, word: usize, of: u32) -> bool {
+    stat(pid).is_some_and(|stat| lives(&stat) && figure(&stat, word) == Some(of.into()))
 }
 
 fn stat(pid: u32) -> Option<String> {

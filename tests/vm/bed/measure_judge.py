@@ -4,6 +4,8 @@
 `rows` begins with the head of a table; `bars` is a list of what was to be reached, and what was.
 """
 
+import statistics
+
 # Emulated processors are about so many times slower than the machine below: a bar in milliseconds is as many times larger.
 SLOWER = 10
 # Bars: p95 of typing as a multiple of unloaded, and besides; the system test beside each thing; what the warm start
@@ -83,23 +85,28 @@ def system(document):
     return {"rows": rows, "bars": bars, "note": f"build: {document['build']}; synthetic: {document['synthetic']}"}
 
 
-def warmstart(document):
+def warmstart(*documents):
+    """The same command several times, with one pause of each arm in each."""
     rows = [["", "first key ms, each pause", "median ms", "page-ins", "longest of the next keys ms", "throughput lost, %"]]
-    for row in document["arms"]:
-        pauses = [one for one in document["pauses"] if one["turn"] == row["turn"]]
-        first = ", ".join(ms(one["first_ns"] / 1e6) for one in pauses)
+    middle = {}
+    for row in documents[0]["arms"]:
+        turn = row["turn"]
+        pauses = [one for document in documents for one in document["pauses"] if one["turn"] == turn]
+        first = [one["first_ns"] / 1e6 for one in pauses]
+        middle[row["arm"], row["level"] > 0] = median = statistics.median(first)
         after = max((time for one in pauses for time in one["after_ns"]), default=0) / 1e6
-        page_ins = sum(one["page_ins"] for one in pauses)
-        lost = percent(row["throughput_lost_percent"])
-        rows.append([row["turn"], first, ms(row["figures"]["p50_ms"]), str(page_ins), ms(after), lost])
-    of = {row["arm"]: row["figures"]["p50_ms"] for row in document["arms"] if row["level"] > 0}
-    gain = of["unmanaged"] / of["managed"]
+        lost = [named(document["arms"], turn)["throughput_lost_percent"] for document in documents]
+        lost = percent(None if None in lost else statistics.median(lost))
+        page_ins = ", ".join(str(one["page_ins"]) for one in pauses)
+        rows.append([turn, ", ".join(map(ms, first)), ms(median), page_ins, ms(after), lost])
+    managed, unmanaged = middle["managed", True], middle["unmanaged", True]
     text = f"first key managed: {WARM_GAIN} x better than unmanaged"
-    seen = f"{gain:.1f} x: {ms(of['managed'])} of {ms(of['unmanaged'])} ms"
-    gone = document["pushed_out"]
+    seen = f"{unmanaged / managed:.1f} x: {ms(managed)} of {ms(unmanaged)} ms"
+    gone = sum(document["pushed_out"] for document in documents) * 2 > len(documents)
     if not gone:
-        seen = f"not shown, since the load pushed nothing out ({seen})"
-    return {"rows": rows, "bars": [bar(text, gone and gain >= WARM_GAIN, seen)], "note": conditions(document)}
+        seen = f"not shown, since the load pushed nothing out in most pauses ({seen})"
+    met = gone and unmanaged >= WARM_GAIN * managed
+    return {"rows": rows, "bars": [bar(text, met, seen)], "note": conditions(documents[0])}
 
 
 def pagein(document):

@@ -4,7 +4,7 @@
 use super::counters::{Counters, Usage};
 use super::stage::Stage;
 use crate::interrupt::Interrupt;
-use crate::process::{Process, group_members};
+use crate::process::{Process, is_group_member};
 use crate::script::{HOME, Script};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -68,7 +68,7 @@ impl Application {
         interrupt: &Interrupt,
     ) -> Result<Nanos> {
         let group = self.process.pid();
-        let belongs = move |pid: u32| pid == group || group_members(group).contains(&pid);
+        let belongs = move |pid: u32| is_group_member(pid, group);
         let deadline = self.begun.after(Nanos(patience.as_nanos() as u64));
         loop {
             interrupt.check()?;

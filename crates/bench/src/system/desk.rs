@@ -4,7 +4,7 @@
 use super::{Played, RUN_MAX};
 use crate::arms::Estimate;
 use crate::interrupt::Interrupt;
-use crate::process::{Process, group_members, missing};
+use crate::process::{Process, is_group_member, missing};
 use crate::seen::Seen;
 use crate::session::Session;
 use crate::steady::Steady;
@@ -110,8 +110,7 @@ impl<'a> Desk<'a> {
 
     fn wait_for_focus(&self, tool: &Tool) -> Result<()> {
         let group = tool.process.pid();
-        let belongs = |pid: u32| pid == group || group_members(group).contains(&pid);
-        let focused = self.watcher.wait_for_focus_of(belongs, WINDOW_PATIENCE);
+        let focused = self.watcher.wait_for_focus_of(|pid| is_group_member(pid, group), WINDOW_PATIENCE);
         focused.with_context(|| format!("the window of {} does not get the focus", tool.kind.name))?;
         Ok(())
     }
