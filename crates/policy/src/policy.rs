@@ -148,7 +148,7 @@ impl Policy {
         let look = Look { now: self.now, total, available, some_percent, subjects };
         let (attention, sets) = (&self.attention, &self.sets);
         let mut actions = self.throttle.look(&look, |id| is_exempt(attention, sets, id));
-        // While memory is short each look tells it: how long the rest has waited for memory counts.
+        // While memory is short each look tells it: the rest may wait for memory though there is as much room as before.
         let room = (look.room(), self.throttle.is_short().then_some(self.now));
         if self.room.as_ref() != Some(&room) {
             actions.push(room.0.clone());

@@ -209,11 +209,7 @@ fn the_rest_has_room_until_memory_is_short_and_none_is_told_once_off() {
         desk.room.take().map(|more| more >> 20)
     };
     assert_eq!((room(0, 500), room(1, 500)), (Some(300), None));
-    assert_eq!(
-        (room(2, 50), room(3, 50)),
-        (Some(-150), Some(-150)),
-        "while memory is short, how long that lasts counts"
-    );
+    assert_eq!((room(2, 50), room(3, 50)), (Some(-150), Some(-150)), "while memory is short, each look tells it");
     desk.at(4, Event::Strength(Strength::Off));
     assert_eq!(desk.room.take(), Some(i64::MAX));
     desk.at(5, Event::Time);

@@ -87,10 +87,20 @@ impl Lender {
 
     /// Asks over a connection of its own, as soon as the user's last one is forgotten.
     pub fn ask_once(&self, uid: u32, request: &Value) -> Value {
+        self.say_once(uid, format!("{request}\n").as_bytes())
+    }
+
+    /// The same with bytes as they are.
+    pub fn say_once(&self, uid: u32, bytes: &[u8]) -> Value {
         let mut answer = Value::Null;
         until("a place for one more caller", || {
-            answer = self.connect(uid).ask(request);
-            !answer["error"].as_str().is_some_and(|why| why.contains("too many callers"))
+            let mut peer = self.connect(uid);
+            // Who finds no place may be refused before anything is said.
+            let said = peer.send(bytes);
+            answer = peer.hear().expect("everybody has an answer");
+            let refused = answer["error"].as_str().is_some_and(|why| why.contains("too many callers"));
+            assert!(said.is_ok() || refused, "{said:?}");
+            !refused
         });
         answer
     }
