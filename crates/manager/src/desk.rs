@@ -198,14 +198,24 @@ impl Desk {
         let strangers: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
         self.strangers.retain(|who| strangers.contains(who));
         let new: Vec<Identity> = strangers.difference(&self.strangers).copied().collect();
-        // Without credit they are asked for another time.
         if new.is_empty() || !self.budget.has_credit(now) {
             return Vec::new();
         }
-        let clients: BTreeSet<Identity> = new.iter().filter_map(|process| self.client_above(*process)).collect();
-        self.strangers.extend(new);
+        let mut below: BTreeMap<Option<Identity>, Vec<Identity>> = BTreeMap::new();
+        for process in new {
+            below.entry(self.client_above(process)).or_default().push(process);
+        }
         self.budget.spend(Budget::clock().since(begun), now);
-        clients.into_iter().flat_map(|client| self.look(client, now)).collect()
+        let mut events = Vec::new();
+        for (client, processes) in below {
+            self.strangers.extend(processes);
+            events.extend(client.into_iter().flat_map(|client| self.look(client, now)));
+            // The others are asked for another time; the first is looked at in any case.
+            if !self.budget.has_credit(now) {
+                break;
+            }
+        }
+        events
     }
 
     fn client_above(&self, process: Identity) -> Option<Identity> {
