@@ -4,13 +4,14 @@
 use crate::clock;
 use crate::connect::{Connection, Target};
 use crate::error::Error;
-use crate::focus::{client_pid, focus};
+use crate::focus::{How, client_pid, focus};
+use std::cell::Cell;
 use std::time::Duration;
 use tipme_record::Nanos;
 use x11rb::COPY_DEPTH_FROM_PARENT;
 use x11rb::connection::Connection as _;
 use x11rb::protocol::Event;
-use x11rb::protocol::damage::{ConnectionExt as _, Damage, ReportLevel};
+use x11rb::protocol::damage::{ConnectionExt as _, ReportLevel};
 use x11rb::protocol::xproto::{
     AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, MapState, Window, WindowClass,
 };
@@ -18,12 +19,17 @@ use x11rb::protocol::xproto::{
 /// The longest that a waiter relies on events alone.
 const GLANCE: Nanos = Nanos::from_millis(200);
 
+/// Events that are taken in between two tries, at most: a flood of them does not put off the end of a wait.
+const EVENTS_MAX: usize = 1_000;
+
 /// Windows around a window that are looked at, at most.
 const DEPTH_MAX: usize = 16;
 
 /// Waits for things to happen on a display, told by its events.
 pub struct Watcher {
     connection: Connection,
+    /// Windows may have come since the focus events of all were asked for.
+    unheard: Cell<bool>,
 }
 
 impl Watcher {
@@ -35,7 +41,7 @@ impl Watcher {
         let sent = connection.wire().change_window_attributes(connection.root(), &wanted);
         let cookie = sent.map_err(|error| connection.failed(error))?;
         cookie.check().map_err(|error| connection.failed(error))?;
-        Ok(Watcher { connection })
+        Ok(Watcher { connection, unheard: Cell::new(true) })
     }
 
     /// Waits until a window manager takes care of windows.
@@ -88,7 +94,8 @@ impl Watcher {
         Ok(window)
     }
 
-    /// Tries `ready` now, after each event of the display, and some times a second for what no event tells.
+    /// Tries `ready` now, after the display's events, and some times a second for what no event tells. Events that came
+    /// together lead to one try: whoever waits beside a load is not to be a load on the display server.
     fn wait<T>(
         &self,
         what: &str,
@@ -97,6 +104,11 @@ impl Watcher {
     ) -> Result<T, Error> {
         let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
         loop {
+            for _ in 0..EVENTS_MAX {
+                if !self.hear(Nanos(0))? {
+                    break;
+                }
+            }
             if let Some(found) = ready()? {
                 return Ok(found);
             }
@@ -105,8 +117,19 @@ impl Watcher {
                 let limit_ms = patience.as_millis();
                 return Err(Error::Late { display: self.connection.display(), what: what.to_string(), limit_ms });
             }
-            self.connection.event(deadline.min(now.after(GLANCE)))?;
+            if !self.hear(deadline.min(now.after(GLANCE)))? {
+                self.unheard.set(true);
+            }
         }
+    }
+
+    /// Takes in the next event; false when `deadline` passes before one comes.
+    fn hear(&self, deadline: Nanos) -> Result<bool, Error> {
+        let event = self.connection.event(deadline)?;
+        if matches!(event, Some(Event::CreateNotify(_) | Event::MapNotify(_) | Event::ReparentNotify(_))) {
+            self.unheard.set(true);
+        }
+        Ok(event.is_some())
     }
 
     fn make_probe(&self) -> Result<Window, Error> {
@@ -140,14 +163,14 @@ impl Watcher {
     /// The focused window of a process that `belongs`, once it can be seen. Its focus events are asked for
     /// on the way.
     fn focused(&self, belongs: &impl Fn(u32) -> bool) -> Result<Option<Window>, Error> {
-        self.listen_to_children()?;
+        if self.unheard.take() {
+            self.listen_to_children()?;
+        }
         let now = focus(&self.connection)?;
-        let owner = if now.window == 0 { None } else { client_pid(&self.connection, now.window)? };
-        let wire = self.connection.wire();
-        if !owner.is_some_and(belongs) {
+        if !now.pid.is_some_and(|(pid, how)| how == How::Server && belongs(pid)) {
             return Ok(None);
         }
-        let Ok(cookie) = wire.get_window_attributes(now.window) else { return Ok(None) };
+        let Ok(cookie) = self.connection.wire().get_window_attributes(now.window) else { return Ok(None) };
         let seen = cookie.reply().is_ok_and(|attributes| attributes.map_state == MapState::VIEWABLE);
         Ok(seen.then_some(now.window))
     }
@@ -178,7 +201,6 @@ impl Watcher {
 /// Sees when a window is drawn into.
 pub struct DamageWatch {
     connection: Connection,
-    damage: Damage,
 }
 
 impl DamageWatch {
@@ -199,10 +221,12 @@ impl DamageWatch {
         let version = connection.wire().damage_query_version(1, 1).map_err(|_| missing())?;
         version.reply().map_err(|error| connection.failed(error))?;
         let damage = connection.wire().generate_id().map_err(|error| connection.failed(error))?;
-        let sent = connection.wire().damage_create(damage, window, ReportLevel::NON_EMPTY);
+        // Each drawing is told by itself. With a level that waits until what was told is taken back, a drawing in
+        // between is told to nobody.
+        let sent = connection.wire().damage_create(damage, window, ReportLevel::RAW_RECTANGLES);
         let cookie = sent.map_err(|error| connection.failed(error))?;
         cookie.check().map_err(|error| connection.failed(error))?;
-        Ok(DamageWatch { connection, damage })
+        Ok(DamageWatch { connection })
     }
 
     /// Waits for the next drawing; returns when it was told, `None` when `patience` ran out.
@@ -210,11 +234,7 @@ impl DamageWatch {
         let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
         while let Some(event) = self.connection.event(deadline)? {
             if let Event::DamageNotify(_) = event {
-                let at = clock::now();
-                let sent = self.connection.wire().damage_subtract(self.damage, x11rb::NONE, x11rb::NONE);
-                sent.map_err(|error| self.connection.failed(error))?.ignore_error();
-                self.connection.flush()?;
-                return Ok(Some(at));
+                return Ok(Some(clock::now()));
             }
         }
         Ok(None)
