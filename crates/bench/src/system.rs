@@ -30,6 +30,9 @@ pub const ROUNDS_MAX: usize = 1_000;
 /// The longest that one run of the script may take.
 pub const RUN_MAX: Duration = Duration::from_secs(900);
 
+/// What runs beside the script is observed for so many times what the script takes where nothing is slow.
+const OBSERVED: f64 = 1.5;
+
 /// What runs beside the script.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -110,10 +113,19 @@ impl Options {
         self.turns(0).len() * self.comparison.blocks
     }
 
+    /// How long what runs beside the script is observed, at least. Where arms are compared it is longer than the script
+    /// mostly takes, so that the script's own work is the same part of it: else who is done sooner, with the same
+    /// work in less time, would be charged for it.
+    fn observed(&self, beside: Beside) -> Duration {
+        let compared = self.comparison.managed && beside != Beside::Nothing;
+        if compared { desk::about(self.rounds).mul_f64(OBSERVED).min(RUN_MAX) } else { Duration::ZERO }
+    }
+
     /// How long all of it takes; about that where nothing is slow.
     pub fn estimate(&self) -> Estimate {
-        let script = Estimate::new(desk::about(self.rounds), RUN_MAX + desk::VISIT_MAX);
         let turns = self.turns(0).into_iter().map(|(beside, arm)| {
+            let about = desk::about(self.rounds).max(self.observed(beside));
+            let script = Estimate::new(about, (RUN_MAX + desk::VISIT_MAX).max(about));
             let level = if beside == Beside::Synthetic { self.comparison.level_max() } else { 0 };
             let build = if beside == Beside::Build { Build::ESTIMATE } else { Estimate::default() };
             script + build + Turn { level, arm }.around()
@@ -161,7 +173,11 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
                 arm.name()
             ));
             let start = |speed| background(options, beside, tree.as_ref(), speed);
-            let measured = contest.turn_beside(arm, &session, start, || desk.play(options.rounds, interrupt))?;
+            let measured = contest.turn_beside(arm, &session, start, || {
+                let played = desk.play(options.rounds, interrupt)?;
+                interrupt.sleep(options.observed(beside).saturating_sub(Duration::from_nanos(played.time.0)))?;
+                Ok(played)
+            })?;
             take(&mut all, beside, arm, measured.value, measured.load);
         }
     }
@@ -233,5 +249,16 @@ mod tests {
         let about = |beside| options(beside, 4).estimate().about;
         assert!(about(&[Beside::Nothing]) < about(&[Beside::Synthetic]));
         assert!(about(&[Beside::Nothing]) < about(&[Beside::Build]));
+        let alone = |rounds| Options { rounds, ..options(&[Beside::Build], 0) }.estimate();
+        assert!((1..=ROUNDS_MAX).map(alone).all(|estimate| estimate.about <= estimate.most));
+    }
+
+    #[test]
+    fn what_is_compared_is_observed_for_longer_than_the_script_takes() {
+        let mut options = options(&[Beside::Nothing, Beside::Build], 0);
+        assert!(options.observed(Beside::Build) > desk::about(options.rounds));
+        assert_eq!(options.observed(Beside::Nothing), Duration::ZERO);
+        options.comparison.managed = false;
+        assert_eq!(options.observed(Beside::Build), Duration::ZERO);
     }
 }

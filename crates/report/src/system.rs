@@ -28,7 +28,9 @@ pub struct SystemRow {
     pub times_unloaded: Option<f64>,
     /// Keys that were not answered in time.
     pub unanswered: usize,
-    /// Files of the build, or rounds of the load, a second; `null` beside nothing.
+    /// Files of the build, or rounds of the load, in all; `null` beside nothing.
+    pub done: Option<u64>,
+    /// The same a second.
     pub done_per_s: Option<f64>,
     /// What of it is missing beside the same load unmanaged.
     pub throughput_lost_percent: Option<f64>,

@@ -73,6 +73,7 @@ fn row(runs: &Runs) -> Option<SystemRow> {
     let times: Vec<u64> = runs.runs.iter().map(|played| played.time.0).collect();
     Some(SystemRow {
         unanswered: runs.runs.iter().map(|played| played.unanswered).sum(),
+        done: runs.load.map(|load| load.rounds),
         done_per_s: runs.load.map(|load| load.rounds_per_s),
         window_rounds_min: runs.load.and_then(|load| load.window_rounds_min),
         ..SystemRow::of(runs.beside.name(), runs.arm.name(), &times)?
