@@ -16,14 +16,16 @@ import time
 from . import measure_judge as judge
 from .checks import TOOLS
 from .machine import Failed
-from .places import say
+from .places import CannotRun, say
 from .results import processor
 
 # Memory of the guest: little, so that a load is soon larger than what is free.
 MEMORY_MIB = 768
-# The level of each load. The memory of one that is somewhat larger than what is free: with much more, the manager's
-# limit keeps it from being filled in time.
-LEVEL, LARGE = 20, "$(awk '/MemAvailable/ {print int($2 / 1024) + 160}' /proc/meminfo)M"
+# The level of each load. The memory of one that is somewhat larger than what is free: with much more, it waits for its
+# own pages and pushes out nothing else.
+LEVEL, LARGE = 20, "$(awk '/MemAvailable/ {print int($2 / 1024) + 200}' /proc/meminfo)M"
+# Before each: what was read or came back from swap in the run before would be kept longest, and little would go.
+FORGET = "sync; echo 3 >/proc/sys/vm/drop_caches; swapoff -a; swapon -a"
 # A command in the guest is given so many seconds to end by itself after its bound.
 GRACE_S = 30
 # Before the first measurement, in seconds.
@@ -67,17 +69,15 @@ MEASUREMENTS = [
 ]  # fmt: skip
 
 
-def measure(machine, only, folder, publish):
-    """Makes the measurements whose name has one of the words `only`, with commas between; `publish` is called with all figures after each.
+def measure(machine, wanted, folder, publish):
+    """Makes the measurements `wanted`; `publish` is called with all figures after each.
 
     Figures are kept in `folder`. Gives how many bars were missed, or could not be looked at.
     """
     folder.mkdir(parents=True, exist_ok=True)
     warm_up(machine)
     missed = 0
-    for one in MEASUREMENTS:
-        if only and not any(word in one.name for word in only.split(",")):
-            continue
+    for one in wanted:
         figures = taken(machine, one)
         kept = folder / f"{one.name}.json"
         # What could not be measured takes no earlier figures away.
@@ -86,6 +86,15 @@ def measure(machine, only, folder, publish):
         missed += sum(not bar["met"] for bar in figures["bars"])
         publish(latest(folder))
     return missed
+
+
+def chosen(only):
+    """The measurements with these names, with commas between; all where none is named."""
+    names = only.split(",") if only else [one.name for one in MEASUREMENTS]
+    unknown = ", ".join(set(names) - {one.name for one in MEASUREMENTS})
+    if unknown:
+        raise CannotRun(f"no such measurement: {unknown}; there are {', '.join(one.name for one in MEASUREMENTS)}")
+    return [one for one in MEASUREMENTS if one.name in names]
 
 
 def warm_up(machine):
@@ -112,7 +121,7 @@ def taken(machine, one):
 
 def document(machine, one):
     """Runs the command, tells what it says, and gives the document that it leaves."""
-    machine.run(f"rm -f {RESULT}; sync; swapoff -a; swapon -a", 120)
+    machine.run(f"rm -f {RESULT}; {FORGET}", 120)
     remote = [*machine.shell(), f"timeout -k {GRACE_S} {one.seconds} {one.command}"]
     job = subprocess.Popen(remote, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     # Where the guest itself hangs, its bound does not count.

@@ -77,7 +77,8 @@ fn bounds(options: &Options, cells: &[Cell<Warm>]) -> Vec<String> {
 
 /// Said where memory made no difference.
 const KEPT: &str = "the load pushed nothing out: after a pause of the unmanaged arm no page had to be read back, so this says nothing \
-                    of memory; choose a larger --memory, or --type big, which keeps all of it";
+                    of memory; choose a larger --memory, or --type big, which keeps all of it; after an earlier run also: \
+                    echo 3 > /proc/sys/vm/drop_caches, since what came back once is kept longest";
 
 /// Whether pages had to be read back after every pause beside a load that nobody managed; `None` without such pauses.
 fn pushed_out(cells: &[Cell<Warm>]) -> Option<bool> {
