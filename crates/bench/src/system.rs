@@ -124,8 +124,9 @@ impl Options {
     /// How long all of it takes; about that where nothing is slow.
     pub fn estimate(&self) -> Estimate {
         let turns = self.turns(0).into_iter().map(|(beside, arm)| {
-            let about = desk::about(self.rounds).max(self.observed(beside));
-            let script = Estimate::new(about, (RUN_MAX + desk::VISIT_MAX).max(about));
+            // The script fails where it takes longer.
+            let most = RUN_MAX + desk::VISIT_MAX;
+            let script = Estimate::new(desk::about(self.rounds).max(self.observed(beside)).min(most), most);
             let level = if beside == Beside::Synthetic { self.comparison.level_max() } else { 0 };
             let build = if beside == Beside::Build { Build::ESTIMATE } else { Estimate::default() };
             script + build + Turn { level, arm }.around()
