@@ -15,7 +15,10 @@ const HELPERS_MAX: usize = 16;
 const SEGMENTS_MAX: usize = 1_024;
 
 /// Who draws in frames waits no longer than this for the next one: 60 a second, and somewhat late.
-const FRAME: Nanos = Nanos::from_millis(20);
+pub const FRAME: Nanos = Nanos::from_millis(20);
+
+/// A wait of this length has a description, unless it is older than the recording.
+const DESCRIBED: Nanos = Nanos::from_millis(2);
 
 /// Why a burst began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,16 +38,31 @@ pub struct Burst {
     pub wake: Wake,
 }
 
-/// Per thread the numbers of the segments in which it is idle, found when first asked for.
-pub type IdleIndex = RefCell<HashMap<Tid, Rc<[u32]>>>;
+/// What ends a stretch of a thread's work.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Pause {
+    /// A wait for whatever comes next.
+    Idle,
+    /// The same, or a wait for a condition: nothing that somebody else's answer depends on.
+    Rest,
+}
+
+/// Per thread the numbers of the segments in which it pauses, found when first asked for.
+pub type PauseIndex = RefCell<HashMap<(Tid, Pause), Rc<[u32]>>>;
 
 impl Recording {
-    fn idle_segments(&self, tid: Tid) -> Rc<[u32]> {
+    fn pauses(&self, tid: Tid, pause: Pause) -> Rc<[u32]> {
         let find = || {
-            let spans = self.timeline.spans(tid).filter(|span| self.separates(span));
+            let spans = self.timeline.spans(tid).filter(|span| self.is_pause(span, pause));
             spans.map(|span| span.index as u32).collect::<Vec<u32>>().into()
         };
-        self.idle.borrow_mut().entry(tid).or_insert_with(find).clone()
+        self.pauses.borrow_mut().entry((tid, pause)).or_insert_with(find).clone()
+    }
+
+    fn is_pause(&self, span: &Span, pause: Pause) -> bool {
+        let condition =
+            || pause == Pause::Rest && span.segment.state == State::Blocked && self.waits.is_for_condition(span);
+        self.separates(span) || condition()
     }
 
     /// Whether a segment lies between two bursts.
@@ -61,13 +79,13 @@ impl Recording {
     fn is_handover(&self, span: &Span) -> bool {
         let pid = |tid| self.tasks.pid(tid, span.end);
         let own = span.task_waker().is_some_and(|waker| pid(waker) == pid(span.tid));
-        own && self.waits.find(span).is_none()
+        own && span.end.since(span.start) < DESCRIBED && self.waits.find(span).is_none()
     }
 
     /// The burst of a thread that the instant before `at` lies in.
     pub fn burst(&self, tid: Tid, at: Nanos) -> Burst {
         let Some(last) = self.timeline.before(tid, at) else { return Burst { start: at, wake: Wake::Unknown } };
-        let idle = self.idle_segments(tid);
+        let idle = self.pauses(tid, Pause::Idle);
         let before = idle.partition_point(|index| *index as usize <= last.index).checked_sub(1);
         let before = before.and_then(|index| self.timeline.span(tid, idle[index] as usize));
         match before {
@@ -117,16 +135,26 @@ impl Recording {
 
     /// When a thread is idle again at or after a time; the mark where it is not.
     pub fn idle_after(&self, tid: Tid, at: Nanos) -> Nanos {
+        self.pause_after(tid, at, Pause::Idle)
+    }
+
+    /// When a thread pauses next, at or after a time; the mark where it does not.
+    pub fn pause_after(&self, tid: Tid, at: Nanos, pause: Pause) -> Nanos {
         let Some(first) = self.timeline.at(tid, at) else { return self.mark };
-        let idle = self.idle_segments(tid);
-        let next = idle.get(idle.partition_point(|index| (*index as usize) < first.index));
+        let pauses = self.pauses(tid, pause);
+        let next = pauses.get(pauses.partition_point(|index| (*index as usize) < first.index));
         let next = next.and_then(|index| self.timeline.span(tid, *index as usize));
         next.map_or(self.mark, |span| span.start.max(at))
     }
 
     /// Whether a thread is idle or gone at a time.
     pub fn is_idle_at(&self, tid: Tid, at: Nanos) -> bool {
-        self.timeline.before(tid, at).is_none_or(|span| self.separates(&span))
+        self.is_paused_at(tid, at, Pause::Idle)
+    }
+
+    /// Whether a thread pauses or is gone at a time.
+    pub fn is_paused_at(&self, tid: Tid, at: Nanos, pause: Pause) -> bool {
+        self.timeline.before(tid, at).is_none_or(|span| self.is_pause(&span, pause))
     }
 }
 

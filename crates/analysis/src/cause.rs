@@ -13,6 +13,7 @@
 //! drawn anyway: then the drawing may answer the input or not.
 
 use crate::bursts::{Burst, Wake};
+use crate::interactions::missed;
 use crate::messages::Side;
 use crate::recording::Recording;
 use std::collections::HashMap;
@@ -190,7 +191,11 @@ impl<'a> Walk<'a> {
         self.push(Node { tid, hi: hi.min(most), parent, way, frames, before_frame: false });
     }
 
+    /// Who injects input stands for the person: what that one does is another input's matter.
     fn push(&mut self, node: Node) {
+        if self.recording.messages.injectors().contains(&self.recording.tasks.pid(node.tid, node.hi)) {
+            return;
+        }
         if self.nodes.len() >= NODES_MAX || node.tid == Tid(0) {
             self.lost = true;
             return;
@@ -226,12 +231,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A server answers the request on this stream that it took last: who sent it, and when.
+    /// A server answers the request on this stream that it took last: who sent it, and when. It cannot have been idle
+    /// since then: where it was, the right send is not recorded, and the request is as old as its receipt.
     fn request_before(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
         let (at, place) = self.recording.messages.taken_last(server, hi)?;
         let stream = self.recording.messages.stream(place.stream)?;
         let (_, sent) = stream.sent(Side::RequestTaken, place.part)?;
-        (at >= lo && place.stream == self.stream).then(|| (sent.tid, sent.ts.min(at)))
+        let since = if missed(self.recording, sent.ts, (at, server)) { at } else { sent.ts.min(at) };
+        (at >= lo && place.stream == self.stream).then_some((sent.tid, since))
     }
 
     fn taken(&self, best: Best) -> Taken {

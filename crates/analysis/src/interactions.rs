@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interactions: an input, the drawing that answers it, and the times between them.
 
+use crate::bursts::{FRAME, Pause};
 use crate::cause::{Hop, Receipts, Taken, Trace, Walk};
 use crate::inputs::{self, Told};
 use crate::late::{Family, page};
@@ -129,8 +130,6 @@ struct Joiner<'a> {
     /// All drawings, in the order of time.
     drawn: Vec<(Nanos, Place)>,
     family: OnceCell<Family>,
-    /// Whether something below the client was busy at the mark.
-    busy: OnceCell<bool>,
 }
 
 impl<'a> Joiner<'a> {
@@ -151,7 +150,6 @@ impl<'a> Joiner<'a> {
             answered: HashMap::new(),
             drawn: Vec::new(),
             family: OnceCell::new(),
-            busy: OnceCell::new(),
         }
     }
 
@@ -277,13 +275,20 @@ impl<'a> Joiner<'a> {
     }
 
     /// The next drawing, where those who answer were busy from the input on until then: inputs that
-    /// pile up are answered in their order, and the drawing shows the effect of all of them.
+    /// pile up are answered in their order, and the drawing shows the effect of all of them. Motions and clicks
+    /// need no answer: where the thread that took one went idle, nothing was pending any more.
     fn piled(&self, index: usize) -> Option<Place> {
         let told = self.told[index];
-        let (at, _) = told.taken?;
+        let (at, tid) = told.taken?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
+        let pending = told.class == Class::Key || self.recording.idle_after(tid, at).after(FRAME) >= sent;
+        (pending && self.is_busy(&told, at, sent)).then_some(place)
+    }
+
+    /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
+    fn is_busy(&self, told: &Told, lo: Nanos, hi: Nanos) -> bool {
         let family = self.family.get_or_init(|| Family::of(self.recording, told.client, told.server));
-        family.busy_throughout(self.recording, at, sent).then_some(place)
+        family.busy_throughout(self.recording, lo, hi)
     }
 
     fn answer(
@@ -300,18 +305,19 @@ impl<'a> Joiner<'a> {
         Interaction { told, join, drawing: Some(first), hops, end: first.end, settled, censored }
     }
 
-    /// The first doubtful drawing before the client took its next input of this class.
+    /// The first doubtful drawing, where the client took no other input before it: the next frame, or a later one up to
+    /// which the client was busy.
     fn by_time(&self, index: usize) -> Option<Place> {
         let told = self.told[index];
         let (at, _) = told.taken?;
         let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
         let (sent, place) = *self.doubtful.get(first)?;
-        let later = self.told[index + 1..].iter().filter(|other| other.class == told.class);
-        let next = later.filter_map(|other| other.taken).map(|(taken, _)| taken).find(|taken| *taken > at);
-        next.is_none_or(|next| sent < next).then_some(place)
+        let later = self.told.iter().filter_map(|other| other.taken).any(|(taken, _)| taken > at && taken <= sent);
+        (!later && (sent.since(at) <= FRAME || self.is_busy(&told, at, sent))).then_some(place)
     }
 
-    /// An input without an answer is open where the client did not take it, or is still at it.
+    /// An input without an answer is open where the client did not take it, or is still at it. Of motions and clicks
+    /// most are never answered: there the thread that took it must not have gone idle since.
     fn unanswered(&self, index: usize) -> Option<Interaction> {
         let told = self.told[index];
         let mark = self.recording.mark;
@@ -319,7 +325,9 @@ impl<'a> Joiner<'a> {
         let open = match told.taken {
             _ if !alive => false,
             None => !self.recording.is_idle_at(self.reader(), mark),
-            Some((at, tid)) => self.recording.idle_after(tid, at) >= mark || self.stuck(index, at),
+            Some((at, tid)) => {
+                self.recording.idle_after(tid, at) >= mark || told.class == Class::Key && self.stuck(index, at)
+            }
         };
         open.then(|| Interaction::open(told, mark))
     }
@@ -331,14 +339,14 @@ impl<'a> Joiner<'a> {
     }
 
     /// Whether the answer must still come: the client answers as a rule, nothing was answered since,
-    /// and something below it is busy or stopped.
+    /// and those who answer were busy or stopped all the time.
     fn stuck(&self, index: usize, at: Nanos) -> bool {
         let told = self.told[index];
         let own_keys = if self.recording.meta.trigger == "hotkey" { HOT_KEY } else { Nanos(0) };
         let long = self.recording.mark.since(at) >= UNANSWERED_MIN.after(own_keys);
         let answered = self.answered.get(&told.class).map_or(&[][..], Vec::as_slice);
         let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < told.sent);
-        long && usual && *self.busy.get_or_init(|| busy_below(self.recording, told.client).is_some())
+        long && usual && self.is_busy(&told, at, self.recording.mark)
     }
 }
 
@@ -375,9 +383,9 @@ pub fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
 pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     let mark = recording.mark;
     let lives = recording.tasks.lives().iter().filter(|life| life.until > mark && !life.is_kernel());
-    let mut busy = lives
-        .filter(|life| !recording.timeline.segments(life.tid).is_empty())
-        .filter(|life| !recording.is_idle_at(life.tid, mark) && recording.tasks.descends(life.pid, pid, mark));
+    let mut busy = lives.filter(|life| !recording.timeline.segments(life.tid).is_empty()).filter(|life| {
+        !recording.is_paused_at(life.tid, mark, Pause::Rest) && recording.tasks.descends(life.pid, pid, mark)
+    });
     busy.next().map(|life| life.tid)
 }
 
@@ -395,7 +403,7 @@ pub fn drawing(recording: &Recording, place: Place) -> Option<Drawing> {
 
 /// Whether a server went idle before it took something, which cannot be unless for a client's grab: the
 /// receive belongs to something else, and the right one was not recorded.
-fn missed(recording: &Recording, sent: Nanos, (at, server): (Nanos, Tid)) -> bool {
+pub fn missed(recording: &Recording, sent: Nanos, (at, server): (Nanos, Tid)) -> bool {
     let idle = recording.idle_after(server, sent.after(IDLE_SLACK));
     idle < at && recording.messages.grab(idle).is_none()
 }

@@ -2,6 +2,7 @@
 //! Answers that come late: of inputs that piled up behind one another, and of pages that are drawn
 //! long after their first echo.
 
+use crate::bursts::Pause;
 use crate::cause::Hop;
 use crate::interactions::{Interaction, Join, drawing, since};
 use crate::messages::Place;
@@ -49,8 +50,8 @@ impl Family {
 
     /// Until when the thread that is busy longest from `at` on stays so; `None` where all are idle.
     fn busy_until(&self, recording: &Recording, at: Nanos) -> Option<Nanos> {
-        let busy = self.0.iter().filter(|tid| !recording.is_idle_at(**tid, at.after(Nanos(1))));
-        busy.map(|tid| recording.idle_after(*tid, at)).max()
+        let busy = self.0.iter().filter(|tid| !recording.is_paused_at(**tid, at.after(Nanos(1)), Pause::Rest));
+        busy.map(|tid| recording.pause_after(*tid, at, Pause::Rest)).max()
     }
 }
 

@@ -134,7 +134,7 @@ impl Messages {
         let (mut injectors, mut grabs) = (BTreeSet::new(), Vec::new());
         for stream in &self.streams {
             let majors = self.majors(stream);
-            if self.sent_words(stream).any(|(_, word)| majors.injects(word).is_some()) {
+            if stands_for_the_person(majors, self.sent_words(stream).map(|(_, word)| word)) {
                 injectors.insert(stream.client);
             }
             let held = grabs_in(self.sent_words(stream));
@@ -252,6 +252,19 @@ impl Stream {
         let [requests, requests_taken, events, events_taken] = &self.sides;
         self.matched = [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
     }
+}
+
+/// Whether a client makes input: by the XTEST extension, or by moving the pointer without a window to draw.
+fn stands_for_the_person(majors: &Majors, words: impl Iterator<Item = Word>) -> bool {
+    let (mut moves, mut draws) = (false, false);
+    for word in words {
+        if majors.fakes_input(word) {
+            return true;
+        }
+        moves |= word.moves_pointer();
+        draws |= majors.draws(word);
+    }
+    moves && !draws
 }
 
 /// From when until when a client held the server.

@@ -18,6 +18,9 @@ const LOOK_BACK: Nanos = Nanos::from_secs(40);
 /// With a time given, what overlaps this much around it is considered.
 const AROUND: Nanos = Nanos::from_secs(1);
 
+/// Lies between scores of different rank: more nanoseconds than any window has, weighted.
+const RANK: f64 = 1e15;
+
 const WEIGHT_FOCUS: f64 = 1.5;
 const WEIGHT_WORDS: f64 = 3.0;
 
@@ -152,7 +155,8 @@ fn worst_interaction(recording: &Recording, found: &[Interaction], wanted: &Want
     Some(problem(recording, worst, found))
 }
 
-/// Excess beyond the threshold first, then the latency itself: the worst is known even where all is well.
+/// Excess beyond the threshold first, where it is no mere coincidence in time, then the latency itself: the worst is
+/// known even where all is well.
 fn score(
     recording: &Recording,
     interaction: &Interaction,
@@ -168,8 +172,12 @@ fn score(
     let client = interaction.told.client;
     let focus = if focus == Some(client) { WEIGHT_FOCUS } else { 1.0 };
     let words = if wanted.named(client) { WEIGHT_WORDS } else { 1.0 };
-    let over = if excess > limits.threshold { 1e12 } else { 0.0 };
-    over + excess as f64 * focus * words
+    let rank = match (excess > limits.threshold, interaction.join) {
+        (false, _) => 0.0,
+        (true, Join::Speculative) => RANK,
+        (true, _) => 2.0 * RANK,
+    };
+    rank + excess as f64 * focus * words
 }
 
 fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) -> Problem {

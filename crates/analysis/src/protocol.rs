@@ -32,6 +32,7 @@ const MOTION: u8 = 6;
 const GENERIC: u8 = 35;
 const GRAB_SERVER: u8 = 36;
 const UNGRAB_SERVER: u8 = 37;
+const WARP_POINTER: u8 = 41;
 const GET_IMAGE: u8 = 73;
 const EXTENSIONS: u8 = 128;
 const FAKE_INPUT: u8 = 2;
@@ -85,18 +86,20 @@ impl Majors {
 
     /// The device of a press or motion that a client injects with the XTEST extension.
     pub fn injects(&self, word: Word) -> Option<Device> {
-        let [major, minor, units, kind] = word.0;
-        let known = self.by_name.contains_key("XTEST");
-        let test = if known { self.is("XTEST", major) } else { major >= EXTENSIONS };
-        if !test || minor != FAKE_INPUT || units != FAKE_INPUT_UNITS {
-            return None;
-        }
-        match kind {
-            KEY_PRESS => Some(Device::Keyboard),
-            BUTTON_PRESS => Some(Device::Button),
-            MOTION => Some(Device::Pointer),
+        match word.0[3] {
+            KEY_PRESS if self.fakes_input(word) => Some(Device::Keyboard),
+            BUTTON_PRESS if self.fakes_input(word) => Some(Device::Button),
+            MOTION if self.fakes_input(word) => Some(Device::Pointer),
             _ => None,
         }
+    }
+
+    /// Whether a request injects input with the XTEST extension; releases as well.
+    pub fn fakes_input(&self, word: Word) -> bool {
+        let [major, minor, units, _] = word.0;
+        let known = self.by_name.contains_key("XTEST");
+        let test = if known { self.is("XTEST", major) } else { major >= EXTENSIONS };
+        test && minor == FAKE_INPUT && units == FAKE_INPUT_UNITS
     }
 }
 
@@ -132,6 +135,11 @@ pub fn class_name(class: Class) -> &'static str {
 }
 
 impl Word {
+    /// A client puts the pointer elsewhere.
+    pub fn moves_pointer(self) -> bool {
+        self.0[0] == WARP_POINTER
+    }
+
     /// A client begins to hold all others off.
     pub fn grabs_server(self) -> bool {
         self.0[0] == GRAB_SERVER

@@ -2,7 +2,7 @@
 //! An incident taken apart: its sections decoded, its records sorted by time and kind.
 
 use crate::Error;
-use crate::bursts::IdleIndex;
+use crate::bursts::PauseIndex;
 use crate::bytes::{chunks, loose_records};
 use crate::contention::Contention;
 use crate::disk::Disk;
@@ -60,7 +60,7 @@ pub struct Recording {
     pub baselines: Vec<StoredBaseline>,
     /// What the user said, with the mark or later.
     pub user_text: String,
-    pub idle: IdleIndex,
+    pub pauses: PauseIndex,
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,
 }

@@ -130,3 +130,16 @@ fn work_that_somebody_else_gave_answers_no_input() {
     deputy_draws(&mut machine, 400_400);
     assert_eq!(joins(&mut machine), []);
 }
+
+#[test]
+fn what_an_idle_client_draws_later_for_an_unknown_reason_answers_nothing() {
+    for (us, expected) in [(310_000, vec![(9_988, "speculative".to_owned())]), (900_000, Vec::new())] {
+        let mut machine = Machinery::with_app("browser");
+        machine.press(300_000).switch(300_500, 1, 0, 1);
+        // The wake-up was lost.
+        machine.switch(us - 10, 1, APP, 0).message(us, APP, (2, APP), 0, 20, &[DRAW_TEXT]).switch(us + 10, 1, 0, 1);
+        machine.switch(us + 20, 0, SERVER, 0).message(us + 30, SERVER, (2, APP), 1, 20, &[]);
+        machine.switch(us + 200, 0, 0, 1);
+        assert_eq!(joins(&mut machine), expected);
+    }
+}

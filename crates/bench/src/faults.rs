@@ -67,7 +67,7 @@ impl Fault {
     /// What the session must be like.
     pub fn options(self) -> session::Options {
         match self {
-            Fault::Cpu => session::Options { cpu: last_cpu() },
+            Fault::Cpu => session::Options { cpu: last_cpu(), ..session::Options::default() },
             _ => session::Options::default(),
         }
     }

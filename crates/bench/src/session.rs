@@ -24,6 +24,25 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 pub struct Options {
     /// The only CPU for the X server, the window manager and the terminal.
     pub cpu: Option<usize>,
+    pub manager: Manager,
+}
+
+/// The window manager of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Manager {
+    #[default]
+    Openbox,
+    /// With its compositor, and with a session bus of its own, without which it does not start.
+    Xfwm4,
+}
+
+impl Manager {
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Manager::Openbox => &["openbox", "--sm-disable"],
+            Manager::Xfwm4 => &["dbus-run-session", "--", "xfwm4"],
+        }
+    }
 }
 
 /// A display of one's own. Dropping it ends its programs and removes its files.
@@ -50,14 +69,15 @@ impl Session {
     ///
     /// Returns when both answer by protocol; fails with what is missing, or after a minute.
     pub fn start(options: Options) -> Result<Session> {
-        require(&["Xvfb", "openbox", "xterm"])?;
+        let (manager, arguments) = options.manager.words().split_first().context("a window manager has a name")?;
+        require(&["Xvfb", manager, "xterm"])?;
         let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
         write_authority(&folder.path().join("authority"))?;
         let (server, display) = start_server(folder.path(), options)?;
         let target = target(folder.path(), display);
         let watcher = Watcher::open(&target)?;
-        let mut command = Command::new("openbox");
-        command.arg("--sm-disable");
+        let mut command = Command::new(manager);
+        command.args(arguments);
         clean(&mut command, folder.path(), display);
         let manager = Process::start("the window manager", command, options.cpu)?;
         watcher.wait_for_manager(START_PATIENCE)?;
@@ -144,6 +164,7 @@ pub fn require(programs: &[&str]) -> Result<()> {
 fn package(program: &str) -> &str {
     match program {
         "Xvfb" => "xvfb",
+        "dbus-run-session" => "dbus-daemon",
         "mke2fs" => "e2fsprogs",
         "mount" => "mount",
         "flock" | "taskset" | "unshare" | "nsenter" | "blockdev" | "findmnt" => "util-linux",

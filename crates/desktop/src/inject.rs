@@ -24,6 +24,9 @@ const MODIFIER_HOLD: Duration = Duration::from_millis(20);
 /// The pointer rests on a place for so long before it clicks there.
 const AIM: Duration = Duration::from_millis(100);
 
+/// From one motion of a drag to the next.
+const DRAG_STEP: Duration = Duration::from_millis(20);
+
 /// Buttons that a notch of the wheel presses.
 const WHEEL_UP: u8 = 4;
 const WHEEL_DOWN: u8 = 5;
@@ -172,6 +175,23 @@ impl Typist {
     pub fn click(&mut self, button: u8) -> Result<Nanos, Error> {
         let at = self.send(BUTTON_PRESS, button, (0, 0))?;
         std::thread::sleep(Duration::from_millis(60));
+        self.send(BUTTON_RELEASE, button, (0, 0))?;
+        Ok(at)
+    }
+
+    /// Presses a button at one place, moves the pointer to another in so many steps, and lets go there; returns when
+    /// the press was sent.
+    pub fn drag(&mut self, from: (i16, i16), to: (i16, i16), steps: u8, button: u8) -> Result<Nanos, Error> {
+        self.move_to(from.0, from.1)?;
+        std::thread::sleep(AIM);
+        let at = self.send(BUTTON_PRESS, button, (0, 0))?;
+        for step in 1..=i32::from(steps) {
+            std::thread::sleep(DRAG_STEP);
+            let between =
+                |from: i16, to: i16| i32::from(from) + (i32::from(to) - i32::from(from)) * step / i32::from(steps);
+            self.move_to(between(from.0, to.0) as i16, between(from.1, to.1) as i16)?;
+        }
+        std::thread::sleep(DRAG_STEP);
         self.send(BUTTON_RELEASE, button, (0, 0))?;
         Ok(at)
     }

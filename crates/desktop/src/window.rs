@@ -56,7 +56,7 @@ impl Watcher {
                 return Ok(Some(()));
             }
             if clock::now().since(mapped_at) >= GLANCE
-                && self.has_property(self.connection.root(), b"_NET_CLIENT_LIST")?
+                && self.has_property(self.connection.root(), b"_NET_SUPPORTING_WM_CHECK")?
             {
                 mapped_at = clock::now();
                 self.map_again(probe)?;

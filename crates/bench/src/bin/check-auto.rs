@@ -114,7 +114,7 @@ impl Dice {
 
 fn run(plan: &Plan) -> Result<bool> {
     let interrupt = Interrupt::install()?;
-    let mut session = Session::start(Options { cpu: Some(1) })?;
+    let mut session = Session::start(Options { cpu: Some(1), ..Options::default() })?;
     let shell = ["bash", "--norc", "--noprofile", "-i"].map(OsString::from);
     session.open_terminal(&[], &shell)?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;

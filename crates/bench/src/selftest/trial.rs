@@ -94,7 +94,7 @@ impl<'a> Stage<'a> {
         let cpu = pinned.then_some(self.cpu);
         match self.slot(pinned).take() {
             Some(session) => Ok(session),
-            None => Session::start(session::Options { cpu }),
+            None => Session::start(session::Options { cpu, ..session::Options::default() }),
         }
     }
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nobody is accused while nothing is wrong: clicks, menus and moves in an unmodified program. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use serde_json::Value;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use support::{Recording, diagnose};
+use tipme_bench::Session;
+use tipme_bench::alone::Alone;
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::session::{Manager, Options};
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::window::Watcher;
+
+/// Only a test that fails waits for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A thread that asks for 5 ms and comes this late shows that the machine itself stood still.
+const LATE: Duration = Duration::from_millis(50);
+
+/// Sessions that are tried until one ran on a machine that kept going.
+const SESSIONS_MAX: usize = 5;
+
+/// Looks from outside whether the machine keeps going: how late a thread comes that sleeps for 5 ms, at most.
+struct Probe {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Duration>,
+}
+
+impl Probe {
+    fn start() -> Probe {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let (step, mut latest) = (Duration::from_millis(5), Duration::ZERO);
+            while !stopped.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                std::thread::sleep(step);
+                latest = latest.max(begun.elapsed().saturating_sub(step));
+            }
+            latest
+        });
+        Probe { stop, thread }
+    }
+
+    fn finish(self) -> Duration {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// A program on a session's display; ended with the value.
+struct Program {
+    child: Child,
+    /// Left, top, width and height of its window on the screen.
+    place: [i16; 4],
+}
+
+impl Program {
+    /// An editor as it comes, its caret blinking.
+    fn open(session: &Session) -> Program {
+        let mut command = Command::new("mousepad");
+        command.arg("--disable-server");
+        session.prepare(&mut command);
+        let child = command.spawn().unwrap();
+        let mut program = Program { child, place: [0; 4] };
+        let watcher = Watcher::open(&session.target()).unwrap();
+        let focused = watcher.wait_for_focus(program.child.id(), PATIENCE).unwrap();
+        let window = watcher.outermost(program.child.id(), focused).unwrap();
+        program.place = place(session, window);
+        program
+    }
+
+    /// A place inside, in percent of its size.
+    fn at(&self, x: i16, y: i16) -> (i16, i16) {
+        let [left, top, width, height] = self.place;
+        let share = |size: i16, percent: i16| (i32::from(size) * i32::from(percent) / 100) as i16;
+        (left + share(width, x), top + share(height, y))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn place(session: &Session, window: u32) -> [i16; 4] {
+    let mut command = Command::new("xwininfo");
+    session.prepare(&mut command);
+    let output = command.args(["-id", &window.to_string()]).stdout(std::process::Stdio::piped()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let value = |name: &str| {
+        let line = text.lines().find(|line| line.trim().starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    [value("Absolute upper-left X"), value("Absolute upper-left Y"), value("Width"), value("Height")]
+}
+
+/// Half a minute at the desk: typing, clicks into the text, menus, a selection, the pointer moved over all of it.
+fn work(session: &Session, program: &Program) {
+    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 80.0, ..Pace::default() }).unwrap();
+    typist.text("one two three").unwrap();
+    for (x, y) in [(20, 30), (60, 70), (30, 50), (70, 40)] {
+        let (left, top) = program.at(x, y);
+        typist.click_at(left, top, 1).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    for _ in 0..3 {
+        let [left, top, ..] = program.place;
+        typist.click_at(left + 20, top + 12, 1).unwrap();
+        for step in 0..12 {
+            typist.move_to(left + 30, top + 20 + 15 * step).unwrap();
+            std::thread::sleep(Duration::from_millis(40));
+        }
+        typist.chord(&"escape".parse().unwrap()).unwrap();
+        typist.chord(&"escape".parse().unwrap()).unwrap();
+        std::thread::sleep(Duration::from_millis(400));
+    }
+    typist.drag(program.at(10, 20), program.at(60, 60), 15, 1).unwrap();
+    for step in 0..60 {
+        let (left, top) = program.at(10 + step, 20 + step);
+        typist.move_to(left, top).unwrap();
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    let [left, top, ..] = program.place;
+    typist.drag((left + 200, top - 10), (left + 260, top + 40), 20, 1).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+}
+
+/// The verdict of a calm session, and how late the machine itself was meanwhile.
+fn session(manager: Manager) -> (Option<i32>, Value, Duration) {
+    let session = Session::start(Options { manager, ..Options::default() }).unwrap();
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let program = Program::open(&session);
+    std::thread::sleep(Duration::from_secs(2));
+    let probe = Probe::start();
+    work(&session, &program);
+    let late = probe.finish();
+    let (path, _) = recording.mark();
+    let (code, text) = diagnose(&path, &["--json"]);
+    (code, serde_json::from_str(&text).unwrap(), late)
+}
+
+fn assert_silent(manager: Manager) {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    for _ in 0..SESSIONS_MAX {
+        let (code, verdict, late) = session(manager);
+        if code == Some(3) || late < LATE {
+            assert!(!verdict["interval"].is_null(), "{manager:?}: no input was seen: {verdict:#}");
+            assert_eq!((code, &verdict["findings"]), (Some(3), &Value::Array(Vec::new())), "{manager:?}: {verdict:#}");
+            return;
+        }
+    }
+    panic!("{manager:?}: the machine stood still for over {LATE:?} in each of {SESSIONS_MAX} sessions");
+}
+
+#[test]
+fn clicks_menus_and_moves_under_openbox_are_no_hang() {
+    assert_silent(Manager::Openbox);
+}
+
+#[test]
+fn clicks_menus_and_moves_under_xfwm4_are_no_hang() {
+    assert_silent(Manager::Xfwm4);
+}
