@@ -45,6 +45,8 @@ pub enum Pause {
     Idle,
     /// The same, or a wait for a condition: nothing that somebody else's answer depends on.
     Rest,
+    /// The event wait of a thread that takes input.
+    Home,
 }
 
 /// Per thread the numbers of the segments in which it pauses, found when first asked for.
@@ -60,9 +62,12 @@ impl Recording {
     }
 
     fn is_pause(&self, span: &Span, pause: Pause) -> bool {
-        let condition =
-            || pause == Pause::Rest && span.segment.state == State::Blocked && self.waits.is_for_condition(span);
-        self.separates(span) || condition()
+        let condition = || span.segment.state == State::Blocked && self.waits.is_for_condition(span);
+        match pause {
+            Pause::Idle => self.separates(span),
+            Pause::Rest => self.separates(span) || condition(),
+            Pause::Home => self.is_home(span),
+        }
     }
 
     /// Whether a segment lies between two bursts.
@@ -76,7 +81,7 @@ impl Recording {
 
     /// Whether a wait that is too short for a description was ended by another thread of the process: the
     /// threads of one process wait for each other in the middle of their work.
-    fn is_handover(&self, span: &Span) -> bool {
+    pub fn is_handover(&self, span: &Span) -> bool {
         let pid = |tid| self.tasks.pid(tid, span.end);
         let own = span.task_waker().is_some_and(|waker| pid(waker) == pid(span.tid));
         own && span.end.since(span.start) < DESCRIBED && self.waits.find(span).is_none()

@@ -128,6 +128,9 @@ fn stages(recording: &Recording, interaction: &Interaction) -> Vec<Stage> {
 
 fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid, stages: &mut Stages) {
     let Some(drawing) = &interaction.drawing else {
+        if !interaction.hops.is_empty() {
+            return interaction.hops.iter().rev().for_each(|hop| stages.push(hop.tid, hop.hi, true));
+        }
         let idle = recording.idle_after(client, stages.at);
         stages.push(client, idle, true);
         let busy = crate::interactions::busy_below(recording, interaction.told.client);

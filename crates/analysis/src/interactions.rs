@@ -4,13 +4,14 @@
 use crate::bursts::{FRAME, Pause};
 use crate::cause::{Hop, Receipts, Taken, Trace, Walk};
 use crate::inputs::{self, Told};
-use crate::late::{Family, page};
+use crate::late::Family;
 use crate::messages::{Part, Place, Side, Stream};
+use crate::milestones::{self, Milestone, Reached};
 use crate::recording::Recording;
 use crate::timeline::State;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tipme_measure::Class;
+use tipme_measure::{Class, Profile};
 use tipme_record::{Nanos, Pid, Tid};
 
 /// How input and drawing were joined.
@@ -49,11 +50,26 @@ pub struct Interaction {
     pub settled: Option<Nanos>,
     /// Unfinished at the mark.
     pub censored: bool,
+    /// What `end` is the end of.
+    pub milestone: Milestone,
+    /// A person notices a latency from this one on.
+    pub noticed: Nanos,
+    /// `end` is that of a command in a terminal, which may well take its time.
+    pub command: bool,
+    /// When the input was handled, where it was taken.
+    pub handled: Option<Nanos>,
+    /// Milestones after the response that came late.
+    pub later: Vec<Reached>,
 }
 
 impl Interaction {
     pub fn latency(&self) -> Nanos {
         self.end.since(self.told.input)
+    }
+
+    /// When the input was completed, where that was long after the response.
+    pub fn completed(&self) -> Option<Nanos> {
+        self.later.iter().find(|reached| reached.milestone == Milestone::Completed).map(|reached| reached.at)
     }
 
     pub fn overlaps(&self, lo: Nanos, hi: Nanos) -> bool {
@@ -98,9 +114,11 @@ pub fn interactions(recording: &Recording) -> Vec<Interaction> {
     for told in told.filter(|told| !is_own(recording, told) && !contradicts(recording, told)) {
         by_stream.entry(told.stream).or_default().push(told);
     }
+    let all: Vec<Told> = by_stream.values().flatten().copied().collect();
     let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|told| told.client).collect();
     let join = |(stream, told)| Joiner::new(recording, stream, told, &listeners).join();
     let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
+    milestones::add(recording, &all, &mut found);
     found.sort_by_key(|interaction| interaction.told.input);
     let unreached = unreached(recording, &found);
     found.extend(unreached);
@@ -168,7 +186,7 @@ impl<'a> Joiner<'a> {
         for (told, _) in self.told.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
             self.answered.entry(told.class).or_default().push(told.sent);
         }
-        (0..self.told.len()).flat_map(|index| self.finish(index)).collect()
+        (0..self.told.len()).filter_map(|index| self.finish(index)).collect()
     }
 
     /// Looks for the cause of each drawing on some connections, in the order of time.
@@ -253,19 +271,12 @@ impl<'a> Joiner<'a> {
         open.map(|(_, at, input)| (*at, *input)).collect()
     }
 
-    /// The interaction of an input, and that of the page which it had drawn anew.
-    fn finish(&mut self, index: usize) -> Vec<Interaction> {
-        let told = self.told[index];
+    /// The interaction of an input, where it has one.
+    fn finish(&mut self, index: usize) -> Option<Interaction> {
         let answer = std::mem::take(&mut self.answers[index]);
-        let Some((place, hops)) = answer.first else { return self.inexact(index).into_iter().collect() };
-        let Some(drawing) = drawing(self.recording, place) else { return Vec::new() };
-        let first = self.answer(told, Join::Exact, drawing, hops, answer.burst);
-        let last = answer.burst.and_then(|burst| self.last.get(&burst));
-        let next =
-            self.told.get(index + 1).map_or(self.recording.mark, |next| next.taken.map_or(next.sent, |(at, _)| at));
-        let page = last.and_then(|(last, hops)| page(self.recording, &first, *last, hops));
-        let page = page.filter(|page| page.drawing.is_some_and(|last| last.sent < next));
-        std::iter::once(first).chain(page).collect()
+        let Some((place, hops)) = answer.first else { return self.inexact(index) };
+        let drawing = drawing(self.recording, place)?;
+        Some(self.answer(self.told[index], Join::Exact, drawing, hops, answer.burst))
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {
@@ -302,7 +313,7 @@ impl<'a> Joiner<'a> {
         let last = burst.and_then(|burst| self.last.get(&burst)).filter(|(last, _)| *last != first.place);
         let settled = last.and_then(|(last, _)| drawing(self.recording, *last)).map(|last| last.end);
         let censored = first.end >= self.recording.mark;
-        Interaction { told, join, drawing: Some(first), hops, end: first.end, settled, censored }
+        Interaction { settled, censored, ..Interaction::answered(told, join, first, hops) }
     }
 
     /// The first doubtful drawing, where the client took no other input before it: the next frame, or a later one up to
@@ -351,9 +362,26 @@ impl<'a> Joiner<'a> {
 }
 
 impl Interaction {
-    fn open(told: Told, mark: Nanos) -> Interaction {
-        let (join, drawing) = (Join::Open, None);
-        Interaction { told, join, drawing, hops: Vec::new(), end: mark, settled: None, censored: true }
+    fn answered(told: Told, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
+        Interaction { join, drawing: Some(first), hops, censored: false, ..Interaction::open(told, first.end) }
+    }
+
+    /// Without an answer, until a time.
+    pub fn open(told: Told, end: Nanos) -> Interaction {
+        Interaction {
+            told,
+            join: Join::Open,
+            drawing: None,
+            hops: Vec::new(),
+            end,
+            settled: None,
+            censored: true,
+            milestone: Milestone::Response,
+            noticed: Nanos(told.class.limits(Profile::Default).threshold),
+            command: false,
+            handled: None,
+            later: Vec::new(),
+        }
     }
 }
 

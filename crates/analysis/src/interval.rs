@@ -4,6 +4,7 @@
 use crate::baseline::Usual;
 use crate::chain::Chain;
 use crate::findings::findings;
+use crate::milestones::Milestone;
 use crate::model::{Finding, Kind, Piece};
 use crate::partition::Budget;
 use crate::problem::{Problem, Subject};
@@ -68,6 +69,7 @@ fn problem(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos
         start: from,
         end: to,
         class: None,
+        milestone: Milestone::Handled,
         client: recording.tasks.pid(tid, from),
         join: None,
         censored: false,

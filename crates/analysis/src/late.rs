@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers that come late: of inputs that piled up behind one another, and of pages that are drawn
-//! long after their first echo.
+//! Answers that come late: of inputs that piled up behind one another.
 
 use crate::bursts::Pause;
-use crate::cause::Hop;
-use crate::interactions::{Interaction, Join, drawing, since};
-use crate::messages::Place;
 use crate::recording::Recording;
 use crate::waits::Waited;
-use tipme_measure::{Class, Profile};
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Between two threads that pass work on nobody may be busy for this long.
@@ -57,28 +52,4 @@ impl Family {
 
 fn waits_for_events(recording: &Recording, tid: Tid) -> bool {
     recording.waits.of(tid).iter().any(|wait| recording.waits.kind_of(wait) == Waited::Events)
-}
-
-/// The page that an input had drawn anew, as an interaction of its own: where the last drawing came
-/// long after the first, and no program was started meanwhile (its output is a new matter). The caller
-/// sees to it that no other input came between: what is drawn after that one may be due to it.
-pub fn page(recording: &Recording, first: &Interaction, last: Place, hops: &[Hop]) -> Option<Interaction> {
-    let threshold = Nanos(Class::Window.limits(Profile::Default).threshold);
-    let last = drawing(recording, last)?;
-    let (input, client) = (first.told.input, first.told.client);
-    let long = first.join == Join::Exact && last.end.since(first.end) > threshold;
-    if !long || starts_program(recording, client, input, last.end) {
-        return None;
-    }
-    let mut told = first.told;
-    told.class = Class::Window;
-    let hops = first.told.taken.map_or_else(Vec::new, |(at, _)| since(hops, at));
-    let (end, censored) = (last.end, last.end >= recording.mark);
-    Some(Interaction { told, join: Join::Exact, drawing: Some(last), hops, end, settled: None, censored })
-}
-
-fn starts_program(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> bool {
-    let born =
-        recording.tasks.lives().iter().filter(|life| life.from > lo && life.from < hi && life.tid.0 == life.pid.0);
-    born.into_iter().any(|life| recording.tasks.descends(life.pid, client, hi))
 }

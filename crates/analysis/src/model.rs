@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The version of the document.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Why one interaction took long, or that none did.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -51,8 +51,12 @@ pub struct Interval {
     pub start_ns: u64,
     pub end_ns: u64,
     pub latency_ms: f64,
-    /// `key`, `click`, `scroll`, `motion`, `page` (drawn anew, long after the first echo), or `activity` where no input is known.
+    /// `key`, `click`, `scroll`, `motion`, or `activity` where no input is known.
     pub class: String,
+    /// What the interval ends with: `response` (the first drawing is shown), `handled` (the program waits for the next
+    /// event), `completed` (the last drawing is shown, or the command is done), or `hanging`: none of them before the mark.
+    #[serde(default)]
+    pub milestone: String,
     /// `exact`, `speculative`, or `none` where no input and drawing were joined.
     pub join: String,
     pub client: Client,

@@ -3,11 +3,13 @@
 
 use crate::baseline::Usual;
 use crate::interactions::{Interaction, Join};
+use crate::milestones::Milestone;
 use crate::protocol::class_name;
 use crate::recording::Recording;
 use crate::timeline::{Span, State};
 use crate::waits::Waited;
 use crate::{Error, Options};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use tipme_measure::{Class, Profile, Share, Summary};
 use tipme_record::{Nanos, Pid, Tid};
@@ -33,6 +35,7 @@ pub struct Problem {
     pub start: Nanos,
     pub end: Nanos,
     pub class: Option<Class>,
+    pub milestone: Milestone,
     pub client: Pid,
     pub join: Option<Join>,
     pub censored: bool,
@@ -59,6 +62,11 @@ impl Problem {
     /// Whether the excess is noticed.
     pub fn exceeded(&self) -> bool {
         self.excess > self.threshold
+    }
+
+    /// The name of the milestone in JSON.
+    pub fn milestone_name(&self) -> &'static str {
+        if self.censored { "hanging" } else { self.milestone.name() }
     }
 
     pub fn class_name(&self) -> &'static str {
@@ -133,30 +141,60 @@ fn program(cmdline: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-type Groups = BTreeMap<(Class, String), Summary>;
+/// What is compared with each other: milestones of one kind, of inputs of one class, in one application.
+type Group = (Milestone, Class, String);
 
-fn group(recording: &Recording, interaction: &Interaction) -> (Class, String) {
-    (interaction.told.class, recording.tasks.comm(interaction.told.client, interaction.told.sent))
+type Groups = BTreeMap<Group, Summary>;
+
+fn group(recording: &Recording, interaction: &Interaction) -> Group {
+    let application = recording.tasks.comm(interaction.told.client, interaction.told.sent);
+    (interaction.milestone, interaction.told.class, application)
+}
+
+/// The latency of an interaction up to a milestone, where it has one.
+fn latency_to(interaction: &Interaction, milestone: Milestone) -> Option<Nanos> {
+    match milestone {
+        _ if interaction.milestone == milestone => Some(interaction.latency()),
+        Milestone::Handled => interaction.handled.map(|at| at.since(interaction.told.input)),
+        Milestone::Response | Milestone::Completed => None,
+    }
+}
+
+fn groups(recording: &Recording, found: &[Interaction]) -> Groups {
+    let mut latencies: BTreeMap<Group, Vec<u64>> = BTreeMap::new();
+    for interaction in found {
+        let (_, class, application) = group(recording, interaction);
+        for milestone in [Milestone::Response, Milestone::Handled] {
+            if let Some(latency) = latency_to(interaction, milestone) {
+                latencies.entry((milestone, class, application.clone())).or_default().push(latency.0);
+            }
+        }
+    }
+    latencies.into_iter().map(|(key, list)| (key, Summary::new(list))).collect()
+}
+
+/// Each interaction up to its response, and up to each later milestone that came late.
+fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl Iterator<Item = Cow<'a, Interaction>> {
+    found.iter().flat_map(|interaction| {
+        let later = interaction.later.iter().map(|reached| Cow::Owned(interaction.until(reached, recording.mark)));
+        std::iter::once(Cow::Borrowed(interaction)).chain(later)
+    })
 }
 
 fn worst_interaction(recording: &Recording, found: &[Interaction], wanted: &Wanted<'_>) -> Option<Problem> {
-    let mut latencies: BTreeMap<(Class, String), Vec<u64>> = BTreeMap::new();
-    for interaction in found {
-        latencies.entry(group(recording, interaction)).or_default().push(interaction.latency().0);
-    }
-    let groups: Groups = latencies.into_iter().map(|(key, list)| (key, Summary::new(list))).collect();
+    let groups = groups(recording, found);
     let focus = found.iter().filter(|interaction| interaction.told.class == Class::Key).max_by_key(|i| i.told.sent);
     let focus = focus.map(|interaction| interaction.told.client);
     let complete = recording.complete_from();
-    let known = found.iter().filter(|interaction| interaction.told.input >= complete);
+    let known = candidates(recording, found).filter(|interaction| interaction.told.input >= complete);
     let allowed = known.filter(|i| wanted.allows(i.told.client) && i.overlaps(wanted.lo, wanted.hi));
-    let scored = allowed.map(|interaction| (score(recording, interaction, &groups, wanted, focus), interaction));
+    let scored = allowed.map(|interaction| (score(recording, &interaction, &groups, wanted, focus), interaction));
     let (_, worst) = scored.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    Some(problem(recording, worst, found))
+    Some(problem(recording, &worst, found))
 }
 
-/// Excess beyond the threshold first, where it is no mere coincidence in time, then the latency itself: the worst is
-/// known even where all is well.
+/// Excess beyond the threshold first, then the latency itself: the worst is known even where all is well. What follows
+/// from wake-ups goes before a mere coincidence in time, and that before a command, which may well take its time.
 fn score(
     recording: &Recording,
     interaction: &Interaction,
@@ -167,31 +205,39 @@ fn score(
     let summary = groups.get(&group(recording, interaction));
     let latency = interaction.latency();
     let usual = summary.and_then(|summary| summary.value_without(latency.0, Share::P50)).unwrap_or(0);
-    let limits = interaction.told.class.limits(Profile::Default);
-    let excess = latency.0.saturating_sub(usual.min(limits.threshold));
+    let threshold = interaction.noticed.0;
+    let excess = latency.0.saturating_sub(usual.min(threshold));
     let client = interaction.told.client;
     let focus = if focus == Some(client) { WEIGHT_FOCUS } else { 1.0 };
     let words = if wanted.named(client) { WEIGHT_WORDS } else { 1.0 };
-    let rank = match (excess > limits.threshold, interaction.join) {
+    let rank = match (excess > threshold, interaction.join) {
         (false, _) => 0.0,
-        (true, Join::Speculative) => RANK,
-        (true, _) => 2.0 * RANK,
+        (true, _) if interaction.command => RANK,
+        (true, Join::Speculative) => 2.0 * RANK,
+        (true, _) => 3.0 * RANK,
     };
     rank + excess as f64 * focus * words
 }
 
 fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) -> Problem {
     let (start, end) = (worst.told.input, worst.end);
-    let key = group(recording, worst);
-    let others = found.iter().filter(|other| !other.overlaps(start, end) && group(recording, other) == key);
-    let others = Summary::new(others.map(|other| other.latency().0).collect());
-    let usual = Usual::of(others, &recording.baselines, class_name(key.0), &key.1);
-    let threshold = Nanos(worst.told.class.limits(Profile::Default).threshold);
+    let (milestone, class, application) = group(recording, worst);
+    let same = |other: &Interaction| {
+        let of = recording.tasks.comm(other.told.client, other.told.sent);
+        !other.overlaps(start, end) && other.told.class == class && of == application
+    };
+    let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone));
+    let others = Summary::new(others.map(|latency| latency.0).collect());
+    // What was learned before are responses.
+    let learned = if milestone == Milestone::Response { &recording.baselines[..] } else { &[] };
+    let usual = Usual::of(others, learned, class_name(class), &application);
+    let threshold = worst.noticed;
     let normal = usual.median().min(threshold);
     Problem {
         start,
         end,
         class: Some(worst.told.class),
+        milestone,
         client: worst.told.client,
         join: Some(worst.join),
         censored: worst.censored,
@@ -261,6 +307,7 @@ fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Pro
         start: worst.start,
         end: worst.end,
         class: None,
+        milestone: Milestone::Handled,
         client: recording.tasks.pid(worst.tid, worst.start),
         join: None,
         censored: worst.end >= recording.mark,

@@ -32,6 +32,7 @@ const MOTION: u8 = 6;
 const GENERIC: u8 = 35;
 const GRAB_SERVER: u8 = 36;
 const UNGRAB_SERVER: u8 = 37;
+const MAP_WINDOW: u8 = 8;
 const WARP_POINTER: u8 = 41;
 const GET_IMAGE: u8 = 73;
 const EXTENSIONS: u8 = 128;
@@ -129,12 +130,17 @@ pub fn class_name(class: Class) -> &'static str {
         Class::Click => "click",
         Class::Scroll => "scroll",
         Class::Motion => "motion",
-        Class::Window => "page",
+        Class::Window => "window",
         _ => "activity",
     }
 }
 
 impl Word {
+    /// A client has a window shown.
+    pub fn maps_window(self) -> bool {
+        self.0[0] == MAP_WINDOW
+    }
+
     /// A client puts the pointer elsewhere.
     pub fn moves_pointer(self) -> bool {
         self.0[0] == WARP_POINTER

@@ -7,6 +7,7 @@ use crate::bytes::{chunks, loose_records};
 use crate::contention::Contention;
 use crate::disk::Disk;
 use crate::events::Event;
+use crate::homes::Homes;
 use crate::interrupts::Interrupts;
 use crate::messages::Messages;
 use crate::names::Names;
@@ -16,6 +17,8 @@ use crate::terminals::Terminals;
 use crate::throttle::Throttling;
 use crate::timeline::{CPU_LIMIT, Resting, Timeline};
 use crate::waits::Waits;
+use crate::wakes::Wakes;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use tipme_record::incident::{
     Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline, Words,
@@ -42,6 +45,7 @@ pub struct Recording {
     pub names: Names,
     pub messages: Messages,
     pub terminals: Terminals,
+    pub wakes: Wakes,
     pub interrupts: Interrupts,
     pub disk: Disk,
     pub inputs: Vec<Input>,
@@ -61,6 +65,8 @@ pub struct Recording {
     /// What the user said, with the mark or later.
     pub user_text: String,
     pub pauses: PauseIndex,
+    /// Found when first asked for.
+    pub homes: OnceCell<Homes>,
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,
 }
@@ -138,6 +144,7 @@ impl Recording {
         let waits = walked.iter().copied().chain(of(Kind::Wait));
         let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));
         self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
+        self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
         let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
         self.messages = Messages::new(messages, &self.displays, &self.timeline);

@@ -2,7 +2,7 @@
 //! Terminal data: which writer is behind what a kernel worker hands to a reader.
 
 use crate::timeline::Timeline;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use tipme_record::records::Tty;
 use tipme_record::{Nanos, Tid};
 
@@ -21,6 +21,9 @@ pub struct Terminals {
     delivered: Vec<(Tid, Nanos, u64)>,
     /// Port by reader.
     readers: HashMap<Tid, u64>,
+    readers_of: HashMap<u64, Vec<Tid>>,
+    /// By writer, time and port.
+    written_by: HashMap<Tid, Vec<(Nanos, u64)>>,
 }
 
 impl Terminals {
@@ -30,8 +33,16 @@ impl Terminals {
         let mut delivered: Vec<_> = stage(1).map(|record| (record.head.tid, record.head.ts, record.port)).collect();
         written.sort_unstable();
         delivered.sort_unstable();
-        let mut terminals = Terminals { written, delivered, readers: HashMap::new() };
+        let mut terminals = Terminals { written, delivered, ..Terminals::default() };
+        for (port, at, writer) in &terminals.written {
+            terminals.written_by.entry(*writer).or_default().push((*at, *port));
+        }
+        terminals.written_by.values_mut().for_each(|writes| writes.sort_unstable());
         terminals.find_readers(timeline);
+        for (reader, port) in &terminals.readers {
+            terminals.readers_of.entry(*port).or_default().push(*reader);
+        }
+        terminals.readers_of.values_mut().for_each(|readers| readers.sort_unstable());
         terminals
     }
 
@@ -52,6 +63,23 @@ impl Terminals {
         let after = self.delivered.partition_point(|entry| (entry.0, entry.1) <= (worker, at));
         let &(tid, delivered, port) = self.delivered.get(after.checked_sub(1)?)?;
         (tid == worker && at.since(delivered) <= READER_MAX).then_some(port)
+    }
+
+    /// Who reads the terminals that a thread wrote to in `lo..=hi`, and when it first wrote to each.
+    pub fn reached(&self, writer: Tid, lo: Nanos, hi: Nanos) -> Vec<(Tid, Nanos)> {
+        let mut ports: BTreeMap<u64, Nanos> = BTreeMap::new();
+        let writes = self.written_by.get(&writer).map_or(&[][..], Vec::as_slice);
+        let first = writes.partition_point(|(at, _)| *at < lo);
+        for (at, port) in writes[first..].iter().take_while(|(at, _)| *at <= hi) {
+            ports.entry(*port).or_insert(*at);
+        }
+        let readers = |port: &u64| self.readers_of.get(port).map_or(&[][..], Vec::as_slice);
+        ports.iter().flat_map(|(port, at)| readers(port).iter().map(|reader| (*reader, *at))).collect()
+    }
+
+    /// Whether a thread ever wrote to a terminal.
+    pub fn writes(&self, tid: Tid) -> bool {
+        self.written_by.contains_key(&tid)
     }
 
     /// What was written in `lo..hi` to the terminal that a thread reads, the last first: writer and time.

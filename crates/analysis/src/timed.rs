@@ -26,6 +26,13 @@ pub struct Timed {
     pub settled_ns: Option<u64>,
     /// `exact`, `speculative`, or `none`.
     pub join: String,
+    /// What `end_ns` is the end of: `response`, `handled`, `completed`, or `hanging` where it is the mark.
+    pub milestone: String,
+    /// The program waited for the next event again; the mark where it did not.
+    pub handled_ns: Option<u64>,
+    /// The last drawing in the work that the input led to was shown, or the command that it started was done; where that
+    /// was long after the response.
+    pub completed_ns: Option<u64>,
     pub censored: bool,
 }
 
@@ -47,6 +54,9 @@ fn describe(recording: &Recording, interaction: &Interaction) -> Timed {
         end_ns: interaction.end.0,
         settled_ns: interaction.settled.map(|at| at.0),
         join: interaction.join.name().to_owned(),
+        milestone: if interaction.censored { "hanging" } else { interaction.milestone.name() }.to_owned(),
+        handled_ns: interaction.handled.map(|at| at.0),
+        completed_ns: interaction.completed().map(|at| at.0),
         censored: interaction.censored,
     }
 }

@@ -83,6 +83,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         end_ns: problem.end.0,
         latency_ms: problem.latency().millis(),
         class: problem.class_name().to_owned(),
+        milestone: problem.milestone_name().to_owned(),
         join: problem.join.map_or("none", Join::name).to_owned(),
         client: client(recording, problem),
         censored: problem.censored,

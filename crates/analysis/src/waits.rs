@@ -244,10 +244,9 @@ impl Waits {
     /// Whether a thread polled a single file, which it hardly ever polls, until the time was up: an event loop
     /// polls the same files again and again, so this was a sleep in the middle of something.
     fn is_lone_timeout(&self, wait: &Wait) -> bool {
-        let lone = |wait: &Wait| wait.args[1] as u32 == 1;
         let same = |other: &&Wait| other.syscall == wait.syscall && other.args[0] == wait.args[0];
         let often = || self.of(wait.head.tid).iter().filter(same).nth(LONE_MAX).is_some();
-        has_timeout(wait) && wait.context != IN_TASK && lone(wait) && !often()
+        has_timeout(wait) && wait.context != IN_TASK && is_lone(wait) && !often()
     }
 
     /// Whether the wait is one for whatever comes next, which is no cause by itself.
@@ -340,7 +339,7 @@ fn sleeps_without_files(wait: &Wait) -> bool {
 }
 
 fn file_kind(wait: &Wait) -> Waited {
-    if EVENT_CALLS.contains(&wait.syscall) {
+    if polls(wait) {
         return Waited::Events;
     }
     match (wait.family, wait.magic, wait.mode & TYPE_BITS) {
@@ -355,6 +354,16 @@ fn file_kind(wait: &Wait) -> Waited {
 /// read, write, pread64, pwrite64, readv, writev.
 fn moves_data(syscall: i32) -> bool {
     matches!(syscall, 0 | 1 | 17..=20)
+}
+
+/// Whether a wait is in one of the calls by which event loops wait.
+pub fn polls(wait: &Wait) -> bool {
+    EVENT_CALLS.contains(&wait.syscall)
+}
+
+/// Whether a wait is a `poll` of a single file.
+pub fn is_lone(wait: &Wait) -> bool {
+    matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1
 }
 
 /// The name of a system call, or its number.

@@ -6,7 +6,7 @@ use tipme_record::Nanos;
 
 /// A table: how long before the mark the input was, class, application, latency, and its parts.
 pub fn interactions(timed: &[Timed], mark: Nanos) -> String {
-    let head = "before mark  class   application        latency    taken    drawn  settled  join\n";
+    let head = "before mark  class   application        latency    taken    drawn  settled  handled  join\n";
     let rows = timed.iter().map(|one| row(one, mark));
     std::iter::once(head.to_owned()).chain(rows).collect()
 }
@@ -17,7 +17,7 @@ fn row(timed: &Timed, mark: Nanos) -> String {
     let sign = if timed.censored { ">=" } else { "" };
     let name: String = timed.client_comm.chars().take(16).collect();
     format!(
-        "{:>9.3} s  {:6}  {:16}  {:>6} ms  {:>7}  {:>7}  {:>7}  {}\n",
+        "{:>9.3} s  {:6}  {:16}  {:>6} ms  {:>7}  {:>7}  {:>7}  {:>7}  {}\n",
         mark.since(Nanos(timed.input_ns)).millis() / 1e3,
         timed.class,
         name,
@@ -25,6 +25,7 @@ fn row(timed: &Timed, mark: Nanos) -> String {
         part(timed.taken_ns),
         part(timed.drawn_ns),
         part(timed.settled_ns),
+        part(timed.handled_ns),
         timed.join
     )
 }
@@ -41,10 +42,14 @@ mod tests {
             input_ns: 1_000_000,
             taken_ns: Some(2_000_000),
             end_ns: 3_500_000,
+            handled_ns: Some(3_750_000),
             join: "exact".to_owned(),
             ..Timed::default()
         };
         let row = row(&timed, Nanos(1_501_000_000));
-        assert_eq!(row, "    1.500 s  key     xterm               2.50 ms     1.00        -        -  exact\n");
+        assert_eq!(
+            row,
+            "    1.500 s  key     xterm               2.50 ms     1.00        -        -     2.75  exact\n"
+        );
     }
 }

@@ -32,7 +32,13 @@ fn headline(interval: &Interval, baseline: Option<&Baseline>) -> String {
     let least = if interval.censored { "at least " } else { "" };
     let open = if interval.censored { ", unfinished at the mark" } else { "" };
     let latency = span(interval.latency_ms);
-    format!("{} stalled {least}{latency}{open} ({}).", subject(interval), usual(baseline))
+    let what = match interval.milestone.as_str() {
+        _ if interval.class == "activity" => "stalled",
+        "handled" => "left it unresponsive for",
+        "completed" => "was completed after",
+        _ => "stalled",
+    };
+    format!("{} {what} {least}{latency}{open} ({}).", subject(interval), usual(baseline))
 }
 
 /// What the person did, or what was active.
@@ -43,7 +49,6 @@ fn subject(interval: &Interval) -> String {
         "click" => format!("Clicking in {comm}"),
         "scroll" => format!("Scrolling in {comm}"),
         "motion" => format!("Moving the pointer in {comm}"),
-        "page" => format!("Drawing a page in {comm}"),
         _ => format!("{comm} (pid {})", interval.client.pid),
     }
 }

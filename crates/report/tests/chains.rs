@@ -244,7 +244,7 @@ fn losses_and_damage_are_said() {
 
 /// All names of the document, which others rely on.
 const DOCUMENT: &str = r#"{
-  "schema": 1,
+  "schema": 2,
   "incident": {
     "id": "20260131T120000.000Z",
     "time": "2026-01-31T12:00:00Z",
@@ -263,6 +263,7 @@ const DOCUMENT: &str = r#"{
     "end_ns": 4600200000,
     "latency_ms": 600.188,
     "class": "key",
+    "milestone": "response",
     "join": "exact",
     "client": {
       "pid": 200,

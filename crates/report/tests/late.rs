@@ -23,7 +23,7 @@ fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
     let incident = page_after_two_seconds().incident(6_000_000);
     let verdict = diagnose(&incident, &Options::default()).expect("the scene is well formed");
     insta::assert_snapshot!(tipme_report::text(&verdict), @r"
-    Drawing a page in pager stalled 2.00 s (nothing to compare with).
+    Typing in pager was completed after 2.00 s (nothing to compare with).
        2.00 s 100 %  fsync  pager waited for vda with 1 read (4.0 KiB) of its own
                        pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
        1.6 ms   0 %  usual work and small shares

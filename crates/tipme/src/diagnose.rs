@@ -32,7 +32,7 @@ pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
 fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
     let timed = tipme_analysis::timed(incident)?;
     if json {
-        println!("{}", serde_json::json!({ "schema": 1, "interactions": timed }));
+        println!("{}", serde_json::json!({ "schema": 2, "interactions": timed }));
     } else {
         let mark = incident.mark()?;
         print!("{}", tipme_report::interactions(&timed, mark));

@@ -95,11 +95,13 @@ fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answe
     let (lo, hi) = (at.before(EARLY), at.after(LATE).min(next.before(EARLY).max(at.after(Nanos(1)))));
     let first = timed.partition_point(|one| Nanos(one.input_ns) < lo);
     let near = timed.get(first..).unwrap_or_default().iter().take_while(|one| Nanos(one.input_ns) < hi);
-    let near: Vec<&Timed> = near.filter(|one| one.class != "motion").collect();
-    let rank = |one: &&&Timed| (!pids.contains(&one.client_pid), one.join != "exact", one.class == "page");
+    let answered = |one: &&Timed| one.class != "motion" && (one.censored || one.milestone == "response");
+    let near: Vec<&Timed> = near.filter(answered).collect();
+    let rank = |one: &&&Timed| (!pids.contains(&one.client_pid), one.join != "exact");
     let best = *near.iter().min_by_key(rank)?;
     let own = near.iter().filter(|one| one.client_pid == best.client_pid);
-    let settled = own.map(|one| one.settled_ns.unwrap_or(one.end_ns).max(one.end_ns)).max().unwrap_or(best.end_ns);
+    let last = |one: &&Timed| one.end_ns.max(one.settled_ns.unwrap_or(0)).max(one.completed_ns.unwrap_or(0));
+    let settled = own.map(last).max().unwrap_or(best.end_ns);
     Some(Answer {
         input: best.input_ns,
         taken: best.taken_ns,
@@ -186,6 +188,7 @@ mod tests {
             taken_ns: Some(input * MS + 5),
             end_ns: end * MS,
             join: join.to_owned(),
+            milestone: "response".to_owned(),
             ..Timed::default()
         }
     }
@@ -223,8 +226,8 @@ mod tests {
     #[test]
     fn a_page_ends_with_its_last_drawing() {
         let latency = |class| {
-            let both = vec![timed(7, 100, 104, "exact", "key"), timed(7, 100, 180, "exact", "page")];
-            let outcomes = by_tap(&sent(&[100], class), &[7], &one_part(0, both), &[], Nanos(300 * MS));
+            let drawn = Timed { completed_ns: Some(180 * MS), ..timed(7, 100, 104, "exact", "key") };
+            let outcomes = by_tap(&sent(&[100], class), &[7], &one_part(0, vec![drawn]), &[], Nanos(300 * MS));
             let Outcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
             event.latency()
         };

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far the handling of an input came: what shows something at once and then hangs is no quick answer.
+
+mod support;
+
+use support::{APP, Machinery, SHELL, tid};
+use tipme_analysis::model::{Kind, Verdict};
+use tipme_analysis::{Options, diagnose, timed};
+
+const POLL: i32 = 7;
+const FUTEX: i32 = 202;
+const READ: i32 = 0;
+const WAIT4: i32 = 61;
+/// Holds a lock that the application wants; and a child of the shell.
+const HOLDER: u32 = 500;
+const CHILD: u32 = 510;
+const TERMINAL_FILES: u32 = 0x1cd1;
+const FLOCK: i32 = 73;
+
+/// An editor that waits for its events in a poll of three files; ten keys from 100 ms on.
+fn editor() -> Machinery {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1);
+    for key in 0..10 {
+        key_at(&mut machine, 100_000 + 200_000 * key);
+    }
+    machine
+}
+
+/// A key that finds the editor in its poll, and is drawn.
+fn key_at(machine: &mut Machinery, us: u64) {
+    machine.press(us).draw(us + 600);
+    machine.wait(us + 101, APP, us - 100_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
+}
+
+/// The editor waits for the holder's lock from 700 microseconds after a key that is drawn at once, until a time.
+fn lock_after(machine: &mut Machinery, us: u64, until: u64) {
+    key_at(machine, us);
+    machine.wake_from(us + 650, APP, 0, 2, 1).switch(us + 660, 1, APP, 0).switch(us + 700, 1, 0, 1);
+    machine
+        .wake_from(until - 150, HOLDER, 0, 2, 0)
+        .switch(until - 100, 0, HOLDER, 0)
+        .wake_from(until, APP, HOLDER, 0, 1)
+        .switch(until + 10, 0, 0, 1);
+    machine.wait(until + 1, APP, us + 700, |wait| {
+        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0, 2], tid(HOLDER))
+    });
+    machine.switch(until + 50, 1, APP, 0).switch(until + 200, 1, 0, 1);
+}
+
+fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
+    diagnose(&machine.incident(mark), &Options::default()).expect("the scene is well formed")
+}
+
+/// Milestone, latency in milliseconds, and the kinds of the findings.
+fn told(verdict: &Verdict) -> (String, u64, Vec<Kind>) {
+    let interval = verdict.interval.as_ref().expect("there was input");
+    let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
+    (interval.milestone.clone(), interval.latency_ms.round() as u64, kinds)
+}
+
+#[test]
+fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
+    let mut machine = editor();
+    lock_after(&mut machine, 3_000_000, 5_000_000);
+    key_at(&mut machine, 5_500_000);
+    assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 2_000, vec![Kind::LockWait]));
+}
+
+#[test]
+fn what_is_handled_within_half_a_second_is_not_noticed() {
+    let mut machine = editor();
+    lock_after(&mut machine, 3_000_000, 3_450_000);
+    key_at(&mut machine, 5_500_000);
+    let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
+    assert_eq!((milestone.as_str(), kinds), ("response", Vec::new()));
+}
+
+#[test]
+fn the_wait_of_an_event_loop_is_no_work() {
+    let mut machine = editor();
+    key_at(&mut machine, 5_500_000);
+    let listed = timed(&machine.incident(9_000_000)).expect("the scene is well formed");
+    let handled = listed.iter().map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000));
+    assert_eq!(handled.collect::<Vec<_>>(), vec![Some(598); 11]);
+}
+
+#[test]
+fn a_command_ends_when_its_terminal_is_read_again() {
+    for (until, expected) in [(5_000_000, Some(Kind::LockWait)), (3_800_000, None)] {
+        let mut machine = Machinery::with_terminal();
+        machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(CHILD, CHILD, SHELL, "git", 1);
+        for us in [1_000_000, 1_500_000, 2_000_000, 3_000_000] {
+            machine.press(us).reach_shell(us).echo(us + 800);
+            machine.wait(us + 461, SHELL, us - 400_000, |wait| {
+                (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+            });
+        }
+        // The last one started a child, which waits for a file's lock; the shell waits for the child.
+        machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
+        machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0).switch(3_001_700, 1, 0, 1);
+        machine
+            .wake_from(until - 150, HOLDER, 0, 2, 0)
+            .switch(until - 100, 0, HOLDER, 0)
+            .wake_from(until, CHILD, HOLDER, 0, 1)
+            .switch(until + 10, 0, 0, 1);
+        machine.wait(until + 1, CHILD, 3_001_700, |wait| (wait.syscall, wait.waker) = (FLOCK, tid(HOLDER)));
+        machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0).switch(until + 120, 1, 0, 1);
+        machine
+            .wait(until + 101, SHELL, 3_001_500, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+        machine.switch(until + 150, 0, SHELL, 0).switch(until + 300, 0, 0, 1);
+        let verdict = verdict(&mut machine, 7_000_000);
+        let (milestone, _, kinds) = told(&verdict);
+        let milestones = if expected.is_some() { "completed" } else { "response" };
+        assert_eq!((milestone.as_str(), kinds.first().copied()), (milestones, expected));
+    }
+}
