@@ -169,7 +169,8 @@ impl<'a> Judge<'a> {
     /// A server that waits while requests of the application lie before it is held by another client's grab.
     fn grabbed(&self, piece: &Piece) -> Option<Blame> {
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
-        let grab = self.recording.messages.grab(piece.lo).filter(|_| self.recording.messages.is_server(pid))?;
+        let grab = self.recording.messages.grab(piece.lo).filter(|_| self.recording.messages.is_server(pid));
+        let (grab, _) = grab?;
         let other = !self.is_family(grab);
         other.then_some(Blame { kind: Kind::ServerGrab, who: Who::Thread(Tid(grab.0)) })
     }

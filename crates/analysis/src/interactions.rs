@@ -86,6 +86,9 @@ const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
 /// A thread may go idle this long after something was sent to it without having seen it.
 const IDLE_SLACK: Nanos = Nanos(50_000);
 
+/// Grabs in a row that a server is followed through.
+const GRABS_MAX: usize = 64;
+
 /// The window of a hot key's own presses, which nobody answers.
 const HOT_KEY: Nanos = Nanos::from_secs(1);
 
@@ -432,15 +435,27 @@ pub fn drawing(recording: &Recording, place: Place) -> Option<Drawing> {
 /// Whether a server went idle before it took something, which cannot be unless for a client's grab: the
 /// receive belongs to something else, and the right one was not recorded.
 pub fn missed(recording: &Recording, sent: Nanos, (at, server): (Nanos, Tid)) -> bool {
-    let idle = recording.idle_after(server, sent.after(IDLE_SLACK));
-    idle < at && recording.messages.grab(idle).is_none()
+    open_idle_after(recording, server, sent.after(IDLE_SLACK)) < at
+}
+
+/// When a server is idle next without a client's grab that keeps it from the others.
+fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
+    let mut idle = recording.idle_after(server, from);
+    for _ in 0..GRABS_MAX {
+        match recording.messages.grab(idle) {
+            Some((_, until)) if until < recording.mark => idle = recording.idle_after(server, until),
+            Some(_) => return recording.mark,
+            None => break,
+        }
+    }
+    idle
 }
 
 /// When something was taken that no receive is known for: at once, where the server went idle after it.
 fn unrecorded(recording: &Recording, stream: &Stream, sent: Nanos) -> Option<(Nanos, Tid)> {
     let server = stream.reader(Side::RequestTaken);
-    let idle = recording.idle_after(server, sent.after(IDLE_SLACK));
-    (idle < recording.mark && recording.messages.grab(idle).is_none()).then_some((sent, server))
+    let idle = open_idle_after(recording, server, sent.after(IDLE_SLACK));
+    (idle < recording.mark).then_some((sent, server))
 }
 
 /// Whether a client waited for its server again before it took an event, which cannot be: a record was lost.

@@ -132,15 +132,27 @@ impl Messages {
     /// Finds the clients that inject input or hold a grab of the server.
     fn index_clients(&mut self) {
         let (mut injectors, mut grabs) = (BTreeSet::new(), Vec::new());
-        for stream in &self.streams {
+        for (index, stream) in self.streams.iter().enumerate() {
             let majors = self.majors(stream);
             if stands_for_the_person(majors, self.sent_words(stream).map(|(_, word)| word)) {
                 injectors.insert(stream.client);
             }
             let held = grabs_in(self.sent_words(stream));
-            grabs.extend(held.into_iter().map(|(since, until)| (since, until, stream.client)));
+            let grab =
+                |(since, until): (Nanos, Nanos)| (since, until.min(self.others_served(index, since)), stream.client);
+            grabs.extend(held.into_iter().map(grab));
         }
         (self.injectors, self.grabs) = (injectors, grabs);
+    }
+
+    /// When a server first served somebody else after it had taken what a client sent at a time: a grab is over by
+    /// then, even where its end could not be read.
+    fn others_served(&self, stream: usize, sent: Nanos) -> Nanos {
+        let of = &self.streams[stream];
+        let part = of.side(Side::RequestSent).partition_point(|part| part.ts < sent);
+        let Some((_, taken)) = of.taken(Side::RequestSent, part) else { return Nanos(u64::MAX) };
+        let later = self.taken_within(taken.tid, taken.ts.after(GRAB_SLACK), Nanos(u64::MAX));
+        later.iter().find(|(_, _, place)| place.stream != stream).map_or(Nanos(u64::MAX), |(_, at, _)| *at)
     }
 
     /// The requests of a client that are known, with the time of their part.
@@ -149,9 +161,9 @@ impl Messages {
         parts.flat_map(|part| self.words(part).iter().map(|word| (part.ts, *word)))
     }
 
-    /// The client that holds a grab of the server at a time.
-    pub fn grab(&self, at: Nanos) -> Option<Pid> {
-        self.grabs.iter().find(|(lo, hi, _)| *lo <= at && at < *hi).map(|(_, _, client)| *client)
+    /// The client that holds a grab of the server at a time, and until when.
+    pub fn grab(&self, at: Nanos) -> Option<(Pid, Nanos)> {
+        self.grabs.iter().find(|(lo, hi, _)| *lo <= at && at < *hi).map(|(_, hi, client)| (*client, *hi))
     }
 
     /// Processes that inject input.
@@ -253,6 +265,9 @@ impl Stream {
         self.matched = [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
     }
 }
+
+/// What a server had read before a grab it may still serve for so long.
+const GRAB_SLACK: Nanos = Nanos::from_millis(1);
 
 /// Whether a client makes input: by the XTEST extension, or by moving the pointer without a window to draw.
 fn stands_for_the_person(majors: &Majors, words: impl Iterator<Item = Word>) -> bool {
