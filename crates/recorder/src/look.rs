@@ -96,7 +96,7 @@ impl Looks {
         let kept = self.incidents.path().join(name);
         std::fs::rename(path, &kept).with_context(|| format!("cannot keep {}", path.display()))?;
         self.incidents
-            .prune(Bounds::default())
+            .prune(Bounds::default(), &kept)
             .with_context(|| format!("cannot tidy {}", self.incidents.path().display()))?;
         Ok(kept)
     }

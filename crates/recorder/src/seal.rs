@@ -18,7 +18,7 @@ pub(crate) fn seal(capture: Capture, displays: &Displays, folder: &Folder) -> Re
     let owner = capture.meta.marked_by_uid;
     let incident = assemble(capture, displays)?;
     let path = folder.write(&incident, owner)?;
-    folder.prune(Bounds::default()).with_context(|| format!("cannot tidy {}", folder.path().display()))?;
+    folder.prune(Bounds::default(), &path).with_context(|| format!("cannot tidy {}", folder.path().display()))?;
     Ok(path)
 }
 
