@@ -7,6 +7,7 @@ use crate::displays::Displays;
 use crate::hot_keys::{Causes, HotKeyOptions};
 use crate::identity::{command_lines, monotonic_now};
 use crate::inputs::Inputs;
+use crate::inquiry::Inquiries;
 use crate::judge::Judgement;
 use crate::learning::Learning;
 use crate::look::{self, Looked, Looks};
@@ -118,6 +119,7 @@ struct Recorder<'a> {
     hot_marked: Option<Nanos>,
     keys: bool,
     sealing: Arc<AtomicUsize>,
+    inquiries: Inquiries,
 }
 
 impl<'a> Recorder<'a> {
@@ -148,6 +150,7 @@ impl<'a> Recorder<'a> {
             hot_marked: None,
             keys: true,
             sealing: Arc::default(),
+            inquiries: Inquiries::default(),
         })
     }
 
@@ -255,7 +258,7 @@ impl<'a> Recorder<'a> {
         let capture = self.capture(&mark);
         self.learning.save();
         if let Some((_, looks)) = &self.auto {
-            looks.begin(suspicion, capture, &self.displays);
+            looks.begin(suspicion, capture, &self.displays, &self.inquiries);
         }
     }
 
@@ -383,9 +386,10 @@ impl<'a> Recorder<'a> {
             self.hot_marked = Some(mark.at.map_or(now, |at| at.min(now)));
         }
         let capture = self.capture(&mark);
-        let (displays, folder, sealing) = (self.displays.clone(), self.folder.clone(), self.sealing.clone());
+        let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
+        let (folder, sealing) = (self.folder.clone(), self.sealing.clone());
         std::thread::spawn(move || {
-            let sealed = capture.and_then(|capture| seal(capture, &displays, &folder));
+            let sealed = capture.and_then(|capture| seal(capture, &displays, &inquiries, &folder));
             answer(sealed.map_or_else(|error| refuse(format!("{error:#}")), |path| marked(path, begun)));
             sealing.fetch_sub(1, Ordering::AcqRel);
         });

@@ -4,6 +4,7 @@
 use crate::auto::Suspicion;
 use crate::capture::Capture;
 use crate::displays::Displays;
+use crate::inquiry::Inquiries;
 use crate::judge::{Judgement, judge};
 use crate::seal::seal;
 use anyhow::{Context, Result};
@@ -71,14 +72,26 @@ impl Looks {
     }
 
     /// Seals and judges in a thread that takes only what nobody else wants of the CPU.
-    pub(crate) fn begin(&self, suspicion: Suspicion, capture: Result<Capture>, displays: &Displays) {
-        let (displays, beside, program) = (displays.clone(), self.beside.clone(), self.program.clone());
+    pub(crate) fn begin(
+        &self,
+        suspicion: Suspicion,
+        capture: Result<Capture>,
+        displays: &Displays,
+        inquiries: &Inquiries,
+    ) {
+        let (displays, inquiries) = (displays.clone(), inquiries.clone());
+        let (beside, program) = (self.beside.clone(), self.program.clone());
         let (sender, stop, running) = (self.sender.clone(), self.stop.clone(), self.running.clone());
         running.fetch_add(1, Ordering::AcqRel);
         std::thread::spawn(move || {
             // The thread's own priority, which the diagnosis inherits; where it is refused, it takes its turn.
             rustix::process::setpriority_process(None, 19).ok();
-            let judged = capture.and_then(|capture| look(capture, suspicion.at, &displays, &beside, &program, &stop));
+            let judged = capture.and_then(|capture| {
+                let before = Nanos(capture.meta.mark_ns).since(suspicion.at);
+                let path = seal(capture, &displays, &inquiries, &beside)?;
+                let judgement = judge(&program, &path, before.0 as f64 / 1e9, &stop);
+                Ok((path, judgement))
+            });
             // Who no longer listens has stopped; the next start tidies up.
             sender.send(Looked { suspicion, judged }).ok();
             running.fetch_sub(1, Ordering::AcqRel);
@@ -96,7 +109,7 @@ impl Looks {
         let kept = self.incidents.path().join(name);
         std::fs::rename(path, &kept).with_context(|| format!("cannot keep {}", path.display()))?;
         self.incidents
-            .prune(Bounds::default())
+            .prune(Bounds::default(), &kept)
             .with_context(|| format!("cannot tidy {}", self.incidents.path().display()))?;
         Ok(kept)
     }
@@ -109,18 +122,4 @@ impl Looks {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-}
-
-fn look(
-    capture: Capture,
-    at: Nanos,
-    displays: &Displays,
-    beside: &Folder,
-    program: &Path,
-    stop: &AtomicBool,
-) -> Result<(PathBuf, Judgement)> {
-    let before = Nanos(capture.meta.mark_ns).since(at);
-    let path = seal(capture, displays, beside)?;
-    let judgement = judge(program, &path, before.0 as f64 / 1e9, stop);
-    Ok((path, judgement))
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who holds the locks that threads wait for at the mark.
 
+use crate::processes::text;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use tipme_record::incident::{FutexOwner, Locks};
+use tipme_record::incident::FutexOwner;
 use tipme_record::records::Wait;
 use tipme_record::{Head, Kind};
 use zerocopy::FromBytes;
@@ -12,15 +13,16 @@ const SYS_FUTEX: i32 = 202;
 /// Waiters looked at; what lies beyond has no owner in the file.
 const WAITERS: usize = 4096;
 /// Bytes of /proc/locks kept.
-const LOCKS_BYTES: usize = 256 * 1024;
+const LOCKS_BYTES: u64 = 256 * 1024;
 
-/// Reads /proc/locks, and the lock words of the mutexes that `tasks` (bytes of the task walk) name.
-pub(crate) fn locks(tasks: &[u8]) -> Locks {
-    let all = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    let proc_locks = crate::symbols::cut(&all, LOCKS_BYTES).to_owned();
-    let futexes =
-        waits(tasks).filter(|wait| wait.syscall == SYS_FUTEX).take(WAITERS).filter_map(|wait| futex_owner(&wait));
-    Locks { proc_locks, futexes: futexes.collect() }
+/// What the kernel says of the locks of files.
+pub(crate) fn file_locks() -> String {
+    text("/proc/locks", LOCKS_BYTES)
+}
+
+/// Those who wait for a mutex, by the bytes of the task walk.
+pub(crate) fn futex_waits(tasks: &[u8]) -> impl Iterator<Item = Wait> {
+    waits(tasks).filter(|wait| wait.syscall == SYS_FUTEX).take(WAITERS)
 }
 
 /// The wait records among the bytes of a task walk.
@@ -39,7 +41,7 @@ pub(crate) fn waits(mut bytes: &[u8]) -> impl Iterator<Item = Wait> {
 
 /// The owner in the lock word: glibc keeps the owner's tid eight bytes behind the word of a contended
 /// mutex (value 2), and a priority-inheriting one keeps it in the word itself.
-fn futex_owner(wait: &Wait) -> Option<FutexOwner> {
+pub(crate) fn futex_owner(wait: &Wait) -> Option<FutexOwner> {
     let mut words = [0u8; 12];
     let memory = File::open(format!("/proc/{}/mem", wait.pid)).ok()?;
     memory.read_exact_at(&mut words, wait.args[0]).ok()?;

@@ -2,34 +2,40 @@
 //! From captured bytes to a sealed file, in a thread of its own.
 
 mod files;
+mod questions;
 
 use crate::capture::Capture;
 use crate::displays::Displays;
-use crate::symbols::{self, Named};
+use crate::inquiry::Inquiries;
+use crate::symbols::{Named, name_kernel, parse_stacks};
 use crate::{identity, owners};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use tipme_kernel::CommandLine;
-use tipme_record::incident::{Incident, Section};
+use tipme_record::incident::{Incident, Locks, Section};
 use tipme_store::{Bounds, Folder};
 
 /// Looks up names, writes the incident, and keeps the folder within its bounds.
-pub(crate) fn seal(capture: Capture, displays: &Displays, folder: &Folder) -> Result<PathBuf> {
+pub(crate) fn seal(capture: Capture, displays: &Displays, inquiries: &Inquiries, folder: &Folder) -> Result<PathBuf> {
     let owner = capture.meta.marked_by_uid;
-    let incident = assemble(capture, displays)?;
+    let incident = assemble(capture, displays, inquiries)?;
     let path = folder.write(&incident, owner)?;
-    folder.prune(Bounds::default()).with_context(|| format!("cannot tidy {}", folder.path().display()))?;
+    folder.prune(Bounds::default(), &path).with_context(|| format!("cannot tidy {}", folder.path().display()))?;
     Ok(path)
 }
 
-fn assemble(mut capture: Capture, displays: &Displays) -> Result<Incident> {
+fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) -> Result<Incident> {
+    let proc_locks = owners::file_locks();
+    let stacks = parse_stacks(&capture.stacks);
+    let known = questions::ask(inquiries, &capture, &stacks);
+    let locks = Locks { proc_locks, futexes: known.owners };
+    capture.meta.missing.extend(known.missing);
     capture.meta.machine = identity::machine();
     capture.meta.irq_names = identity::interrupt_names();
     capture.meta.devices = identity::block_devices();
     let [sched, rare, exits] = capture.rings;
-    let files = files::names(&capture.tasks, &rare, capture.meta.marked_by_uid);
-    let locks = owners::locks(&capture.tasks);
-    let Named { symbols, stacks, rare, tasks } = symbols::name(&capture.stacks, rare, capture.tasks);
+    let Named { mut symbols, stacks, rare, tasks } = name_kernel(&stacks, rare, capture.tasks);
+    symbols.extend(known.functions);
     let mut incident = Incident::default();
     incident.push_json(Section::Meta, &capture.meta)?;
     incident.push_json(Section::Locks, &locks)?;
@@ -47,7 +53,7 @@ fn assemble(mut capture: Capture, displays: &Displays) -> Result<Incident> {
     incident.push_json(Section::Baselines, &capture.baselines)?;
     incident.push_json(Section::Cost, &capture.cost)?;
     incident.push_json(Section::Groups, &capture.groups)?;
-    incident.push_json(Section::Files, &files)?;
+    incident.push_json(Section::Files, &known.files)?;
     Ok(incident)
 }
 

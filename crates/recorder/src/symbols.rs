@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of the functions that stacks point into, looked up when an incident is sealed: later the
 //! processes are gone, and on another machine so are their programs.
+//!
+//! Only what the kernel says that a process maps is looked at, and only regular files, or the kernel's own code in
+//! every process. No path that a process could have chosen is opened: so no table is read that a program wrote of
+//! functions that it compiled itself (`/tmp/perf-PID.map`).
 
+mod elf;
 mod placeless;
 
-use blazesym::symbolize::source::{Process, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use crate::processes::{Mapping, maps};
+use elf::Image;
 use placeless::Placeless;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsStr;
+use std::fmt::Write;
 use tipme_record::records::Sample;
 use tipme_record::{CHUNK_BYTES, Kind, StackId, entries};
 
@@ -24,8 +29,15 @@ const FRAMES: usize = 8;
 
 /// Bytes of a name at most.
 const NAME_BYTES: usize = 240;
+/// How deep the parts of a C++ name may lie in each other; one library function in a thousand goes deeper.
+const NESTING: u32 = 48;
+/// How often what may stand for `new` may occur in a C++ name: each time can double the time that it takes to read it.
+const NEWS: usize = 16;
 
-/// Sections with names, and without addresses of the kernel.
+/// Stacks by their ids.
+pub(crate) type Stacks = HashMap<StackId, Vec<u64>>;
+
+/// Sections with the names of the kernel's functions, and without its addresses.
 pub(crate) struct Named {
     pub(crate) symbols: Vec<u8>,
     pub(crate) stacks: Vec<u8>,
@@ -33,22 +45,18 @@ pub(crate) struct Named {
     pub(crate) tasks: Vec<u8>,
 }
 
-/// Names what stacks and samples point into, and takes the kernel's addresses out of all sections.
-pub(crate) fn name(stacks: &[u8], mut rare: Vec<u8>, mut tasks: Vec<u8>) -> Named {
-    let stacks = parse_stacks(stacks);
+/// Names what stacks and samples point into in the kernel, and takes its addresses out of all sections.
+pub(crate) fn name_kernel(stacks: &Stacks, mut rare: Vec<u8>, mut tasks: Vec<u8>) -> Named {
     let mut symbols = Vec::new();
     let ips = stacks.values().flatten().copied().chain(samples(&rare).map(|sample| sample.ip));
-    let kernel = Placeless::of(ips.filter(|ip| *ip >= KERNEL).collect(), &stacks);
+    let kernel = Placeless::of(ips.filter(|ip| *ip >= KERNEL).collect(), stacks);
     kernel.push_to(&mut symbols);
-    for (pid, addresses) in user_addresses(&stacks, &rare) {
-        name_user(&mut symbols, pid, addresses.into_iter().take(ADDRESSES).collect());
-    }
     kernel.clean_chunks(&mut rare);
     kernel.clean_loose(&mut tasks);
     Named { symbols, stacks: kernel.stacks(), rare, tasks }
 }
 
-fn parse_stacks(mut bytes: &[u8]) -> HashMap<StackId, Vec<u64>> {
+pub(crate) fn parse_stacks(mut bytes: &[u8]) -> Stacks {
     let mut stacks = HashMap::new();
     while let Some((head, rest)) = bytes.split_first_chunk::<8>() {
         let id = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
@@ -67,7 +75,7 @@ fn samples(rare: &[u8]) -> impl Iterator<Item = Sample> {
 }
 
 /// The addresses in user stacks of the processes that were sampled most.
-fn user_addresses(stacks: &HashMap<StackId, Vec<u64>>, rare: &[u8]) -> Vec<(u32, BTreeSet<u64>)> {
+pub(crate) fn user_addresses(stacks: &Stacks, rare: &[u8]) -> Vec<(u32, BTreeSet<u64>)> {
     let mut sampled: BTreeMap<u32, (usize, BTreeSet<u64>)> = BTreeMap::new();
     for sample in samples(rare) {
         let (count, addresses) = sampled.entry(sample.pid.0).or_default();
@@ -77,45 +85,69 @@ fn user_addresses(stacks: &HashMap<StackId, Vec<u64>>, rare: &[u8]) -> Vec<(u32,
     }
     let mut most: Vec<_> = sampled.into_iter().collect();
     most.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-    most.into_iter().take(PROCESSES).map(|(pid, (_, addresses))| (pid, addresses)).collect()
+    let named = |addresses: BTreeSet<u64>| addresses.into_iter().take(ADDRESSES).collect();
+    most.into_iter().take(PROCESSES).map(|(pid, (_, addresses))| (pid, named(addresses))).collect()
 }
 
-fn name_user(out: &mut Vec<u8>, pid: u32, addresses: Vec<u64>) {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    if maps.is_empty() {
-        return;
+/// Names functions of a process, mapping by mapping: tells of each what the symbol section has, while it may go on.
+pub(crate) fn name_user(pid: u32, addresses: &BTreeSet<u64>, may: impl Fn() -> bool, tell: impl Fn(Vec<u8>)) {
+    let maps = maps(pid);
+    let mappings = maps.lines().filter_map(Mapping::parse).filter(|mapping| !mapping.path.is_empty());
+    for mapping in mappings {
+        let ips: Vec<u64> = addresses.range(mapping.start..mapping.end).copied().collect();
+        if ips.is_empty() {
+            continue;
+        }
+        if !may() {
+            return;
+        }
+        let offsets: Vec<u64> = ips.iter().map(|ip| ip - mapping.start + mapping.offset).collect();
+        let names = image(pid, &mapping).map_or(vec![None; ips.len()], |image| image.names(&offsets));
+        let mut out = Vec::new();
+        for (ip, name) in ips.into_iter().zip(names).take_while(|_| may()) {
+            push(&mut out, pid, ip, &name.map(|name| readable(&name)).unwrap_or_default(), mapping.name());
+        }
+        tell(out);
     }
-    let source = Source::Process(Process::new(pid.into()));
-    let symbolizer = Symbolizer::new();
-    let named = symbolizer.symbolize(&source, Input::AbsAddr(&addresses)).unwrap_or_default();
-    let mut named = named.into_iter();
-    for ip in addresses {
-        let module = module_of(&maps, ip).unwrap_or_default();
-        match named.next() {
-            Some(Symbolized::Sym(symbol)) => {
-                let module = symbol.module.as_deref().and_then(OsStr::to_str).map_or(module, base_name);
-                push(out, pid, ip, &symbol.name, module);
-            }
-            _ if !module.is_empty() => push(out, pid, ip, "", module),
-            _ => {}
+}
+
+/// What a process has mapped, if it is code that can be looked into.
+fn image(pid: u32, mapping: &Mapping<'_>) -> Option<Image> {
+    match mapping.path {
+        "[vdso]" => {
+            let file = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+            Some(Image { file, base: mapping.start })
+        }
+        path if path.starts_with('/') => Some(Image { file: mapping.open(pid)?, base: 0 }),
+        _ => None,
+    }
+}
+
+/// A name as it is written in the program, where it stands otherwise in the image. A name is cut at its bound
+/// while it is written: short ones can stand for very long ones.
+fn readable(name: &str) -> String {
+    let mut text = Bounded(String::new());
+    let news = name.matches("nw").count() + name.matches("na").count();
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        write!(text, "{rust:#}").ok();
+    } else if news <= NEWS {
+        let options = cpp_demangle::ParseOptions::default().recursion_limit(NESTING);
+        if let Ok(symbol) = cpp_demangle::Symbol::new_with_options(name, &options) {
+            symbol.structured_demangle(&mut text, &cpp_demangle::DemangleOptions::default()).ok();
         }
     }
+    if text.0.is_empty() { name.to_owned() } else { text.0 }
 }
 
-/// The file name of the mapping that contains the address.
-fn module_of(maps: &str, ip: u64) -> Option<&str> {
-    let line = maps.lines().find(|line| {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-        range.is_some_and(|(start, end)| {
-            let parse = |text| u64::from_str_radix(text, 16).unwrap_or(0);
-            parse(start) <= ip && ip < parse(end)
-        })
-    })?;
-    line.split_whitespace().nth(5).map(base_name)
-}
+/// The first bytes of a text; then an error, which ends the writing.
+struct Bounded(String);
 
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let fits = cut(text, NAME_BYTES - self.0.len());
+        self.0.push_str(fits);
+        if fits.len() < text.len() { Err(std::fmt::Error) } else { Ok(()) }
+    }
 }
 
 fn push(out: &mut Vec<u8>, pid: u32, ip: u64, name: &str, module: &str) {
@@ -139,20 +171,36 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_mapping_names_its_file() {
-        let maps = "55e0-55f0 r-xp 00000000 fe:00 12 /usr/bin/cat\n7f00-7f10 rw-p 00000000 00:00 0\n";
-        assert_eq!(module_of(maps, 0x55e8), Some("cat"));
-        assert_eq!(module_of(maps, 0x7f01), None);
-        assert_eq!(module_of(maps, 0x1), None);
+    fn named(ip: u64) -> String {
+        let out = std::cell::RefCell::new(Vec::new());
+        name_user(std::process::id(), &BTreeSet::from([ip]), || true, |found| out.borrow_mut().extend(found));
+        String::from_utf8_lossy(&out.into_inner()).into_owned()
     }
 
     #[test]
-    fn own_function_is_named() {
-        let mut out = Vec::new();
-        name_user(&mut out, std::process::id(), vec![own_function_is_named as *const () as u64]);
-        let text = String::from_utf8_lossy(&out).into_owned();
-        assert!(text.contains("own_function_is_named"), "{text}");
+    fn own_functions_are_named() {
+        let text = named(own_functions_are_named as *const () as u64);
+        assert!(text.contains("own_functions_are_named"), "{text}");
+        let maps = maps(std::process::id());
+        let vdso = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path == "[vdso]");
+        let vdso = vdso.expect("the kernel maps its code");
+        let all: String = (vdso.start..vdso.end).step_by(16).map(named).collect();
+        assert!(all.contains("clock_gettime") && all.contains("[vdso]"));
+    }
+
+    #[test]
+    fn names_are_readable_and_bounded() {
+        assert_eq!(readable("main"), "main");
+        assert_eq!(readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"), "core::fmt::Write::write_fmt");
+        assert_eq!(
+            readable("_ZNSt6vectorIiSaIiEE9push_backERKi"),
+            "std::vector<int, std::allocator<int> >::push_back(int const&)"
+        );
+        let doubling = |name: String, at| format!("{name}IS{at:X}_S{at:X}_E");
+        let long = (0..40).fold("_Z1f1aIS_S_E".to_owned(), doubling);
+        for name in [long, format!("_Z1fA{}_i", "nw".repeat(40)), format!("_Z{}", "cvDTnw".repeat(21))] {
+            assert!(readable(&name).len() <= NAME_BYTES.max(name.len()));
+        }
     }
 
     #[test]

@@ -54,7 +54,8 @@ pub fn read(path: &Path) -> Result<Incident, ReadError> {
 
 /// Adds the user's words to a sealed file, at most [`MAX_WORDS_BYTES`] of them. Readers take the last words of a file.
 ///
-/// What an earlier, interrupted call left at the end is overwritten. A symbolic link is not followed.
+/// What an earlier, interrupted call left at the end is overwritten. A symbolic link is not followed, and the owner
+/// of the file cannot keep the caller waiting by a lease.
 ///
 /// # Errors
 /// A file that is damaged or not sealed, words over the bound, a full disk. The file is then as it was.
@@ -67,7 +68,7 @@ pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
-        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
         .open(path)
         .map_err(|error| WriteError::io(path, error))?;
     let end = whole_end(&mut file).map_err(unfit)?;

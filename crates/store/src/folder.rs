@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The folder of incidents, bounded in bytes and in number.
 //!
-//! The oldest incidents go first. An incident stays where a file `<id>.pin` lies beside it, and the
-//! newest stays always.
+//! An incident belongs to whoever marked, who may do with the file what owners may: its length and its times
+//! say nothing. So incidents are ordered by their ids, counted by the blocks that they take, and where there are too
+//! many, the oldest of the owner who has most goes first. What was just written stays, and so does an incident
+//! that has a file `<id>.pin` beside it.
 
 use crate::error::WriteError;
 use crate::file;
+use crate::id::id_at;
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tipme_record::incident::{Incident, Words};
 
 pub(crate) const ENDING: &str = ".tipme";
@@ -18,13 +22,15 @@ pub(crate) const PARTIAL_ENDING: &str = ".tipme.partial";
 const PIN_ENDING: &str = ".pin";
 /// Bytes of an incident's id, at most; endings fit into a file name besides.
 const MAX_ID_BYTES: usize = 128;
+/// What a block of a file is counted in.
+const BLOCK_BYTES: u64 = 512;
 
 /// How much may lie in the folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Bytes of all incidents together.
+    /// Bytes of all incidents together, but the newest and those that are pinned.
     pub bytes: u64,
-    /// Number of incidents.
+    /// Number of incidents, but those that are pinned.
     pub count: usize,
 }
 
@@ -40,8 +46,9 @@ impl Default for Bounds {
 pub struct Listed {
     pub id: String,
     pub path: PathBuf,
-    /// When the file was last written to.
-    pub modified: SystemTime,
+    /// The user who marked.
+    pub owner: u32,
+    /// The room that it takes on the disk.
     pub bytes: u64,
     /// A `<id>.pin` lies beside it.
     pub pinned: bool,
@@ -111,32 +118,29 @@ impl Folder {
             other => other?,
         };
         let mut listed: Vec<Listed> = files.into_iter().filter_map(|(name, path)| self.listed(&name, path)).collect();
-        listed.sort_by(|one, other| (one.modified, &one.id).cmp(&(other.modified, &other.id)));
+        listed.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(listed)
     }
 
-    /// Removes the oldest unpinned incidents until the rest is within `bounds`; the newest stays.
-    /// Returns those that were removed.
+    /// Removes incidents until the rest is within `bounds`, and returns them. `written` stays, and what is pinned;
+    /// they take no room from others, since their owners may have made them large.
     ///
     /// # Errors
     /// Where the folder cannot be read or a file cannot be removed.
-    pub fn prune(&self, bounds: Bounds) -> io::Result<Vec<Listed>> {
-        let listed = self.list()?;
-        let mut bytes: u64 = listed.iter().map(|incident| incident.bytes).sum();
-        let mut count = listed.len();
-        let newest = listed.last().map(|incident| incident.id.clone());
+    pub fn prune(&self, bounds: Bounds, written: &Path) -> io::Result<Vec<Listed>> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = id_at(now.as_nanos() as u64);
+        let mut others = self.list()?;
+        others.retain(|incident| !incident.pinned && incident.path.file_name() != written.file_name());
+        // From the future is what was marked while the clock was wrong: nobody knows how old it is.
+        others.sort_by_key(|incident| incident.id <= now);
         let mut removed = Vec::new();
-        for incident in listed {
-            if incident.pinned || Some(&incident.id) == newest.as_ref() {
-                continue;
+        while let Some(first) = first_to_go(&others, bounds) {
+            let incident = others.remove(first);
+            match fs::remove_file(&incident.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => removed.push(incident),
             }
-            if bytes <= bounds.bytes && count <= bounds.count {
-                break;
-            }
-            fs::remove_file(&incident.path)?;
-            bytes -= incident.bytes;
-            count -= 1;
-            removed.push(incident);
         }
         Ok(removed)
     }
@@ -154,7 +158,7 @@ impl Folder {
         // A file that vanishes meanwhile is no longer part of the list.
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         let pinned = self.path.join(format!("{id}{PIN_ENDING}")).exists();
-        Some(Listed { id, path, modified: meta.modified().ok()?, bytes: meta.len(), pinned })
+        Some(Listed { id, path, owner: meta.uid(), bytes: meta.blocks() * BLOCK_BYTES, pinned })
     }
 
     fn files(&self) -> io::Result<Vec<(String, PathBuf)>> {
@@ -162,6 +166,21 @@ impl Folder {
         let entries: io::Result<Vec<fs::DirEntry>> = fs::read_dir(&self.path)?.collect();
         Ok(entries?.into_iter().filter_map(named).collect())
     }
+}
+
+/// The oldest incident of the owner who has most, while there are too many beside the one that was just written.
+fn first_to_go(others: &[Listed], bounds: Bounds) -> Option<usize> {
+    let bytes: u64 = others.iter().map(|incident| incident.bytes).sum();
+    let too_large = bytes > bounds.bytes;
+    if !too_large && others.len() < bounds.count {
+        return None;
+    }
+    let mut shares: BTreeMap<u32, u64> = BTreeMap::new();
+    for incident in others {
+        *shares.entry(incident.owner).or_default() += if too_large { incident.bytes } else { 1 };
+    }
+    let most = shares.values().max()?;
+    others.iter().position(|incident| shares.get(&incident.owner) == Some(most))
 }
 
 /// Whether an incident's id can be a file name and nothing else.

@@ -6,8 +6,8 @@
 //! incident are named, since others may not look them up either; who is root gets all.
 
 use crate::owners::waits;
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-use std::collections::{BTreeMap, HashMap};
+use crate::processes::{Mapping, identity, maps};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use tipme_record::incident::FileName;
 use tipme_record::records::Wait;
@@ -15,8 +15,6 @@ use tipme_record::{CHUNK_BYTES, Kind, Pid, entries};
 
 /// Processes whose mappings are read: those that waited most often.
 const PROCESSES: usize = 32;
-/// Bytes of mappings that are read of each.
-const MAPS_BYTES: usize = 1 << 20;
 /// Open files that are looked at, of all processes together.
 const OPEN_FILES: usize = 256;
 /// Files that are named.
@@ -30,18 +28,10 @@ const REGULAR: u32 = 0x8000;
 /// Device in the kernel's encoding and inode.
 type Key = (u32, u64);
 
-/// The files that the waits of a task walk and of a ring name, as far as their paths can be told to this user.
-pub(crate) fn names(tasks: &[u8], rare: &[u8], user: u32) -> Vec<FileName> {
-    let recorded = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == Kind::Wait);
-    let recorded = recorded.filter_map(|entry| Wait::read(entry.bytes));
-    let wanted = Wanted::of(waits(tasks).chain(recorded), |pid| user == 0 || owner(pid) == Some(user));
-    wanted.resolve().into_iter().map(|((device, inode), path)| FileName { device, inode, path }).collect()
-}
-
 /// What is to be named, and who may know it.
 #[derive(Default)]
-struct Wanted {
-    files: HashMap<Key, Option<String>>,
+pub(super) struct Wanted {
+    files: HashSet<Key>,
     /// How often each process waited.
     processes: BTreeMap<Pid, usize>,
     /// File descriptors that were waited on, and for which file.
@@ -49,6 +39,13 @@ struct Wanted {
 }
 
 impl Wanted {
+    /// The files that the waits of a task walk and of a ring name, as far as their paths can be told to this user.
+    pub(super) fn by(tasks: &[u8], rare: &[u8], user: u32) -> Wanted {
+        let recorded = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == Kind::Wait);
+        let recorded = recorded.filter_map(|entry| Wait::read(entry.bytes));
+        Wanted::of(waits(tasks).chain(recorded), |pid| user == 0 || owner(pid) == Some(user))
+    }
+
     fn of(waits: impl Iterator<Item = Wait>, may_know: impl Fn(Pid) -> bool) -> Wanted {
         let mut wanted = Wanted::default();
         let mut known: HashMap<Pid, bool> = HashMap::new();
@@ -57,10 +54,10 @@ impl Wanted {
                 continue;
             }
             let key = (wait.device.0, wait.inode);
-            if wanted.files.len() >= FILES && !wanted.files.contains_key(&key) {
+            if wanted.files.len() >= FILES && !wanted.files.contains(&key) {
                 continue;
             }
-            wanted.files.insert(key, None);
+            wanted.files.insert(key);
             *wanted.processes.entry(wait.pid).or_default() += 1;
             if wait.syscall >= 0 && wanted.descriptors.len() < OPEN_FILES {
                 wanted.descriptors.insert((wait.pid, wait.args[0] as u32), key);
@@ -69,50 +66,31 @@ impl Wanted {
         wanted
     }
 
-    fn resolve(mut self) -> BTreeMap<Key, String> {
+    /// Tells the paths that can be found by asking the processes that may be asked.
+    pub(super) fn resolve(mut self, may_ask: impl Fn(Pid) -> bool, tell: impl Fn(FileName)) {
         for ((pid, descriptor), key) in std::mem::take(&mut self.descriptors) {
             let link = format!("/proc/{pid}/fd/{descriptor}");
-            if let Some(path) = std::fs::read_link(&link).ok().filter(|_| identity(&link) == Some(key)) {
-                self.learn(key, &path.to_string_lossy());
+            if may_ask(pid)
+                && let Ok(path) = std::fs::read_link(&link)
+                && identity(&link) == Some(key)
+            {
+                self.learn(key, &path.to_string_lossy()).map(&tell);
             }
         }
         let mut most: Vec<(Pid, usize)> = std::mem::take(&mut self.processes).into_iter().collect();
         most.sort_by_key(|(_, waits)| std::cmp::Reverse(*waits));
-        for (pid, _) in most.into_iter().take(PROCESSES) {
-            let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-            self.learn_mappings(crate::symbols::cut(&maps, MAPS_BYTES));
-        }
-        self.files.into_iter().filter_map(|(key, path)| Some((key, path?))).collect()
-    }
-
-    fn learn_mappings(&mut self, maps: &str) {
-        for (key, path) in maps.lines().filter_map(mapping) {
-            self.learn(key, path);
+        for (pid, _) in most.into_iter().take(PROCESSES).filter(|(pid, _)| may_ask(*pid)) {
+            let maps = maps(pid.0);
+            for mapping in maps.lines().filter_map(Mapping::parse).filter(|mapping| mapping.path.starts_with('/')) {
+                self.learn(mapping.file, mapping.path).map(&tell);
+            }
         }
     }
 
-    fn learn(&mut self, key: Key, path: &str) {
-        if let Some(known @ None) = self.files.get_mut(&key).filter(|_| path.len() <= PATH_BYTES) {
-            *known = Some(path.to_owned());
-        }
+    fn learn(&mut self, key: Key, path: &str) -> Option<FileName> {
+        let news = path.len() <= PATH_BYTES && self.files.remove(&key);
+        news.then(|| FileName { device: key.0, inode: key.1, path: path.to_owned() })
     }
-}
-
-/// `7f00-7f10 r-xp 00000000 fe:00 12    /usr/lib/libc.so.6`, where a file is mapped.
-fn mapping(line: &str) -> Option<(Key, &str)> {
-    let mut words = line.splitn(6, ' ');
-    let (device, inode) = (words.nth(3)?, words.next()?);
-    let (major, minor) = device.split_once(':')?;
-    let part = |text| u32::from_str_radix(text, 16).ok();
-    let path = words.next()?.trim_start();
-    let key = ((part(major)? << 20) | part(minor)?, inode.parse().ok()?);
-    path.starts_with('/').then_some((key, path))
-}
-
-/// Which file a path leads to, as the kernel remembers it: a file system that does not answer is not asked.
-fn identity(path: &str) -> Option<Key> {
-    let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
-    Some(((file.stx_dev_major << 20) | file.stx_dev_minor, file.stx_ino))
 }
 
 /// The user that a process runs as.
@@ -135,13 +113,10 @@ mod tests {
         wait
     }
 
-    #[test]
-    fn mappings_name_files() {
-        let line = "7f00-7f10 r-xp 00000000 fe:01 12                         /usr/lib/a b.so";
-        assert_eq!(mapping(line), Some(((0xfe0_0001, 12), "/usr/lib/a b.so")));
-        assert_eq!(mapping("7f00-7f10 rw-p 00000000 00:00 0 "), None);
-        assert_eq!(mapping("7f00-7f10 rw-p 00000000 00:00 0          [heap]"), None);
-        assert_eq!(mapping("rubbish"), None);
+    fn names(tasks: &[u8], user: u32) -> Vec<FileName> {
+        let found = std::cell::RefCell::new(Vec::new());
+        Wanted::by(tasks, &[], user).resolve(|_| true, |file| found.borrow_mut().push(file));
+        found.into_inner()
     }
 
     #[test]
@@ -150,20 +125,20 @@ mod tests {
         let file = std::fs::File::open(&own).expect("it can be read");
         let key = identity(&own.to_string_lossy()).expect("it has an inode");
         let fault = wait(std::process::id(), -1, key);
-        let found = names(fault.as_bytes(), &[], 0);
+        let found = names(fault.as_bytes(), 0);
         assert_eq!(found, [FileName { device: key.0, inode: key.1, path: own.display().to_string() }]);
         let mut read = wait(std::process::id(), 0, key);
         read.args[0] = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
-        assert_eq!(names(read.as_bytes(), &[], 0), found);
+        assert_eq!(names(read.as_bytes(), 0), found);
         let user = rustix::process::geteuid().as_raw();
-        assert_eq!(names(read.as_bytes(), &[], user), found);
-        assert!(names(read.as_bytes(), &[], user + 1).is_empty(), "another user may not know");
+        assert_eq!(names(read.as_bytes(), user), found);
+        assert!(names(read.as_bytes(), user + 1).is_empty(), "another user may not know");
     }
 
     #[test]
     fn what_is_named_is_bounded() {
         let many: Vec<u8> = (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
         assert_eq!(Wanted::of(waits(&many), |_| true).files.len(), FILES);
-        assert!(names(&many, &[], 0).is_empty());
+        assert!(names(&many, 0).is_empty());
     }
 }

@@ -3,12 +3,14 @@
 
 use crate::support::{Sequence, incident};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tipme_record::incident::{Incident, Section, Words};
-use tipme_store::{Bounds, Folder, append_words, read, write};
+use tipme_store::{Folder, append_words, read, write};
 
 fn words(text: &str) -> Words {
     Words { text: text.into(), at_ns: 9 }
@@ -141,6 +143,30 @@ fn words_from_a_socket_stay_in_the_folder() {
     assert!(refused(&inside, 1001).ends_with("it belongs to another user"));
 }
 
+/// Keeps others from opening a file, as its owner may: for 45 s, unless they say that they do not wait.
+const LEASE: &str = r#"
+    $SIG{IO} = "IGNORE"; $| = 1;
+    open(F, "+<", $ARGV[0]) && fcntl(F, 1024, 1) or die "no lease: $!";
+    print "held\n"; sleep 600;
+"#;
+
+#[test]
+fn words_do_not_wait_for_the_owner_of_a_file() {
+    let dir = TempDir::new().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = write(dir.path(), &incident("one"), 4242).unwrap();
+    let mut holder = Command::new("perl");
+    holder.args(["-e", LEASE]).arg(&path).uid(4242).gid(4242).stdout(Stdio::piped());
+    let mut holder = holder.spawn().unwrap();
+    let held = BufReader::new(holder.stdout.take().unwrap()).lines().next();
+    let refused = append_words(&path, &words("mine")).map_err(|error| error.to_string());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert_eq!(held.unwrap().unwrap(), "held");
+    assert!(refused.expect_err("somebody else holds it").contains("temporarily unavailable"));
+    append_words(&path, &words("mine")).unwrap();
+}
+
 #[test]
 fn a_stale_partial_file_goes_at_the_start() {
     let dir = TempDir::new().unwrap();
@@ -150,28 +176,6 @@ fn a_stale_partial_file_goes_at_the_start() {
     assert_eq!(folder.list().unwrap().len(), 1);
     let folder = Folder::open(dir.path()).unwrap();
     assert_eq!(names(folder.path()), ["one.tipme"]);
-}
-
-fn ids(folder: &Folder) -> Vec<String> {
-    folder.list().unwrap().into_iter().map(|incident| incident.id).collect()
-}
-
-#[test]
-fn the_oldest_unpinned_go_first() {
-    let dir = TempDir::new().unwrap();
-    let folder = Folder::open(dir.path()).unwrap();
-    for id in ["a", "b", "c", "d"] {
-        let path = folder.write(&incident(id), 0).unwrap();
-        let age = std::time::Duration::from_secs(u64::from(b'z' - id.as_bytes()[0]));
-        fs::File::open(path).unwrap().set_modified(std::time::SystemTime::now() - age).unwrap();
-    }
-    fs::write(dir.path().join("a.pin"), b"").unwrap();
-    assert_eq!(ids(&folder), ["a", "b", "c", "d"]);
-    assert!(folder.list().unwrap()[0].pinned);
-    folder.prune(Bounds { bytes: u64::MAX, count: 3 }).unwrap();
-    assert_eq!(ids(&folder), ["a", "c", "d"]);
-    folder.prune(Bounds { bytes: 0, count: 100 }).unwrap();
-    assert_eq!(ids(&folder), ["a", "d"]);
 }
 
 #[test]

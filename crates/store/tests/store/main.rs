@@ -8,4 +8,6 @@ mod format;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod pruning;
+#[cfg(test)]
 mod support;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions to living processes, which may never answer.
+//!
+//! To read the memory of a process, or a file that it maps, can take as long as its user likes: the file may lie on
+//! a file system that the user serves. So questions are asked in a thread, an incident waits a bounded time for the
+//! answers, and a thread that never comes back is forsaken. Its user's processes are then asked no more, so that
+//! nobody else's go without names.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Threads that are forsaken at once, at most; then nothing is asked until one of them comes back.
+const FORSAKEN_MAX: usize = 8;
+
+/// No user has this number.
+const NOBODY: u32 = u32::MAX;
+
+/// What all incidents of a recorder know of each other's questions: whose process each forsaken thread asks.
+#[derive(Clone, Default)]
+pub(crate) struct Inquiries(Arc<Mutex<Vec<Weak<AtomicU32>>>>);
+
+/// What was answered in time, and why there is not more.
+pub(crate) struct Answers<T> {
+    pub(crate) found: Vec<T>,
+    pub(crate) missing: Option<String>,
+}
+
+/// What the asking thread holds.
+pub(crate) struct Asker<T> {
+    answers: Sender<T>,
+    until: Instant,
+    /// The user whose process is being asked.
+    asked: Arc<AtomicU32>,
+    silent: Vec<u32>,
+}
+
+impl Inquiries {
+    /// Runs `ask` in a thread, and gives what it has told when it ends or `patience` does.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        ask: impl FnOnce(&Asker<T>) + Send + 'static,
+    ) -> Answers<T> {
+        let silent = self.silent();
+        if silent.len() >= FORSAKEN_MAX {
+            return Answers { found: Vec::new(), missing: Some(unanswered(&silent)) };
+        }
+        let (answers, receiver) = channel();
+        let (until, asked) = (Instant::now() + patience, Arc::new(AtomicU32::new(NOBODY)));
+        let asker = Asker { answers, until, asked: asked.clone(), silent: silent.clone() };
+        let thread = std::thread::spawn(move || ask(&asker));
+        let (found, in_time) = receive(&receiver, until);
+        let missing = if !in_time {
+            let user = asked.load(Ordering::Acquire);
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&asked));
+            Some(format!("processes of user {user} did not answer within {} s", patience.as_secs_f32()))
+        } else if thread.join().is_err() {
+            Some("the thread that asked processes failed; see the messages of the recorder".to_owned())
+        } else {
+            (!silent.is_empty()).then(|| unanswered(&silent))
+        };
+        Answers { found, missing }
+    }
+
+    /// The users whose processes keep threads from coming back, once for each thread.
+    fn silent(&self) -> Vec<u32> {
+        let mut forsaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        forsaken.retain(|asked| asked.strong_count() > 0);
+        forsaken.iter().filter_map(Weak::upgrade).map(|asked| asked.load(Ordering::Acquire)).collect()
+    }
+}
+
+/// All answers until the thread ends, or those until it is too late; whether it ended.
+fn receive<T>(answers: &Receiver<T>, until: Instant) -> (Vec<T>, bool) {
+    let mut found = Vec::new();
+    loop {
+        match answers.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(answer) => found.push(answer),
+            Err(error) => return (found, error == RecvTimeoutError::Disconnected),
+        }
+    }
+}
+
+fn unanswered(silent: &[u32]) -> String {
+    let users: std::collections::BTreeSet<String> = silent.iter().map(|user| format!("user {user}")).collect();
+    let users: Vec<String> = users.into_iter().collect();
+    format!("processes of {} have not answered earlier questions yet", users.join(", "))
+}
+
+impl<T> Asker<T> {
+    /// Whether a process of this user may be asked now: there is time, and the user is not one of the silent.
+    pub(crate) fn may_ask(&self, user: u32) -> bool {
+        self.asked.store(user, Ordering::Release);
+        Instant::now() < self.until && !self.silent.contains(&user)
+    }
+
+    /// Who no longer listens has written the incident.
+    pub(crate) fn tell(&self, answer: T) {
+        self.answers.send(answer).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(100);
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Asks a process of each user in turn, and tells who was asked.
+    fn ask_all(inquiries: &Inquiries, users: &'static [u32]) -> Answers<u32> {
+        inquiries
+            .ask(LONG, |asker| users.iter().filter(|user| asker.may_ask(**user)).for_each(|user| asker.tell(*user)))
+    }
+
+    /// Asks user 7, whose process is silent until the sender goes.
+    fn ask_silent(inquiries: &Inquiries) -> (Answers<u32>, Sender<()>) {
+        let (sender, receiver) = channel::<()>();
+        let answers = inquiries.ask(SOON, move |asker| {
+            asker.tell(1);
+            asker.may_ask(7);
+            receiver.recv().ok();
+            assert!(!asker.may_ask(8), "it is too late");
+        });
+        (answers, sender)
+    }
+
+    #[test]
+    fn what_is_answered_in_time_counts() {
+        let all = ask_all(&Inquiries::default(), &[1, 7]);
+        assert_eq!((all.found, all.missing), (vec![1, 7], None));
+        let (some, _sender) = ask_silent(&Inquiries::default());
+        assert_eq!(some.found, [1]);
+        assert_eq!(some.missing.as_deref(), Some("processes of user 7 did not answer within 0.1 s"));
+    }
+
+    #[test]
+    fn who_is_silent_is_asked_no_more_until_the_answer() {
+        let inquiries = Inquiries::default();
+        let (_, sender) = ask_silent(&inquiries);
+        let next = ask_all(&inquiries, &[1, 7, 8]);
+        assert_eq!(next.found, [1, 8]);
+        assert_eq!(next.missing.as_deref(), Some("processes of user 7 have not answered earlier questions yet"));
+        drop(sender);
+        while !inquiries.silent().is_empty() {
+            std::thread::sleep(SOON);
+        }
+        assert_eq!(ask_all(&inquiries, &[1, 7]).found, [1, 7]);
+    }
+
+    #[test]
+    fn forsaken_threads_are_few() {
+        let inquiries = Inquiries::default();
+        let senders: Vec<_> = (0..FORSAKEN_MAX).map(|_| ask_silent(&inquiries).1).collect();
+        let none = ask_all(&inquiries, &[1]);
+        assert!(none.found.is_empty() && none.missing.is_some());
+        drop(senders);
+    }
+
+    #[test]
+    fn a_thread_that_fails_is_told() {
+        let answers = Inquiries::default().ask(LONG, |asker| {
+            asker.tell(1);
+            panic!("a bug");
+        });
+        assert_eq!(answers.found, [1]);
+        assert!(answers.missing.is_some_and(|why| why.contains("failed")));
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What /proc tells of a process: as much as is stated, and without waiting for anybody who owns a file.
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, statx};
+use std::fs::File;
+use std::io::Read;
+
+/// Bytes of mappings that are read of a process: some forty thousand of them.
+const MAPS_BYTES: u64 = 4 << 20;
+/// Bytes that are read of what the kernel says of a process itself.
+const STATUS_BYTES: u64 = 64 << 10;
+
+/// The text of a file of the kernel, up to a bound; empty where there is none.
+pub(crate) fn text(path: &str, bytes: u64) -> String {
+    let mut text = Vec::new();
+    // What could be read before an error is worth having.
+    File::open(path).and_then(|file| file.take(bytes).read_to_end(&mut text)).ok();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// What a process has mapped, one to a line.
+pub(crate) fn maps(pid: u32) -> String {
+    text(&format!("/proc/{pid}/maps"), MAPS_BYTES)
+}
+
+/// The user who started a process, whatever it has become since.
+pub(crate) fn user(pid: u32) -> Option<u32> {
+    let status = text(&format!("/proc/{pid}/status"), STATUS_BYTES);
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().next()?.parse().ok()
+}
+
+/// One line of the mappings, `7f00-7f10 r-xp 00000000 fe:01 12    /usr/lib/a b.so`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Mapping<'a> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Where in its file it begins.
+    pub(crate) offset: u64,
+    /// Device of the file in the kernel's encoding, and inode.
+    pub(crate) file: (u32, u64),
+    /// Empty for memory without a name, in brackets for memory of the kernel's making.
+    pub(crate) path: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    pub(crate) fn parse(line: &'a str) -> Option<Mapping<'a>> {
+        let words: Vec<&str> = line.splitn(6, ' ').collect();
+        let [range, _, offset, device, inode, path] = words[..] else { return None };
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let (start, end) = range.split_once('-')?;
+        let (major, minor) = device.split_once(':')?;
+        let device = u32::try_from((number(major)? << 20) | number(minor)?).ok()?;
+        Some(Mapping {
+            start: number(start)?,
+            end: number(end)?,
+            offset: number(offset)?,
+            file: (device, inode.parse().ok()?),
+            path: path.trim_start(),
+        })
+    }
+
+    /// The name of the file, without its folder.
+    pub(crate) fn name(&self) -> &'a str {
+        let path = self.path.trim_end_matches(" (deleted)");
+        path.rsplit('/').next().unwrap_or(path)
+    }
+
+    /// The very file that is mapped, wherever it lies and whether it has a name or not, if it is a regular one.
+    ///
+    /// To open a device can change its state, so the file is looked at first. Its owner may hold a lease on it,
+    /// which is not waited for.
+    pub(crate) fn open(&self, pid: u32) -> Option<File> {
+        let link = format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end);
+        let found = open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let kind = statx(&found, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
+        if FileType::from_raw_mode(kind.stx_mode.into()) != FileType::RegularFile {
+            return None;
+        }
+        let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found));
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        open(again, flags, Mode::empty()).ok().map(File::from)
+    }
+}
+
+/// Which file a path of the kernel leads to, as it remembers it: a file system that does not answer is not asked.
+pub(crate) fn identity(path: &str) -> Option<(u32, u64)> {
+    let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
+    Some(((file.stx_dev_major << 20) | file.stx_dev_minor, file.stx_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_mappings_are_taken_apart() {
+        let line = "7f00-7f10 r-xp 00001000 fe:01 12                         /usr/lib/a b.so (deleted)";
+        let mapping = Mapping::parse(line).expect("it is one");
+        assert_eq!(
+            (mapping.start, mapping.end, mapping.offset, mapping.file),
+            (0x7f00, 0x7f10, 0x1000, (0xfe0_0001, 12))
+        );
+        assert_eq!((mapping.path, mapping.name()), ("/usr/lib/a b.so (deleted)", "a b.so"));
+        let paths = ["7f00-7f10 rw-p 00000000 00:00 0 ", "7f00-7f10 rw-p 00000000 00:00 0          [heap]"];
+        assert_eq!(paths.map(|line| Mapping::parse(line).map(|mapping| mapping.path)), [Some(""), Some("[heap]")]);
+        assert_eq!(Mapping::parse("rubbish"), None);
+    }
+
+    #[test]
+    fn the_user_of_a_process_is_known() {
+        assert_eq!(user(std::process::id()), Some(rustix::process::getuid().as_raw()));
+        assert_eq!(user(u32::MAX), None);
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let maps = maps(std::process::id());
+        let own = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path.starts_with('/'));
+        let own = own.expect("a test has a file");
+        assert!(own.open(std::process::id()).is_some(), "run the tests as root");
+        assert!(Mapping { end: own.end + 1, ..own }.open(std::process::id()).is_none());
+    }
+}

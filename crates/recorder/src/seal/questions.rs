@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an incident wants to know of living processes. An incident is sealed within the time that is stated here,
+//! whatever they do.
+
+use super::files::Wanted;
+use crate::capture::Capture;
+use crate::inquiry::{Asker, Inquiries};
+use crate::owners::{futex_owner, futex_waits};
+use crate::processes::user;
+use crate::symbols::{Stacks, name_user, user_addresses};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tipme_record::incident::{FileName, FutexOwner, Missing};
+use tipme_record::records::Wait;
+
+/// How long an incident waits for the owners of locks, which are worth less the later they are read.
+const LOCKS_PATIENCE: Duration = Duration::from_secs(2);
+/// How long it waits for the names of functions and files.
+const NAMES_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What was found, and why there is not more.
+pub(super) struct Known {
+    pub(super) owners: Vec<FutexOwner>,
+    pub(super) files: Vec<FileName>,
+    /// As in the symbol section.
+    pub(super) functions: Vec<u8>,
+    pub(super) missing: Vec<Missing>,
+}
+
+/// A name that was found.
+enum Name {
+    File(FileName),
+    Functions(Vec<u8>),
+}
+
+/// Asks all processes that have to do with the incident, those of whoever gets it first.
+pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks) -> Known {
+    let marker = capture.meta.marked_by_uid;
+    let mut waits: BTreeMap<u32, Vec<Wait>> = BTreeMap::new();
+    futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
+    let owners = inquiries.ask(LOCKS_PATIENCE, move |asker| ask_locks(asker, waits, marker));
+    let files = Wanted::by(&capture.tasks, &capture.rings[1], marker);
+    let functions = user_addresses(stacks, &capture.rings[1]);
+    let names = inquiries.ask(NAMES_PATIENCE, move |asker| ask_names(asker, files, functions, marker));
+    let missing = [("owners of locks", owners.missing), ("names", names.missing)];
+    let missing = missing.into_iter().filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
+    let mut known =
+        Known { owners: owners.found, files: Vec::new(), functions: Vec::new(), missing: missing.collect() };
+    for name in names.found {
+        match name {
+            Name::File(file) => known.files.push(file),
+            Name::Functions(bytes) => known.functions.extend(bytes),
+        }
+    }
+    known
+}
+
+fn ask_locks(asker: &Asker<FutexOwner>, waits: BTreeMap<u32, Vec<Wait>>, marker: u32) {
+    for (who, _, waits) in with_users(waits, marker) {
+        let waits = waits.iter().take_while(|_| asker.may_ask(who));
+        waits.filter_map(futex_owner).for_each(|owner| asker.tell(owner));
+    }
+}
+
+fn ask_names(asker: &Asker<Name>, files: Wanted, functions: Vec<(u32, BTreeSet<u64>)>, marker: u32) {
+    let may_ask = |pid: u32| user(pid).is_some_and(|who| asker.may_ask(who));
+    files.resolve(|pid| may_ask(pid.0), |file| asker.tell(Name::File(file)));
+    for (who, pid, addresses) in with_users(functions, marker) {
+        name_user(pid, &addresses, || asker.may_ask(who), |found| asker.tell(Name::Functions(found)));
+    }
+}
+
+/// What is asked of each process that still lives, and who started it; those of the marker come first.
+fn with_users<T>(questions: impl IntoIterator<Item = (u32, T)>, marker: u32) -> Vec<(u32, u32, T)> {
+    let questions = questions.into_iter().filter_map(|(pid, question)| Some((user(pid)?, pid, question)));
+    let mut questions: Vec<(u32, u32, T)> = questions.collect();
+    questions.sort_by_key(|(who, _, _)| *who != marker);
+    questions
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The functions of an ELF image, which anybody may have written.
+//!
+//! The image is read in pieces and never mapped: a mapped file that its owner cuts ends whoever looks at it. What
+//! is read has a bound, and nothing that it says is believed: it leads to a name, to none, or to a wrong one.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Bytes that are read of a table of symbols, at most: 2.8 million functions.
+const TABLE_BYTES: u64 = 64 << 20;
+/// Bytes that are read of a table of segments or sections, at most.
+const HEADERS_BYTES: u64 = 64 << 10;
+/// Bytes of symbols that are read at once; symbols of both classes fill it.
+const BLOCK_BYTES: u64 = 48 << 10;
+/// Bytes of a name as it stands in the image, at most.
+const NAME_BYTES: usize = 4096;
+
+const LOADED: u64 = 1;
+const SYMBOLS: u64 = 2;
+const DYNAMIC_SYMBOLS: u64 = 11;
+
+/// Place and width of a number.
+type Field = (usize, usize);
+
+/// Where the fields of the headers and of a symbol are.
+struct Layout {
+    segments: Field,
+    segment_count: Field,
+    sections: Field,
+    section_count: Field,
+    segment_bytes: usize,
+    segment_offset: Field,
+    segment_address: Field,
+    segment_length: Field,
+    section_bytes: usize,
+    section_offset: Field,
+    section_length: Field,
+    section_link: Field,
+    symbol_bytes: usize,
+    symbol_kind: Field,
+    symbol_section: Field,
+    symbol_start: Field,
+    symbol_length: Field,
+}
+
+const BITS_64: Layout = Layout {
+    segments: (32, 8),
+    segment_count: (56, 2),
+    sections: (40, 8),
+    section_count: (60, 2),
+    segment_bytes: 56,
+    segment_offset: (8, 8),
+    segment_address: (16, 8),
+    segment_length: (32, 8),
+    section_bytes: 64,
+    section_offset: (24, 8),
+    section_length: (32, 8),
+    section_link: (40, 4),
+    symbol_bytes: 24,
+    symbol_kind: (4, 1),
+    symbol_section: (6, 2),
+    symbol_start: (8, 8),
+    symbol_length: (16, 8),
+};
+
+const BITS_32: Layout = Layout {
+    segments: (28, 4),
+    segment_count: (44, 2),
+    sections: (32, 4),
+    section_count: (48, 2),
+    segment_bytes: 32,
+    segment_offset: (4, 4),
+    segment_address: (8, 4),
+    segment_length: (16, 4),
+    section_bytes: 40,
+    section_offset: (16, 4),
+    section_length: (20, 4),
+    section_link: (24, 4),
+    symbol_bytes: 16,
+    symbol_kind: (12, 1),
+    symbol_section: (14, 2),
+    symbol_start: (4, 4),
+    symbol_length: (8, 4),
+};
+
+/// Type of a segment, name of a symbol: the first word of all of them. The type of a section is the second.
+const FIRST: Field = (0, 4);
+const SECOND: Field = (4, 4);
+
+/// A little-endian number; 0 where there are not enough bytes.
+fn number(bytes: &[u8], (at, width): Field) -> u64 {
+    let mut word = [0; 8];
+    if let Some(found) = bytes.get(at..at + width) {
+        word[..width].copy_from_slice(found);
+    }
+    u64::from_le_bytes(word)
+}
+
+/// An image in a file, or in the memory of a process from `base` on.
+pub(super) struct Image {
+    pub(super) file: File,
+    pub(super) base: u64,
+}
+
+/// Part of an image.
+#[derive(Clone, Copy)]
+struct Range {
+    offset: u64,
+    length: u64,
+}
+
+/// A function, and where its name stands.
+#[derive(Clone, Copy)]
+struct Function {
+    start: u64,
+    length: u64,
+    name: u64,
+}
+
+impl Image {
+    /// The names of the functions at these offsets into the image, as they stand there.
+    pub(super) fn names(&self, offsets: &[u64]) -> Vec<Option<String>> {
+        let head = self.read(Range { offset: 0, length: 64 });
+        let layout = match head.get(..6) {
+            Some(b"\x7fELF\x02\x01") => &BITS_64,
+            Some(b"\x7fELF\x01\x01") => &BITS_32,
+            _ => return vec![None; offsets.len()],
+        };
+        let addresses = self.addresses(layout, &head, offsets);
+        let mut wanted: Vec<u64> = addresses.iter().flatten().copied().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let sections = self.headers(&head, layout.sections, layout.section_count, layout.section_bytes);
+        let mut names = vec![None; wanted.len()];
+        for kind in [SYMBOLS, DYNAMIC_SYMBOLS] {
+            let mut tables = sections.chunks_exact(layout.section_bytes);
+            let Some(table) = tables.find(|section| number(section, SECOND) == kind) else { continue };
+            let link = number(table, layout.section_link) as usize;
+            let Some(texts) = sections.chunks_exact(layout.section_bytes).nth(link) else { continue };
+            let found = self.functions(layout, layout.section(table), &wanted);
+            for ((name, function), ip) in names.iter_mut().zip(found).zip(&wanted) {
+                let function = function.filter(|function| function.holds(*ip, kind));
+                *name = name.take().or_else(|| self.name(layout.section(texts), function?.name));
+            }
+        }
+        let name = |address: u64| names[wanted.binary_search(&address).ok()?].clone();
+        addresses.into_iter().map(|address| address.and_then(name)).collect()
+    }
+
+    /// The addresses that symbols have, by the segments that are loaded.
+    fn addresses(&self, layout: &Layout, head: &[u8], offsets: &[u64]) -> Vec<Option<u64>> {
+        let segments = self.headers(head, layout.segments, layout.segment_count, layout.segment_bytes);
+        let address = |offset: u64| {
+            let mut segments = segments.chunks_exact(layout.segment_bytes);
+            segments.find_map(|segment| {
+                let within = offset.checked_sub(number(segment, layout.segment_offset))?;
+                let loaded = number(segment, FIRST) == LOADED && within < number(segment, layout.segment_length);
+                loaded.then(|| number(segment, layout.segment_address).wrapping_add(within))
+            })
+        };
+        offsets.iter().map(|offset| address(*offset)).collect()
+    }
+
+    fn headers(&self, head: &[u8], offset: Field, count: Field, bytes: usize) -> Vec<u8> {
+        let length = number(head, count) * bytes as u64;
+        self.read(Range { offset: number(head, offset), length: length.min(HEADERS_BYTES) })
+    }
+
+    /// For each of the addresses, which are in their order, the function that begins nearest below it.
+    ///
+    /// The table has no order of its own, and is read once: of each function only the first address behind its begin
+    /// matters, which the one with the greatest begin gets, and then all addresses until another function begins.
+    fn functions(&self, layout: &Layout, table: Range, wanted: &[u64]) -> Vec<Option<Function>> {
+        let mut nearest: Vec<Option<Function>> = vec![None; wanted.len()];
+        let order = |function: Option<Function>| function.map(|function| (function.start, function.length));
+        let end = table.length.min(TABLE_BYTES);
+        for at in (0..end).step_by(BLOCK_BYTES as usize) {
+            let offset = table.offset.saturating_add(at);
+            let block = self.read(Range { offset, length: (end - at).min(BLOCK_BYTES) });
+            for function in block.chunks_exact(layout.symbol_bytes).filter_map(|symbol| layout.function(symbol)) {
+                let first = wanted.partition_point(|ip| *ip < function.start);
+                let slot = nearest.get_mut(first).filter(|slot| order(**slot) < order(Some(function)));
+                slot.into_iter().for_each(|slot| *slot = Some(function));
+            }
+            if block.is_empty() {
+                break;
+            }
+        }
+        let carry = |last: &mut Option<Function>, slot: Option<Function>| {
+            *last = slot.or(*last);
+            Some(*last)
+        };
+        nearest.into_iter().scan(None, carry).collect()
+    }
+
+    /// The text that begins in this place of a table of texts.
+    fn name(&self, texts: Range, at: u64) -> Option<String> {
+        let length = texts.length.checked_sub(at)?.min(NAME_BYTES as u64);
+        let bytes = self.read(Range { offset: texts.offset.checked_add(at)?, length });
+        let name = bytes.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// What there is of a part of the image.
+    fn read(&self, range: Range) -> Vec<u8> {
+        let mut bytes = vec![0; range.length as usize];
+        let Some(at) = self.base.checked_add(range.offset) else { return Vec::new() };
+        let read = self.file.read_at(&mut bytes, at).unwrap_or(0);
+        bytes.truncate(read);
+        bytes
+    }
+}
+
+impl Layout {
+    fn section(&self, section: &[u8]) -> Range {
+        Range { offset: number(section, self.section_offset), length: number(section, self.section_length) }
+    }
+
+    /// What may be code, and is part of this image.
+    fn function(&self, symbol: &[u8]) -> Option<Function> {
+        let kind = number(symbol, self.symbol_kind) & 0xf;
+        let code = matches!(kind, 0 | 2 | 10) && number(symbol, self.symbol_section) != 0;
+        let [start, length] = [self.symbol_start, self.symbol_length].map(|field| number(symbol, field));
+        code.then(|| Function { start, length, name: number(symbol, FIRST) })
+    }
+}
+
+impl Function {
+    /// Whether an address behind its begin lies in it. Functions without a length reach to the next one in a table
+    /// that names all of them.
+    fn holds(&self, ip: u64, table: u64) -> bool {
+        let within = ip - self.start;
+        within < self.length || self.length == 0 && (within == 0 || table == SYMBOLS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// An image of a segment at 0x40_1000, with these symbols: name, kind, begin, length.
+    fn image(layout: &Layout, symbols: &[(&str, u64, u64, u64)]) -> Vec<u8> {
+        let mut bytes = vec![0; 64];
+        let put = |bytes: &mut Vec<u8>, base: usize, (at, width): Field, value: u64| {
+            bytes.resize(bytes.len().max(base + at + width), 0);
+            bytes[base + at..base + at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+        };
+        let wide = layout.symbol_bytes == BITS_64.symbol_bytes;
+        bytes[..6].copy_from_slice(if wide { b"\x7fELF\x02\x01" } else { b"\x7fELF\x01\x01" });
+        for (field, value) in [(layout.segments, 64), (layout.segment_count, 1)] {
+            put(&mut bytes, 0, field, value);
+        }
+        for (field, value) in [(layout.sections, 128), (layout.section_count, 2)] {
+            put(&mut bytes, 0, field, value);
+        }
+        put(&mut bytes, 64, FIRST, LOADED);
+        put(&mut bytes, 64, layout.segment_offset, 0x1000);
+        put(&mut bytes, 64, layout.segment_address, 0x40_1000);
+        put(&mut bytes, 64, layout.segment_length, 0x1000);
+        let texts: Vec<u8> = symbols.iter().flat_map(|symbol| [symbol.0.as_bytes(), b"\0"].concat()).collect();
+        let table = (symbols.len() * layout.symbol_bytes) as u64;
+        for (at, kind, offset, length) in [(128, SYMBOLS, 512, table), (192, 3, 512 + table, texts.len() as u64)] {
+            let at = if at == 192 { 128 + layout.section_bytes } else { at };
+            put(&mut bytes, at, SECOND, kind);
+            put(&mut bytes, at, layout.section_offset, offset);
+            put(&mut bytes, at, layout.section_length, length);
+            put(&mut bytes, at, layout.section_link, 1);
+        }
+        let mut name = 0;
+        for (index, (text, kind, start, length)) in symbols.iter().enumerate() {
+            let at = 512 + index * layout.symbol_bytes;
+            let values = [(FIRST, name), (layout.symbol_kind, *kind), (layout.symbol_section, 1)];
+            let places = [(layout.symbol_start, *start), (layout.symbol_length, *length)];
+            values.into_iter().chain(places).for_each(|(field, value)| put(&mut bytes, at, field, value));
+            name += text.len() as u64 + 1;
+        }
+        bytes.resize(512 + table as usize, 0);
+        [bytes, texts].concat()
+    }
+
+    fn names(bytes: &[u8], offsets: &[u64]) -> Vec<Option<String>> {
+        let mut file = tempfile::tempfile().expect("a file can be made");
+        file.write_all(bytes).expect("it can be written");
+        Image { file, base: 0 }.names(offsets)
+    }
+
+    const SAMPLE: [(&str, u64, u64, u64); 5] = [
+        ("second", 2, 0x40_1200, 0x10),
+        ("first", 2, 0x40_1100, 0x80),
+        ("data", 1, 0x40_1110, 0x80),
+        ("label", 0, 0x40_1300, 0),
+        ("alias", 2, 0x40_1100, 0x20),
+    ];
+
+    #[test]
+    fn functions_are_found_by_their_place() {
+        for layout in [&BITS_64, &BITS_32] {
+            let found = names(&image(layout, &SAMPLE), &[0x1205, 0x1100, 0x117f, 0x1180, 0x1400, 0x10ff, 0x2000, 0x5]);
+            let found: Vec<&str> = found.iter().map(|name| name.as_deref().unwrap_or("-")).collect();
+            assert_eq!(found, ["second", "first", "first", "-", "label", "-", "-", "-"]);
+        }
+    }
+
+    #[test]
+    fn an_image_that_is_cut_or_changed_anywhere_does_no_harm() {
+        let whole = image(&BITS_64, &SAMPLE);
+        for end in 0..whole.len() {
+            names(&whole[..end], &[0x1205, 0x1100]);
+        }
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] = 0xff;
+            names(&changed, &[0x1205, 0x1100, u64::MAX]);
+        }
+    }
+
+    #[test]
+    fn a_table_that_claims_much_is_read_up_to_its_bound() {
+        let mut bytes = image(&BITS_64, &SAMPLE);
+        bytes[128 + 32..128 + 40].fill(0x7f);
+        let file = tempfile::tempfile().expect("a file can be made");
+        file.write_all_at(&bytes, 0).expect("it can be written");
+        file.set_len(1 << 40).expect("it can be sparse");
+        let name = |ip| Image { file: file.try_clone().expect("it can be shared"), base: 0 }.names(&[ip]).remove(0);
+        assert_eq!(name(0x1205).as_deref(), Some("second"));
+    }
+}

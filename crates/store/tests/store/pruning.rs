@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What goes when the folder is full, and that a user's treatment of an own incident costs nobody else's.
+//! Needs root.
+
+use crate::support::incident;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use tipme_store::{Bounds, Folder};
+
+/// Users without an account; one of them means ill.
+const ILL: u32 = 4242;
+const OTHER: u32 = 4343;
+
+const ALL_FIT: Bounds = Bounds { bytes: u64::MAX, count: usize::MAX };
+
+/// A folder of incidents, and the temporary folder that holds it.
+struct Incidents {
+    folder: Folder,
+    _temporary: TempDir,
+}
+
+impl Incidents {
+    fn new() -> Incidents {
+        let temporary = TempDir::new().unwrap();
+        fs::set_permissions(temporary.path(), Permissions::from_mode(0o755)).unwrap();
+        Incidents { folder: Folder::open(&temporary.path().join("incidents")).unwrap(), _temporary: temporary }
+    }
+
+    /// With incidents of these ids and owners.
+    fn with(incidents: &[(&str, u32)]) -> Incidents {
+        let all = Incidents::new();
+        incidents.iter().for_each(|(id, owner)| drop(all.write(id, *owner)));
+        all
+    }
+
+    fn write(&self, id: &str, owner: u32) -> PathBuf {
+        self.folder.write(&incident(id), owner).unwrap()
+    }
+
+    /// Writes one and prunes, as the recorder does at a mark.
+    fn mark(&self, id: &str, owner: u32, bounds: Bounds) {
+        let written = self.write(id, owner);
+        self.folder.prune(bounds, &written).unwrap();
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.folder.path().join(format!("{id}.tipme"))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.folder.list().unwrap().into_iter().map(|incident| incident.id).collect()
+    }
+
+    /// The room that an incident takes, as it was written.
+    fn bytes_of_one(&self) -> u64 {
+        self.folder.list().unwrap()[0].bytes
+    }
+}
+
+/// Runs a program as the user who means ill.
+fn as_ill(program: &str, arguments: &[&str], path: &Path) {
+    let status = Command::new(program).args(arguments).arg(path).uid(ILL).gid(ILL).status();
+    assert!(status.is_ok_and(|status| status.success()), "{program} failed; run the tests as root");
+}
+
+#[test]
+fn the_oldest_unpinned_go_first() {
+    let incidents = Incidents::with(&[("a", 0), ("b", 0), ("c", 0), ("d", 0)]);
+    fs::write(incidents.folder.path().join("a.pin"), b"").unwrap();
+    assert!(incidents.folder.list().unwrap()[0].pinned);
+    incidents.mark("e", 0, Bounds { count: 3, ..ALL_FIT });
+    assert_eq!(incidents.ids(), ["a", "c", "d", "e"], "what is pinned does not count");
+    incidents.mark("f", 0, Bounds { bytes: 0, ..ALL_FIT });
+    assert_eq!(incidents.ids(), ["a", "f"]);
+}
+
+#[test]
+fn what_was_just_written_stays_whatever_its_id() {
+    let incidents = Incidents::with(&[("20991231T235959.000Z", 0), ("20200102T000000.000Z", 0)]);
+    incidents.mark("20200101T000000.000Z", 0, Bounds { count: 2, ..ALL_FIT });
+    assert_eq!(incidents.ids(), ["20200101T000000.000Z", "20200102T000000.000Z"], "a clock that was wrong goes first");
+    incidents.mark("20190101T000000.000Z", 0, Bounds { count: 1, ..ALL_FIT });
+    assert_eq!(incidents.ids(), ["20190101T000000.000Z"]);
+}
+
+#[test]
+fn a_length_without_content_costs_nothing() {
+    let incidents = Incidents::with(&[("a", 0), ("b", OTHER), ("c", ILL)]);
+    as_ill("truncate", &["-s", "3G"], &incidents.path("c"));
+    incidents.mark("d", OTHER, Bounds::default());
+    assert_eq!(incidents.ids(), ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn a_time_of_a_file_decides_nothing() {
+    let incidents = Incidents::with(&[("a", ILL), ("b", ILL), ("c", ILL)]);
+    as_ill("touch", &["-d", "2099-01-01"], &incidents.path("a"));
+    assert_eq!(incidents.ids(), ["a", "b", "c"]);
+    incidents.mark("d", OTHER, Bounds { bytes: 3 * incidents.bytes_of_one() - 1, ..ALL_FIT });
+    assert_eq!(incidents.ids(), ["b", "c", "d"]);
+}
+
+#[test]
+fn who_fills_the_disk_pays_for_it() {
+    let incidents = Incidents::with(&[("a", OTHER), ("b", 0), ("c", ILL), ("d", ILL), ("e", OTHER)]);
+    as_ill("fallocate", &["-l", "32M"], &incidents.path("d"));
+    incidents.mark("f", OTHER, Bounds { bytes: 16 << 20, ..ALL_FIT });
+    assert_eq!(incidents.ids(), ["a", "b", "e", "f"]);
+}
+
+#[test]
+fn what_grows_while_it_is_written_or_pinned_costs_nobody_elses() {
+    let incidents = Incidents::with(&[("a", OTHER), ("b", ILL)]);
+    fs::write(incidents.folder.path().join("b.pin"), b"").unwrap();
+    let written = incidents.write("c", ILL);
+    for own in [&incidents.path("b"), &written] {
+        as_ill("fallocate", &["-l", "32M"], own);
+    }
+    incidents.folder.prune(Bounds { bytes: 16 << 20, ..ALL_FIT }, &written).unwrap();
+    assert_eq!(incidents.ids(), ["a", "b", "c"]);
+}
+
+#[test]
+fn who_marks_often_loses_own_incidents() {
+    let incidents = Incidents::with(&[("a", OTHER), ("b", 0)]);
+    let bounds = Bounds { count: 5, ..ALL_FIT };
+    for number in 0..9 {
+        incidents.mark(&format!("c{number}"), ILL, bounds);
+    }
+    assert_eq!(incidents.ids(), ["a", "b", "c6", "c7", "c8"]);
+    incidents.mark("d", OTHER, bounds);
+    assert_eq!(incidents.ids(), ["a", "b", "c7", "c8", "d"]);
+}
