@@ -11,7 +11,7 @@ use crate::interrupts::Source;
 use crate::messages::{Place, Side};
 use crate::model::Kind;
 use crate::recording::Recording;
-use crate::waits::{Waited, has_timeout};
+use crate::waits::{Waited, has_timeout, is_condition, polls};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use tipme_record::records::{Signal, Wait};
@@ -181,7 +181,11 @@ impl<'a> Judge<'a> {
             chain.vias_of(piece).find_map(|via| wanted(via).map(|kind| (kind, via.holder)))
         };
         let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
-        match through {
+        // A condition tells who gave the work, not who was in the way: it names somebody only where nothing else does.
+        match through.or_else(|| deepest(&condition)) {
+            Some((Kind::PeerWait, holder)) if self.comes_from_client(holder) => {
+                Blame { kind: Kind::ChildWait, who: Who::Thread(holder) }
+            }
             Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
             None => self.itself(piece),
         }
@@ -193,7 +197,14 @@ impl<'a> Judge<'a> {
         let other = process(via.waiter) != process(via.holder) && !kernel;
         // An event loop on the way to the far end passes something on; at the near end it merely was idle.
         let passes_on = via.waited == Waited::Events && via.parent.is_some();
-        ((via.waited == Waited::Peer || passes_on) && other).then_some(Kind::PeerWait)
+        // A device that another process stands for is a file system in user space.
+        let by_user = matches!(via.waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
+        ((via.waited == Waited::Peer || passes_on || by_user) && other).then_some(Kind::PeerWait)
+    }
+
+    fn comes_from_client(&self, tid: Tid) -> bool {
+        let pid = self.recording.tasks.pid(tid, self.at);
+        pid != self.client && self.is_family(pid)
     }
 
     fn itself(&self, piece: &Piece) -> Blame {
@@ -206,10 +217,16 @@ impl<'a> Judge<'a> {
             Doing::Unknown => Kind::Unattributed,
             _ if !near => Kind::PeerWait,
             Doing::Ran | Doing::Served(_) => Kind::OwnComputation,
+            Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => Kind::Unattributed,
             Doing::Waited(waited, wait) => idle_kind(waited, wait.as_ref()),
             Doing::Queued(_) | Doing::Interrupted(_) => Kind::Unattributed,
         };
         Blame { kind, who: Who::Thread(piece.tid) }
+    }
+
+    /// Whether a thread that takes input waits for its next event, which is no cause.
+    fn awaits_events(&self, tid: Tid, wait: &Wait) -> bool {
+        polls(wait) && self.recording.takes_display_input(tid) || self.recording.is_home_condition(wait)
     }
 
     /// Whether a process injects input: it stands for the person.
@@ -224,8 +241,13 @@ const STOPS: [u32; 4] = [19, 20, 21, 22];
 /// A signal is recorded at most this long after the thread stopped.
 const STOP_SLACK: Nanos = Nanos::from_millis(1);
 
+fn condition(via: &Via) -> Option<Kind> {
+    (via.waited == Waited::Futex).then_some(Kind::LockWait)
+}
+
 fn lock(via: &Via) -> Option<Kind> {
     match via.waited {
+        Waited::Futex if via.wait.as_ref().is_some_and(is_condition) => None,
         Waited::Futex | Waited::FileLock => Some(Kind::LockWait),
         Waited::KernelLock => Some(Kind::KernelLock),
         _ => None,

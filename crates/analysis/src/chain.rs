@@ -11,7 +11,7 @@ use crate::interrupts::Source;
 use crate::messages::Place;
 use crate::recording::Recording;
 use crate::timeline::{Span, State};
-use crate::waits::Waited;
+use crate::waits::{Waited, is_private_futex, polls};
 use tipme_record::records::Wait;
 use tipme_record::{Cpu, Nanos, Pid, Tid};
 
@@ -20,6 +20,13 @@ const DEPTH_MAX: usize = 64;
 
 /// More pieces than this are not made.
 const PIECES_MAX: usize = 50_000;
+
+/// Polls in a row that are taken for one wait, and from the end of one to the begin of the next at most.
+const POLLS_MAX: usize = 1_024;
+const AGAIN: Nanos = Nanos::from_millis(5);
+
+/// The context of a waker in a softirq.
+const SOFTIRQ: u8 = 1;
 
 /// What a thread did in a piece.
 #[derive(Clone, Copy, Debug)]
@@ -255,10 +262,13 @@ impl Walker<'_> {
 
     fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
         let wait = self.recording.waits.find(span).copied();
-        let waited = self.recording.waits.kind(span);
         let idle_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
-        let ends = idle_end || ends_here(waited) || self.is_grabbed(span.tid, lo);
-        let holder = if ends { None } else { self.holder(span, wait.as_ref(), waited) };
+        let waited =
+            if self.was_stopped(span, wait.as_ref()) { Waited::Stopped } else { self.recording.waits.kind(span) };
+        let ends = idle_end || ends_here(waited) && !self.ended_by_user(span, waited) || self.is_grabbed(span.tid, lo);
+        let peer = if ends { None } else { self.loopback_peer(span, wait.as_ref()) };
+        let waited = if peer.is_some() { Waited::Peer } else { waited };
+        let holder = if ends { None } else { peer.or_else(|| self.holder(span, wait.as_ref(), waited)) };
         match holder {
             Some(holder) if !self.active.contains(&holder) => {
                 let parent = via;
@@ -268,6 +278,57 @@ impl Walker<'_> {
             }
             _ => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
         }
+    }
+
+    /// Whether another process ended a wait for a futex that it cannot know: then the thread was stopped, and let go on.
+    fn was_stopped(&self, span: &Span, wait: Option<&Wait>) -> bool {
+        let pid = |tid| self.recording.tasks.pid(tid, span.start);
+        let private = wait.is_some_and(is_private_futex) && span.end < self.recording.mark;
+        private && span.task_waker().is_some_and(|by| pid(by) != pid(span.tid) && !self.is_kernel(by, span.end))
+    }
+
+    fn is_kernel(&self, tid: Tid, at: Nanos) -> bool {
+        self.recording.tasks.life(tid, at).is_none_or(|life| life.is_kernel())
+    }
+
+    /// Whether a task of another process ended a wait for a device: a file system in user space.
+    fn ended_by_user(&self, span: &Span, waited: Waited) -> bool {
+        let pid = |tid| self.recording.tasks.pid(tid, span.start);
+        let device = matches!(waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
+        let by = span.task_waker().filter(|by| device && !self.is_kernel(*by, span.end.before(Nanos(1))));
+        by.is_some_and(|by| pid(by) != pid(span.tid))
+            && self.recording.disk.completed(span.end, |tid| tid == span.tid).is_none()
+    }
+
+    /// The process on this machine whose packet ended a poll, or the last of several polls of the same files in a row.
+    ///
+    /// Packets over loopback arrive in a softirq on the time of whoever sent them. A poll that ends because its time is
+    /// up, and begins again at once, is one wait.
+    fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
+        let wait = wait.filter(|wait| polls(wait) && !self.recording.takes_display_input(span.tid))?;
+        let mut until = span.end;
+        for index in (span.index..).take(POLLS_MAX) {
+            let span = self.recording.timeline.span(span.tid, index).filter(|span| span.start.since(until) < AGAIN)?;
+            if span.segment.state != State::Blocked || span.end.since(span.start) < AGAIN {
+                continue;
+            }
+            let other = self.recording.waits.find(&span)?;
+            if (other.syscall, &other.args[..2]) != (wait.syscall, &wait.args[..2]) || span.segment.context == 0 {
+                return None;
+            }
+            until = span.end;
+            if let Some(by) = self.sender(&span) {
+                return Some(by);
+            }
+        }
+        None
+    }
+
+    /// The task of another process on whose time a softirq ended a wait.
+    fn sender(&self, span: &Span) -> Option<Tid> {
+        let by = span.segment.waker;
+        let other = self.recording.tasks.pid(by, span.end) != self.recording.tasks.pid(span.tid, span.end);
+        (span.segment.context == SOFTIRQ && by != Tid(0) && other && !self.is_kernel(by, span.end)).then_some(by)
     }
 
     /// Whether a display server waits while a client holds a grab: for its end, whoever wakes the server meanwhile.

@@ -54,8 +54,11 @@ pub fn command(recording: &Recording, told: &Told, handled: Nanos) -> Option<Rea
 fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usize) -> Vec<Way> {
     let own = recording.tasks.pid(writer, lo);
     let readers = recording.terminals.reached(writer, lo, hi).into_iter();
-    let others = readers.filter(|(reader, written)| recording.tasks.pid(*reader, *written) != own);
-    others.filter_map(|(reader, written)| read(recording, reader, written, relays)).collect()
+    let other = |(reader, written): &(Tid, Nanos)| {
+        let life = recording.tasks.life(*reader, *written);
+        life.is_some_and(|life| life.pid != own && !life.is_kernel())
+    };
+    readers.filter(other).filter_map(|(reader, written)| read(recording, reader, written, relays)).collect()
 }
 
 /// What a reader did with what was written, and those whom it handed it on to.

@@ -38,7 +38,7 @@ const EPOLLS: [i32; 3] = [232, 281, 441];
 /// The C library's conditions alternate between two words that lie side by side.
 const FUTEX_PAIR: u64 = !0xf;
 
-/// The home waits of all threads that take display events.
+/// The home waits of all threads that take display events; empty where none is known.
 #[derive(Debug, Default)]
 pub struct Homes(HashMap<Tid, HashSet<Signature>>);
 
@@ -47,6 +47,7 @@ impl Homes {
         let mut finds: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
         for stream in recording.messages.streams() {
             for part in stream.side(Side::EventTaken) {
+                finds.entry(part.tid).or_default();
                 if let Some(found) = found_in(recording, part.tid, part.ts) {
                     *finds.entry(part.tid).or_default().entry(found).or_default() += 1;
                 }
@@ -116,6 +117,11 @@ impl Recording {
             Some(home) => home || polls(wait) && !is_lone(wait),
             None => kind == Waited::Events,
         }
+    }
+
+    /// Whether a thread takes events of a display.
+    pub fn takes_display_input(&self, tid: Tid) -> bool {
+        self.homes().0.contains_key(&tid)
     }
 
     /// Whether a wait for a condition is its thread's event wait.

@@ -8,9 +8,11 @@
 use crate::bursts::Pause;
 use crate::cause::Hop;
 use crate::commands;
+use crate::compositors::{self, compositors};
 use crate::inputs::Told;
 use crate::interactions::{Drawing, Interaction, Join};
 use crate::recording::Recording;
+use crate::selections;
 use crate::work::{self, Drawings};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::Class;
@@ -86,9 +88,11 @@ impl<'a> Handling<'a> {
     pub fn new(recording: &'a Recording, told: &[Told]) -> Handling<'a> {
         let mut receipts: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
         let mut waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-        for told in told.iter().filter(|told| told.class != Class::Motion) {
+        for told in told {
             let taken = told.taken.map_or(recording.mark, |(at, _)| at);
-            waiting.entry(told.stream).or_default().push((told.sent, taken));
+            if told.class != Class::Motion {
+                waiting.entry(told.stream).or_default().push((told.sent, taken));
+            }
             receipts.entry(told.taken.map_or(Tid(0), |(_, tid)| tid)).or_default().push(taken);
         }
         let helpers = receipts.iter().map(|(tid, receipts)| (*tid, helpers(recording, *tid, receipts)));
@@ -169,6 +173,7 @@ const LONGER: u64 = 3;
 /// Adds the milestones after the response that came late, and the inputs without an answer that were handled late.
 pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
     let (handling, drawings) = (Handling::new(recording, told), Drawings::new(recording));
+    let compositors = compositors(recording);
     let places: HashMap<(usize, Nanos, Class), usize> =
         found.iter().enumerate().map(|(index, one)| (key(&one.told), index)).collect();
     let responses = responses(found);
@@ -183,8 +188,12 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
             false => work::completed(recording, &drawings, told, at),
         };
         let unresponsive = is_late(told, response, &handled) && !is_covered(&responses, told, at);
-        let completed = completed.filter(|completed| is_left(told, response, completed));
-        let later: Vec<Reached> = Some(handled).filter(|_| unresponsive).into_iter().chain(completed).collect();
+        let uncovered = |completed: &Reached| completed.command || !is_covered(&responses, told, completed.at);
+        let completed = completed.filter(|completed| is_left(told, response, completed) && uncovered(completed));
+        let shown = index.and_then(|index| compositors::shown(recording, &compositors, &found[index]));
+        let handled = Some(handled).filter(|_| unresponsive);
+        let later = shown.into_iter().chain(handled).chain(completed).chain(selections::pasted(recording, told));
+        let later: Vec<Reached> = later.collect();
         match index {
             Some(index) => (found[index].handled, found[index].later) = (Some(at), later),
             None => found.extend(without_answer(recording, told, at, later)),

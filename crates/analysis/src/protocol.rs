@@ -34,8 +34,14 @@ const GRAB_SERVER: u8 = 36;
 const UNGRAB_SERVER: u8 = 37;
 const MAP_WINDOW: u8 = 8;
 const WARP_POINTER: u8 = 41;
+const CONVERT_SELECTION: u8 = 24;
+const SELECTION_REQUEST: u8 = 30;
+const SELECTION_NOTIFY: u8 = 31;
+/// Without the bit of events that a client had sent.
+const EVENT_CODE: u8 = 0x7f;
 const GET_IMAGE: u8 = 73;
 const EXTENSIONS: u8 = 128;
+const SUBTRACT: u8 = 3;
 const FAKE_INPUT: u8 = 2;
 const FAKE_INPUT_UNITS: u8 = 9;
 
@@ -83,6 +89,11 @@ impl Majors {
             EXTENSIONS.. => DRAWING.iter().any(|(name, minors)| self.is(name, major) && minors.contains(&minor)),
             _ => false,
         }
+    }
+
+    /// Whether a client takes in what was drawn elsewhere, as compositing managers do.
+    pub fn takes_damage(&self, word: Word) -> bool {
+        self.is("DAMAGE", word.0[0]) && word.0[1] == SUBTRACT
     }
 
     /// The device of a press or motion that a client injects with the XTEST extension.
@@ -136,6 +147,20 @@ pub fn class_name(class: Class) -> &'static str {
 }
 
 impl Word {
+    /// A client asks for a selection, as for a paste.
+    pub fn asks_for_selection(self) -> bool {
+        self.0[0] == CONVERT_SELECTION
+    }
+
+    /// The owner of a selection is asked for it; a client is told of what it asked for. The latter is sent by the owner.
+    pub fn wants_selection(self) -> bool {
+        self.0[0] & EVENT_CODE == SELECTION_REQUEST
+    }
+
+    pub fn tells_of_selection(self) -> bool {
+        self.0[0] & EVENT_CODE == SELECTION_NOTIFY
+    }
+
     /// A client has a window shown.
     pub fn maps_window(self) -> bool {
         self.0[0] == MAP_WINDOW

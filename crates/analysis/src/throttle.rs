@@ -105,9 +105,10 @@ impl Limit {
         counts.sort_by_key(|count| count.at);
         let period = Nanos(group.period_us.saturating_mul(1_000));
         let windows = counts.windows(2).filter_map(|pair| window(pair[0], pair[1], period)).collect();
+        // Who is seen in a group has mostly been in it all along: it was looked at when it got its quota.
         let members = group.members.iter().map(|member| {
-            let (first, last) = (Nanos(member.first_ns), Nanos(member.last_ns));
-            (Pid(member.pid), (first.before(SEEN_SLACK), last.after(SEEN_SLACK)))
+            let last = Nanos(member.last_ns).after(SEEN_SLACK);
+            (Pid(member.pid), (Nanos(0), last))
         });
         Limit {
             path: clean(&group.path),
@@ -306,10 +307,10 @@ mod tests {
     }
 
     #[test]
-    fn members_count_around_the_times_at_which_they_were_seen() {
+    fn members_count_from_the_begin_until_after_they_were_last_seen() {
         let limit = limit(&[]);
         let held = [1, 3, 8, 10].map(|at| limit.holds(Pid(7), Nanos::from_secs(at)));
-        assert_eq!(held, [false, true, true, false]);
+        assert_eq!(held, [true, true, true, false]);
         assert!(!limit.holds(Pid(8), Nanos::from_secs(5)));
     }
 }

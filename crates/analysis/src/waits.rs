@@ -155,6 +155,7 @@ const FUTEX: i32 = 202;
 /// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
 const FUTEX_OPERATION: u64 = 0x7f;
 const FUTEX_WAIT_BITSET: u64 = 9;
+const FUTEX_PRIVATE: u64 = 0x80;
 const POLL: i32 = 7;
 const PPOLL: i32 = 271;
 const FCNTL: i32 = 72;
@@ -262,7 +263,7 @@ impl Waits {
 
     /// Whether the wait is one on a condition or semaphore of user space, and none for a lock.
     pub fn is_for_condition(&self, span: &Span) -> bool {
-        self.find(span).is_some_and(|wait| wait.syscall == FUTEX && wait.args[1] & FUTEX_OPERATION == FUTEX_WAIT_BITSET)
+        self.find(span).is_some_and(is_condition)
     }
 
     /// Whether the wait may have ended because its time was up, as far as the first arguments of its call tell. Of
@@ -354,6 +355,16 @@ fn file_kind(wait: &Wait) -> Waited {
 /// read, write, pread64, pwrite64, readv, writev.
 fn moves_data(syscall: i32) -> bool {
     matches!(syscall, 0 | 1 | 17..=20)
+}
+
+/// Whether a wait is one on a condition or semaphore of user space.
+pub fn is_condition(wait: &Wait) -> bool {
+    wait.syscall == FUTEX && wait.args[1] & FUTEX_OPERATION == FUTEX_WAIT_BITSET
+}
+
+/// Whether a wait is for a futex that no other process knows.
+pub fn is_private_futex(wait: &Wait) -> bool {
+    wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE != 0
 }
 
 /// Whether a wait is in one of the calls by which event loops wait.

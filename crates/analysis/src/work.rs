@@ -133,10 +133,3 @@ fn is_part_of_work(recording: &Recording, span: &Span, frames: &mut usize) -> bo
     *frames += usize::from(frame);
     frame
 }
-
-impl Recording {
-    /// Whether a thread takes events of a display.
-    pub fn takes_display_input(&self, tid: Tid) -> bool {
-        self.messages.streams().iter().any(|stream| stream.side(Side::EventTaken).iter().any(|part| part.tid == tid))
-    }
-}
