@@ -75,13 +75,14 @@ fn read(recording: &Recording, reader: Tid, written: Nanos, relays: usize) -> Op
     relayed.chain([here]).max_by_key(|way| way.end)
 }
 
-/// The ways through the threads of other processes that a reader wakes and that write to terminals.
+/// The ways on through a reader that writes to a further terminal, or wakes a thread of another process that does.
 fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> impl Iterator<Item = Way> {
     let until = if relays == 0 { woken } else { woken.after(RELAYED_MAX) };
     let own = recording.tasks.pid(reader, woken);
+    let itself = std::iter::once((woken, reader)).filter(move |_| relays > 0);
     let wakes = recording.wakes.by(reader, woken, until);
-    let writers =
-        wakes.filter(move |(at, wakee)| recording.terminals.writes(*wakee) && recording.tasks.pid(*wakee, *at) != own);
+    let others = wakes.filter(move |(at, wakee)| recording.tasks.pid(*wakee, *at) != own);
+    let writers = itself.chain(others).filter(|(_, tid)| recording.terminals.writes(*tid));
     writers.flat_map(move |(at, writer)| follow(recording, writer, at, at.after(RELAYED_MAX), relays.saturating_sub(1)))
 }
 

@@ -7,7 +7,7 @@
 use crate::messages::Side;
 use crate::recording::Recording;
 use crate::timeline::{Span, State};
-use crate::waits::{Waited, is_lone, polls};
+use crate::waits::{Waited, is_condition, is_lone, polls};
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
@@ -115,7 +115,7 @@ impl Recording {
         };
         match self.homes().has(wait) {
             Some(home) => home || polls(wait) && !is_lone(wait),
-            None => kind == Waited::Events,
+            None => kind == Waited::Events || is_condition(wait),
         }
     }
 

@@ -208,12 +208,10 @@ impl<'a> Joiner<'a> {
     /// A browser has its pages drawn by a process that is told of no input. A program that was started
     /// from a terminal is told of its own, and what it draws rarely answers the terminal's.
     fn relatives(&self) -> (Vec<usize>, Vec<usize>) {
-        let (mark, messages) = (self.recording.mark, &self.recording.messages);
+        let messages = &self.recording.messages;
         let Some(own) = messages.stream(self.stream) else { return (Vec::new(), Vec::new()) };
-        let others = messages.streams().iter().enumerate().filter(|(index, _)| *index != self.stream);
-        let near = others.filter(|(_, other)| {
-            other.server == own.server && self.recording.tasks.descends(other.client, own.client, mark)
-        });
+        let near = self.recording.kin().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
+        let near = near.filter_map(|index| Some((*index, messages.stream(*index)?)));
         let is_deputy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
         let (deputies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_deputy(other));
         let places = |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
@@ -295,7 +293,7 @@ impl<'a> Joiner<'a> {
         let told = self.told[index];
         let (at, tid) = told.taken?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
-        let pending = told.class == Class::Key || self.recording.idle_after(tid, at).after(FRAME) >= sent;
+        let pending = told.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent;
         (pending && self.is_busy(&told, at, sent)).then_some(place)
     }
 
@@ -340,7 +338,8 @@ impl<'a> Joiner<'a> {
             _ if !alive => false,
             None => !self.recording.is_idle_at(self.reader(), mark),
             Some((at, tid)) => {
-                self.recording.idle_after(tid, at) >= mark || told.class == Class::Key && self.stuck(index, at)
+                self.recording.pause_after(tid, at, Pause::Rest) >= mark
+                    || told.class == Class::Key && self.stuck(index, at)
             }
         };
         open.then(|| Interaction::open(told, mark))
@@ -413,10 +412,11 @@ pub fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
 /// A thread of a process or of its descendants that was not idle at the mark, and not a new one.
 pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     let mark = recording.mark;
-    let lives = recording.tasks.lives().iter().filter(|life| life.until > mark && !life.is_kernel());
-    let mut busy = lives.filter(|life| !recording.timeline.segments(life.tid).is_empty()).filter(|life| {
-        !recording.is_paused_at(life.tid, mark, Pause::Rest) && recording.tasks.descends(life.pid, pid, mark)
-    });
+    let below = recording.kin().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
+    let lives = below.filter(|life| life.until > mark);
+    let mut busy = lives
+        .filter(|life| !recording.timeline.segments(life.tid).is_empty())
+        .filter(|life| !recording.is_paused_at(life.tid, mark, Pause::Rest));
     busy.next().map(|life| life.tid)
 }
 

@@ -18,9 +18,8 @@ pub struct Family(Vec<Tid>);
 
 impl Family {
     pub fn of(recording: &Recording, client: Pid, server: Tid) -> Family {
-        let lives = recording.tasks.lives().iter().filter(|life| !life.is_kernel());
-        let related = lives.filter(|life| recording.tasks.descends(life.pid, client, life.until.min(recording.mark)));
-        let answering = related.filter(|life| waits_for_events(recording, life.tid)).map(|life| life.tid);
+        let related = recording.kin().threads(client).iter();
+        let answering = related.copied().filter(|tid| waits_for_events(recording, *tid));
         let mut tids: Vec<Tid> = answering.chain([server]).collect();
         tids.sort_unstable();
         tids.dedup();

@@ -31,6 +31,7 @@ mod interactions;
 mod interrupts;
 mod interval;
 mod jobs;
+mod kin;
 mod late;
 mod lateness;
 mod load;

@@ -9,6 +9,7 @@ use crate::disk::Disk;
 use crate::events::Event;
 use crate::homes::Homes;
 use crate::interrupts::Interrupts;
+use crate::kin::Kin;
 use crate::messages::Messages;
 use crate::names::Names;
 use crate::reclaim::Reclaiming;
@@ -67,6 +68,7 @@ pub struct Recording {
     pub pauses: PauseIndex,
     /// Found when first asked for.
     pub homes: OnceCell<Homes>,
+    pub kin: OnceCell<Kin>,
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,
 }

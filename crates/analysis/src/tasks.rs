@@ -183,6 +183,12 @@ impl Tasks {
         pid == from || self.ancestors(pid, at).any(|life| life.pid == from || life.parent == from)
     }
 
+    /// A process and all that it comes from, each once.
+    pub fn line(&self, pid: Pid, at: Nanos) -> BTreeSet<Pid> {
+        let ancestors = self.ancestors(pid, at).flat_map(|life| [life.pid, life.parent]);
+        std::iter::once(pid).chain(ancestors).collect()
+    }
+
     /// All lives.
     pub fn lives(&self) -> &[Life] {
         &self.lives

@@ -2,7 +2,7 @@
 //! Terminal data: which writer is behind what a kernel worker hands to a reader.
 
 use crate::timeline::Timeline;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use tipme_record::records::Tty;
 use tipme_record::{Nanos, Tid};
 
@@ -19,9 +19,10 @@ pub struct Terminals {
     written: Vec<(u64, Nanos, Tid)>,
     /// Worker, time and port.
     delivered: Vec<(Tid, Nanos, u64)>,
-    /// Port by reader.
+    /// The port that each reader read last.
     readers: HashMap<Tid, u64>,
-    readers_of: HashMap<u64, Vec<Tid>>,
+    /// All readers of a port; a multiplexer reads several.
+    readers_of: HashMap<u64, BTreeSet<Tid>>,
     /// By writer, time and port.
     written_by: HashMap<Tid, Vec<(Nanos, u64)>>,
 }
@@ -39,10 +40,6 @@ impl Terminals {
         }
         terminals.written_by.values_mut().for_each(|writes| writes.sort_unstable());
         terminals.find_readers(timeline);
-        for (reader, port) in &terminals.readers {
-            terminals.readers_of.entry(*port).or_default().push(*reader);
-        }
-        terminals.readers_of.values_mut().for_each(|readers| readers.sort_unstable());
         terminals
     }
 
@@ -53,8 +50,11 @@ impl Terminals {
         }
         for tid in timeline.threads() {
             let wakes = timeline.wakes(tid).filter(|(waker, _)| workers.contains(waker));
-            let port = wakes.filter_map(|(worker, at)| self.port_at(worker, at)).last();
-            self.readers.extend(port.map(|port| (tid, port)));
+            let ports: Vec<u64> = wakes.filter_map(|(worker, at)| self.port_at(worker, at)).collect();
+            self.readers.extend(ports.last().map(|port| (tid, *port)));
+            for port in ports {
+                self.readers_of.entry(port).or_default().insert(tid);
+            }
         }
     }
 
@@ -73,8 +73,8 @@ impl Terminals {
         for (at, port) in writes[first..].iter().take_while(|(at, _)| *at <= hi) {
             ports.entry(*port).or_insert(*at);
         }
-        let readers = |port: &u64| self.readers_of.get(port).map_or(&[][..], Vec::as_slice);
-        ports.iter().flat_map(|(port, at)| readers(port).iter().map(|reader| (*reader, *at))).collect()
+        let readers = |port: &u64| self.readers_of.get(port).into_iter().flatten();
+        ports.iter().flat_map(|(port, at)| readers(port).map(|reader| (*reader, *at))).collect()
     }
 
     /// Whether a thread ever wrote to a terminal.

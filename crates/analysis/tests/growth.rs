@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The time of a diagnosis grows with the records, not with the square of the display's clients.
+
+mod support;
+
+use std::time::{Duration, Instant};
+use support::{APP, DRAW_TEXT, Machinery, SERVER};
+use tipme_analysis::{Options, diagnose};
+use tipme_record::incident::Incident;
+
+/// An editor that is typed into beside so many other clients, each of which is told of a motion and draws once.
+fn desk(clients: u32) -> Incident {
+    let mut machine = Machinery::with_app("editor");
+    for number in 0..clients {
+        let (client, us) = (10_000 + number, 50_000 + u64::from(number) * 500);
+        machine.task(client, client, 1, "applet", 1);
+        machine.switch(us, 0, SERVER, 1).message(us + 10, SERVER, (client, client), 2, 32, &[[6, 0, 0, 0]]);
+        machine.wake_from(us + 12, client, SERVER, 0, 1).switch(us + 20, 0, 0, 1).switch(us + 30, 1, client, 0);
+        machine.message(us + 40, client, (client, client), 3, 32, &[]).wake(us + 50, SERVER, client);
+        machine.message(us + 60, client, (client, client), 0, 20, &[DRAW_TEXT]).switch(us + 70, 1, 0, 1);
+        machine.switch(us + 80, 0, SERVER, 0).message(us + 90, SERVER, (client, client), 1, 20, &[]);
+        machine.switch(us + 120, 0, 0, 1);
+    }
+    let end = 100_000 + u64::from(clients) * 500;
+    machine.typing(end, 20);
+    machine.task(APP + 1, APP, 1, "worker", 1);
+    machine.incident(end + 10_000_000)
+}
+
+/// The shortest of three times, alternating with the other.
+fn shortest(incidents: [&Incident; 2]) -> [Duration; 2] {
+    let mut best = [Duration::MAX; 2];
+    for _ in 0..3 {
+        for (best, incident) in best.iter_mut().zip(incidents) {
+            let begun = Instant::now();
+            diagnose(incident, &Options::default()).expect("the scene is well formed");
+            *best = (*best).min(begun.elapsed());
+        }
+    }
+    best
+}
+
+#[test]
+fn four_times_the_clients_take_four_times_the_time() {
+    let (few, many) = (desk(1_000), desk(4_000));
+    let [few, many] = shortest([&few, &many]);
+    assert!(many < few * 8, "1,000 clients {few:?}, 4,000 clients {many:?}");
+}
