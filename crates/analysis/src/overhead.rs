@@ -42,8 +42,8 @@ pub fn overhead(incident: &Incident, cost: &Cost, cpus: u32, lo: Nanos, hi: Nano
             dear * program.ns_per_run + (count(Kind::Waking) - dear) * program.ns_per_run.min(cheap)
         }
         Some(Kind::Message) => count(Kind::Message) / 2.0 * program.ns_per_run,
-        Some(kind) => count(kind) * program.ns_per_run,
-        None => program.runs_per_second * seconds * program.ns_per_run,
+        Some(kind) if count(kind) > 0.0 => count(kind) * program.ns_per_run,
+        _ => program.runs_per_second * seconds * program.ns_per_run,
     };
     let spent: f64 = cost.programs.iter().map(spent).filter(|ns| ns.is_finite() && *ns > 0.0).sum();
     Nanos((spent / f64::from(cpus.max(1))).clamp(0.0, hi.since(lo).0 as f64) as u64)
