@@ -6,7 +6,7 @@
 //! on down. Waits that end by themselves, by a device or by nobody known are pieces as well. Depth and
 //! number of pieces are bounded; what lies beyond is unknown.
 
-use crate::interactions::Interaction;
+use crate::interactions::{Interaction, Join};
 use crate::interrupts::Source;
 use crate::messages::Place;
 use crate::recording::Recording;
@@ -146,10 +146,28 @@ fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid
     for hop in interaction.hops.iter().rev() {
         stages.push(hop.tid, hop.hi, true);
     }
+    let stopped = stopped_below(recording, interaction.told.client, stages.at, drawing.sent);
+    if let Some((tid, until)) = stopped.filter(|_| interaction.join == Join::Speculative) {
+        stages.push(tid, until, true);
+    }
     stages.push(drawing.tid, drawing.sent, true);
     let server = drawing.taken.map_or(interaction.told.server, |(_, server)| server);
     stages.push(server, drawing.taken.map_or(drawing.end, |(at, _)| at), false);
     stages.push(server, drawing.end, false);
+}
+
+/// A thread of a client or of its descendants that was stopped for most of `lo..hi`, and until when: who draws may well
+/// be idle then, since it waits for that one's answer.
+fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
+    let stop = |tid: &Tid| {
+        let first = recording.timeline.at(*tid, lo)?.index;
+        let spans =
+            (first..).map_while(|index| recording.timeline.span(*tid, index)).take_while(|span| span.start < hi);
+        let mut stops = spans.filter(|span| span.segment.state == State::Blocked);
+        let long = |span: &Span| span.end.min(hi).since(span.start.max(lo)).0 * 2 > hi.since(lo).0;
+        stops.find(|span| long(span) && recording.waits.kind(span) == Waited::Stopped).map(|span| (*tid, span.end))
+    };
+    recording.kin().threads(client).iter().find_map(stop)
 }
 
 /// The thread that would have taken an event: the one that took events of this client before.
@@ -306,20 +324,23 @@ impl Walker<'_> {
     /// up, and begins again at once, is one wait.
     fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
         let wait = wait.filter(|wait| polls(wait) && !self.recording.takes_display_input(span.tid))?;
-        let mut until = span.end;
-        for index in (span.index..).take(POLLS_MAX) {
+        let (first, mut until) = (span.index, span.end);
+        for index in (first..).take(POLLS_MAX) {
             let span = self.recording.timeline.span(span.tid, index).filter(|span| span.start.since(until) < AGAIN)?;
             if span.segment.state != State::Blocked || span.end.since(span.start) < AGAIN {
                 continue;
             }
             let other = self.recording.waits.find(&span)?;
-            if (other.syscall, &other.args[..2]) != (wait.syscall, &wait.args[..2]) || span.segment.context == 0 {
+            if (other.syscall, &other.args[..2]) != (wait.syscall, &wait.args[..2]) {
+                return None;
+            }
+            if let Some(by) = self.sender(&span).or_else(|| span.task_waker().filter(|_| index > first)) {
+                return Some(by);
+            }
+            if span.task_waker().is_some() {
                 return None;
             }
             until = span.end;
-            if let Some(by) = self.sender(&span) {
-                return Some(by);
-            }
         }
         None
     }

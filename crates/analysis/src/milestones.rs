@@ -169,6 +169,7 @@ const TELLING: Nanos = Nanos::from_millis(200);
 
 /// A later milestone that is this many times as long as a response which tells of the delay is told instead.
 const LONGER: u64 = 3;
+const MOST: u64 = 2;
 
 /// Adds the milestones after the response that came late, and the inputs without an answer that were handled late.
 pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
@@ -230,11 +231,15 @@ fn is_late(told: &Told, response: Option<Nanos>, handled: &Reached) -> bool {
     span > handled.noticed && !told_by_response
 }
 
-/// Whether the response of some input tells of the same delay: keys that pile up are handled one after the other.
+/// Whether the response of some input tells of the same delay: keys that pile up are handled one after the other. That
+/// of a later input has to tell of most of it.
 fn is_covered(responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>, told: &Told, handled: Nanos) -> bool {
     let span = handled.since(told.input).0;
     let of = responses.get(&told.client).map_or(&[][..], Vec::as_slice);
-    of.iter().any(|(lo, hi)| *lo < handled && *hi > told.input && LONGER * hi.since(*lo).0 > span)
+    of.iter().any(|(lo, hi)| {
+        let times = if *lo <= told.input { LONGER } else { MOST };
+        *lo < handled && *hi > told.input && times * hi.since(*lo).0 > span
+    })
 }
 
 /// Whether something was left to be seen long after the response.
