@@ -14,13 +14,17 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm fuzz clean
+.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
 
-deps: ## install what building and testing need (apt-get, only what is missing)
+deps: ## install what building and using it need (apt-get, only what is missing)
 	@scripts/install-deps
+
+# A notification daemon comes with the tests only: on a desktop that has one, a second may take its place.
+test-deps:
+	@scripts/install-deps dbus-daemon dunst mousepad xfwm4 perl
 
 selftest-deps:
 	@scripts/install-deps mousepad
@@ -38,7 +42,7 @@ selftest: selftest-deps build ## known faults, each diagnosed and checked; write
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 --app patient --app xterm --app gtk $(SELFTEST)
 
-test: deps build ## all tests, as root
+test: test-deps build ## all tests, as root
 	$(if $(AS_ROOT),cargo test --workspace --no-run)
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) cargo test --workspace $(GIVE_BACK)

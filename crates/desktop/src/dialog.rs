@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The question after a mark: what was slow? Asked by a program of its own, so that nothing waits for it.
+//! The question after a mark: what was slow? And a text to be read, where no notification can be shown. Both by a
+//! program of its own, so that nothing waits for it.
 
 use crate::error::Error;
+use crate::plain::plain;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,10 @@ use std::time::Duration;
 /// Bytes of an answer that are kept.
 pub const ANSWER_BYTES_MAX: usize = 4096;
 
-/// A program that can ask.
+/// Letters of a text to be read that are shown.
+const TEXT_MAX: usize = 1000;
+
+/// A program that can ask, and show a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asker {
     Zenity(PathBuf),
@@ -38,20 +43,41 @@ impl Asker {
             .or_else(|| found("xmessage").map(Asker::Xmessage))
     }
 
-    fn command(&self, question: &str) -> Command {
-        /// Asks on the terminal and hands the answer on through descriptor 3.
-        const SHELL: &str = r#"printf '%s\n> ' "$1"; IFS= read -r answer && printf '%s' "$answer" > "$0""#;
-        const CHOICES: &str = "It froze:2,It was slow:3,It stuttered:4,Skip:0";
-        let mut command = match self {
+    fn program(&self) -> Command {
+        match self {
             Asker::Zenity(program) | Asker::Kdialog(program) | Asker::Terminal(program) | Asker::Xmessage(program) => {
                 Command::new(program)
             }
-        };
+        }
+    }
+
+    fn ask(&self, question: &str) -> Command {
+        /// Asks on the terminal and hands the answer on through descriptor 3.
+        const SHELL: &str = r#"printf '%s\n> ' "$1"; IFS= read -r answer && printf '%s' "$answer" > "$0""#;
+        const CHOICES: &str = "It froze:2,It was slow:3,It stuttered:4,Skip:0";
+        let mut command = self.program();
         match self {
             Asker::Zenity(_) => command.args(["--entry", "--title", "tipme", "--text", question]),
             Asker::Kdialog(_) => command.args(["--title", "tipme", "--inputbox", question]),
             Asker::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]),
             Asker::Xmessage(_) => command.args(["-print", "-buttons", CHOICES, question]),
+        };
+        command
+    }
+
+    /// The text is in the alphabet that all of them read in any locale.
+    fn tell(&self, text: &str) -> Command {
+        const SHELL: &str = r#"printf '%s\n\n[Enter] ' "$0"; read -r _"#;
+        let letter = |letter| if matches!(letter, ' '..='~' | '\n') { letter } else { '?' };
+        let text: String = plain(text, TEXT_MAX).chars().map(letter).collect();
+        let mut command = self.program();
+        match self {
+            Asker::Zenity(_) => command.args(["--info", "--no-markup", "--title", "tipme", "--text", &text]),
+            // It reads backslashes as a C compiler does.
+            Asker::Kdialog(_) => command.args(["--title", "tipme", "--msgbox", &text.replace('\\', "\\\\")]),
+            Asker::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL, &text]),
+            // A text that begins like an option would be one.
+            Asker::Xmessage(_) => command.args(["-buttons", "Close:0", "-center", &format!("tipme: {text}")]),
         };
         command
     }
@@ -65,7 +91,7 @@ pub(crate) fn find_program(path: &str, name: &str) -> Option<PathBuf> {
     path.split(':').filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(name)).find(executable)
 }
 
-/// An open question.
+/// An open question, or a text that is shown.
 pub struct Dialog {
     child: Child,
     /// Where a terminal's shell leaves the answer; other programs print it.
@@ -75,8 +101,9 @@ pub struct Dialog {
 impl Dialog {
     /// Starts the program that asks, on the display given as in `:0`; returns at once.
     pub fn open(asker: &Asker, question: &str, display: &str) -> Result<Dialog, Error> {
-        let failed = |cause| Error::Io { what: "cannot open a dialog for the description".to_string(), cause };
-        let mut command = asker.command(question);
+        const WHAT: &str = "cannot open a dialog for the description";
+        let failed = |cause| Error::Io { what: WHAT.to_string(), cause };
+        let mut command = asker.ask(question);
         let file = match asker {
             Asker::Terminal(_) => Some(tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path()),
             _ => None,
@@ -84,9 +111,19 @@ impl Dialog {
         if let Some(file) = &file {
             command.arg(file.as_os_str()).arg(question);
         }
+        Dialog::start(command, file, display).map_err(failed)
+    }
+
+    /// Starts the program with a text to be read, in letters only; returns at once.
+    pub fn tell(asker: &Asker, text: &str, display: &str) -> Result<Dialog, Error> {
+        let started = Dialog::start(asker.tell(text), None, display);
+        started.map_err(|cause| Error::Io { what: "cannot open a dialog with the cause".to_string(), cause })
+    }
+
+    fn start(mut command: Command, file: Option<tempfile::TempPath>, display: &str) -> std::io::Result<Dialog> {
         command.env("DISPLAY", display).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        Ok(Dialog { child: command.spawn().map_err(failed)?, file })
+        Ok(Dialog { child: command.spawn()?, file })
     }
 
     /// Waits for the answer; `None` when it was cancelled, empty, or `patience` ran out.
@@ -177,6 +214,29 @@ mod tests {
         let started = std::time::Instant::now();
         assert_eq!(answer("zenity", "exec sleep 30", Duration::from_millis(50)), None);
         assert!(started.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_text_is_shown_in_letters_by_each_program() {
+        let words = |name: &str, text: &str| {
+            let (_folder, asker) = with_program(name, "exit");
+            let command = asker.tell(text);
+            let last = command.get_args().last().expect("there is an argument");
+            last.to_str().expect("it is text").to_owned()
+        };
+        assert_eq!(words("zenity", "<b>x\\074 \u{1b}é\nTry: y"), "(b)x\\074 ??\nTry: y");
+        assert_eq!(words("kdialog", "a\\x2db"), "a\\\\x2db");
+        assert_eq!(words("xmessage", "-file /etc/passwd"), "tipme: -file /etc/passwd");
+        assert_eq!(words("xterm", "$(id) 'x'"), "$(id) 'x'");
+        assert!(words("zenity", &"x".repeat(9999)).len() < TEXT_MAX + 9);
+    }
+
+    #[test]
+    fn a_terminal_shows_a_text_until_it_is_read() {
+        let script = r#"while [ "$1" != "-e" ]; do shift; done; shift; echo | "$@""#;
+        let (_folder, asker) = with_program("xterm", script);
+        let shown = Dialog::tell(&asker, "it's\n%s", ":0").expect("the program starts").answer(LONG);
+        assert_eq!(shown.as_deref(), Some("it's\n%s\n\n[Enter]"));
     }
 
     #[test]

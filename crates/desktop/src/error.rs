@@ -33,6 +33,9 @@ pub enum Error {
     /// Nothing arrived in the time allowed.
     #[error("display :{display}: {what} did not happen within {limit_ms} ms")]
     Late { display: u32, what: String, limit_ms: u128 },
+    /// No daemon took a notification.
+    #[error("no notification is shown: {reason}")]
+    NoNotification { reason: String },
     /// A device or program outside the display failed.
     #[error("{what}: {cause}")]
     Io { what: String, cause: std::io::Error },

@@ -21,6 +21,7 @@ pub mod inject;
 pub mod input;
 pub mod keymap;
 pub mod notify;
+mod plain;
 pub mod server;
 pub mod window;
 

@@ -11,6 +11,7 @@ mod intervals;
 mod listing;
 mod load;
 pub mod measure;
+mod notice;
 pub mod plot;
 mod strip;
 pub mod system;
@@ -23,6 +24,7 @@ pub use conditions::conditions;
 pub use intervals::{explained, intervals};
 pub use listing::interactions;
 pub use load::{LoadOutcome, load};
+pub use notice::{Notice, notice};
 pub use strip::strip;
 pub use text::text;
 

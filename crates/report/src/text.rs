@@ -29,16 +29,20 @@ fn stalled(verdict: &Verdict, interval: &Interval) -> Vec<String> {
 
 /// `Typing in xterm stalled 2.31 s (usually 14 ms, p98 of 212).`
 fn headline(interval: &Interval, baseline: Option<&Baseline>) -> String {
+    format!("{} ({}).", symptom(interval), usual(baseline))
+}
+
+/// `Typing in xterm stalled 2.31 s`
+pub(crate) fn symptom(interval: &Interval) -> String {
     let least = if interval.censored { "at least " } else { "" };
     let open = if interval.censored { ", unfinished at the mark" } else { "" };
-    let latency = span(interval.latency_ms);
     let what = match interval.milestone.as_str() {
         _ if interval.class == "activity" => "stalled",
         "handled" => "left it unresponsive for",
         "completed" => "was completed after",
         _ => "stalled",
     };
-    format!("{} {what} {least}{latency}{open} ({}).", subject(interval), usual(baseline))
+    format!("{} {what} {least}{}{open}", subject(interval), span(interval.latency_ms))
 }
 
 /// What the person did, or what was active.
@@ -79,8 +83,13 @@ fn finding_lines(finding: &Finding, interval: &Interval) -> Vec<String> {
 
 /// `  2.02 s  87 %  disk-queue  what was found`
 fn budget_line(ms: f64, interval: &Interval, kind: &str, what: &str) -> String {
-    let percent = 100.0 * ms / interval.latency_ms.max(f64::MIN_POSITIVE);
+    let percent = percent(ms, interval);
     format!("  {:>7} {percent:>3.0} %  {kind}  {what}", span(ms)).trim_end().to_owned()
+}
+
+/// Of the latency.
+pub(crate) fn percent(ms: f64, interval: &Interval) -> f64 {
+    100.0 * ms / interval.latency_ms.max(f64::MIN_POSITIVE)
 }
 
 /// What no finding explains: the usual work and small shares, and what nothing recorded explains.
@@ -93,8 +102,7 @@ fn rest_lines(verdict: &Verdict, interval: &Interval) -> Vec<String> {
 }
 
 fn last_line(verdict: &Verdict, interval: &Interval) -> String {
-    let share = 100.0 * verdict.overhead_ms / interval.latency_ms.max(f64::MIN_POSITIVE);
-    let own = format!("recorder's own share: {share:.3} %");
+    let own = format!("recorder's own share: {:.3} %", percent(verdict.overhead_ms, interval));
     match verdict.findings.first() {
         Some(finding) => format!("Try: {}      {own}", finding.remedy),
         None => format!("No finding: nothing that was recorded explains it.      {own}"),
@@ -103,12 +111,15 @@ fn last_line(verdict: &Verdict, interval: &Interval) -> String {
 
 fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
     let window = span(verdict.incident.window_s * 1e3);
+    format!("No finding: the longest interaction in the last {window} was {}.", longest(interval))
+}
+
+/// `typing in xterm, 11 ms (noticed from 100 ms on)`
+pub(crate) fn longest(interval: &Interval) -> String {
     let (latency, threshold) = (span(interval.latency_ms), span(interval.threshold_ms));
     let what = subject(interval);
     let what = if interval.class == "activity" { format!("activity of {what}") } else { lower_first(&what) };
-    format!(
-        "No finding: the longest interaction in the last {window} was {what}, {latency} (noticed from {threshold} on)."
-    )
+    format!("{what}, {latency} (noticed from {threshold} on)")
 }
 
 fn lower_first(text: &str) -> String {

@@ -3,25 +3,29 @@
 //!
 //! The thread with the keys does nothing but wait for keys. Each mark has a thread that asks the
 //! recorder for the incident and then for the user's words; one more thread diagnoses incidents in
-//! the order in which they are written. So several marks in a row never wait for a dialog or a
-//! diagnosis.
+//! the order in which they are written, and each cause has a thread that tells it. So several marks in a row never
+//! wait for a dialog, a diagnosis or a notification daemon.
+
+mod crew;
+mod teller;
 
 use crate::arguments;
 use crate::diagnose;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
+use crew::Crew;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
+use teller::Teller;
 use tipme_bench::interrupt::Interrupt;
 use tipme_control::{Client, DEFAULT_STATE_DIR, Request, Response, Trigger};
 use tipme_desktop::Target;
 use tipme_desktop::dialog::{Asker, Dialog};
 use tipme_desktop::hotkeys::{Action, Event, HotKeys};
-use tipme_desktop::notify::notify;
+use tipme_report::Notice;
 
 /// The longest that an interrupt waits to be seen.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -34,7 +38,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Serves the keys until SIGINT or SIGTERM.
 ///
-/// Prints `ready: …` once the keys are held, and `marked PATH` for each incident.
+/// Prints `ready: …` once the keys are held, `marked PATH` for each incident, and then its cause.
 pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
     let name = name.context("no display is named; set DISPLAY or give --display")?;
@@ -61,37 +65,45 @@ struct Agent {
     asker: Option<Asker>,
     /// Incidents to be diagnosed.
     diagnoses: SyncSender<PathBuf>,
-    marks: AtomicUsize,
+    teller: Teller,
+    marks: Crew,
 }
 
 impl Agent {
     fn new(arguments: &arguments::Agent, display: String) -> Agent {
         let (diagnoses, waiting) = mpsc::sync_channel::<PathBuf>(DIAGNOSES_MAX);
-        let notification = !arguments.no_notification;
-        std::thread::spawn(move || waiting.into_iter().for_each(|incident| tell_cause(&incident, notification)));
+        let asker = if arguments.no_dialog { None } else { Asker::find() };
+        let teller = Teller::new(!arguments.no_notification, asker.clone(), &display);
+        let of_causes = teller.clone();
+        std::thread::spawn(move || waiting.into_iter().for_each(|incident| tell_cause(&incident, &of_causes)));
         Agent {
             client: Client::new(arguments.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIR))),
             display,
-            asker: if arguments.no_dialog { None } else { Asker::find() },
+            asker,
             diagnoses,
-            marks: AtomicUsize::new(0),
+            teller,
+            marks: Crew::new(MARKS_MAX),
         }
     }
 
     /// Answers a key on a thread of its own.
     fn press(self: &Arc<Agent>, action: Action) {
-        if self.marks.fetch_add(1, Ordering::Relaxed) >= MARKS_MAX {
-            self.marks.fetch_sub(1, Ordering::Relaxed);
-            eprintln!("tipme: {MARKS_MAX} marks are still being written or described; answer the open dialogs first");
-            return;
-        }
         let agent = Arc::clone(self);
-        std::thread::spawn(move || {
+        let begun = self.marks.start(move || {
             if let Err(error) = agent.act(action) {
-                eprintln!("tipme: {error:#}");
+                agent.fail(failure(action), &error);
             }
-            agent.marks.fetch_sub(1, Ordering::Relaxed);
         });
+        if !begun {
+            let why = "marks are still being written or described; answer the open dialogs first";
+            self.fail(failure(action), &Error::msg(format!("{MARKS_MAX} {why}")));
+        }
+    }
+
+    /// Tells what failed, and why.
+    fn fail(&self, what: &str, why: &Error) {
+        eprintln!("tipme: {why:#}");
+        self.teller.tell(Notice::new(what, format!("{why:#}")));
     }
 
     fn act(&self, action: Action) -> Result<()> {
@@ -122,9 +134,13 @@ impl Agent {
         };
         say(&format!("marked {}", incident.display()));
         if self.diagnoses.try_send(incident.clone()).is_err() {
-            eprintln!("tipme: too many incidents wait for a diagnosis; run: tipme diagnose {}", incident.display());
+            let why = format!("too many incidents wait for a diagnosis; run: tipme diagnose {}", incident.display());
+            self.fail("Marked, but not yet diagnosed", &Error::msg(why));
         }
-        self.describe(incident)
+        if let Err(error) = self.describe(incident) {
+            self.fail("Marked, but without a description", &error);
+        }
+        Ok(())
     }
 
     /// Asks for the user's words and adds them to the incident; without a program that asks, there are none.
@@ -137,13 +153,21 @@ impl Agent {
     }
 }
 
-/// Diagnoses an incident and shows the verdict.
-fn tell_cause(incident: &Path, notification: bool) {
-    let (summary, body) = diagnose::headline(incident);
-    say(&summary);
-    if notification && let Err(error) = notify(&summary, &body) {
-        eprintln!("tipme: {error}");
+/// What a press that failed was for.
+fn failure(action: Action) -> &'static str {
+    match action {
+        Action::Mark => "The mark failed",
+        Action::Start => "Starting the recording failed",
+        Action::StopKeys => "Stopping the recording of input failed",
+        Action::StartKeys => "Restarting the recording of input failed",
     }
+}
+
+/// Diagnoses an incident and tells the cause.
+fn tell_cause(incident: &Path, teller: &Teller) {
+    let notice = diagnose::notice(incident);
+    say(&format!("{}\n{}", notice.summary, notice.body));
+    teller.tell(notice);
 }
 
 /// A line on the standard output; a reader that is gone is no reason to stop serving keys.

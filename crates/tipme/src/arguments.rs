@@ -196,10 +196,10 @@ pub struct Agent {
     pub display: Option<String>,
     #[command(flatten)]
     pub keys: Keys,
-    /// Ask for no description
+    /// Open no dialog: ask for no description, and show no cause where a notification is refused
     #[arg(long)]
     pub no_dialog: bool,
-    /// Show no desktop notification
+    /// Show neither causes nor failures on the desktop
     #[arg(long)]
     pub no_notification: bool,
 }

@@ -5,9 +5,10 @@ use crate::arguments::Diagnose;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::ExitCode;
-use tipme_analysis::Options;
+use tipme_analysis::{Options, Verdict};
 use tipme_record::Pid;
 use tipme_record::incident::Incident;
+use tipme_report::Notice;
 
 /// Exit code where the incident was read and nothing unusual is in it.
 const NO_FINDING: u8 = 3;
@@ -51,12 +52,26 @@ pub fn read(path: &Path) -> Result<Incident> {
 
 /// What the user said of an incident, and the first line of its verdict.
 pub fn headline(path: &Path) -> (String, String) {
-    let verdict = read(path).and_then(|incident| Ok(tipme_analysis::diagnose(&incident, &Options::default())?));
-    match verdict {
+    match verdict(path) {
         Ok(verdict) => {
             let line = tipme_report::text(&verdict).lines().next().unwrap_or_default().to_owned();
             (verdict.incident.user_text, line)
         }
         Err(error) => (String::new(), format!("cannot be read: {error:#}")),
     }
+}
+
+/// The verdict at a glance, also of an incident that cannot be read.
+pub fn notice(path: &Path) -> Notice {
+    verdict(path).map_or_else(
+        |error| {
+            let remedy = format!("mark again, or read it as root: sudo tipme diagnose {}", path.display());
+            Notice::new("The incident cannot be diagnosed", format!("{error:#}\nTry: {remedy}"))
+        },
+        |verdict| tipme_report::notice(&verdict),
+    )
+}
+
+fn verdict(path: &Path) -> Result<Verdict> {
+    Ok(tipme_analysis::diagnose(&read(path)?, &Options::default())?)
 }

@@ -4,84 +4,21 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
+#[path = "support/session_agent.rs"]
+mod session_agent;
+
+use session_agent::{Agent, LONG, press, program, session};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use support::{Recording, files, meta, tipme};
-use tipme_bench::Session;
-use tipme_bench::session::Options;
+use support::{Recording, files, meta};
 use tipme_control::{Client, Request, Response};
-use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::incident::{Section, Words};
-
-const LONG: Duration = Duration::from_secs(20);
-
-/// A running agent; killed with the value.
-struct Agent {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Agent {
-    fn start(session: &Session, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
-        let mut command = tipme();
-        command.arg("agent").arg("--state-dir").arg(state_dir).args(["--display", &session.display_name()]);
-        session.show(&mut command);
-        change(&mut command);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (sender, lines) = channel();
-        let (output, errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let of_errors = sender.clone();
-        std::thread::spawn(move || {
-            BufReader::new(output).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
-        });
-        std::thread::spawn(move || {
-            BufReader::new(errors).lines().map_while(Result::ok).all(|line| of_errors.send(line).is_ok())
-        });
-        Agent { child, lines }
-    }
-
-    /// The rest of the next line that starts with `prefix`.
-    fn line(&self, prefix: &str) -> String {
-        let (deadline, mut said) = (Instant::now() + LONG, Vec::new());
-        while let Ok(line) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            if let Some(rest) = line.strip_prefix(prefix) {
-                return rest.to_string();
-            }
-            said.push(line);
-        }
-        panic!("the agent did not say {prefix:?} but {said:?}");
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-fn session() -> Session {
-    Session::start(Options::default()).unwrap()
-}
-
-fn press(session: &Session, keys: &[&str]) {
-    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
-    for key in keys {
-        typist.chord(&key.parse().unwrap()).unwrap();
-    }
-}
 
 /// A folder with a `zenity` that answers once there is a file `answer` beside it.
 fn slow_dialog() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("zenity");
     let wait = "while ! [ -e \"${0%/*}/answer\" ]; do sleep 0.1; done";
-    std::fs::write(&file, format!("#!/bin/sh\n{wait}\necho the editor hung\n")).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program(folder.path(), "zenity", &format!("{wait}\necho the editor hung"));
     folder
 }
 

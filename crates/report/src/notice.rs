@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The verdict at a glance, for a notification: what happened, the first cause in a sentence, and its remedy.
+
+use crate::text::{longest, percent, symptom};
+use tipme_analysis::model::{Finding, Interval, Kind, Verdict};
+
+/// What a person is told at a glance. The summary is never empty: notification daemons refuse such.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Notice {
+    pub summary: String,
+    pub body: String,
+}
+
+impl Notice {
+    pub fn new(summary: impl Into<String>, body: impl Into<String>) -> Notice {
+        Notice { summary: summary.into(), body: body.into() }
+    }
+}
+
+/// The first finding of a verdict, or honestly that there is none.
+pub fn notice(verdict: &Verdict) -> Notice {
+    match &verdict.interval {
+        Some(interval) if interval.exceeded => Notice::new(symptom(interval), cause(verdict, interval)),
+        Some(interval) => {
+            let summary = format!("Nothing unusual in the last {:.0} s", verdict.incident.window_s);
+            Notice::new(summary, format!("The longest interaction was {}.", longest(interval)))
+        }
+        None => Notice::new("Nothing to explain was recorded", verdict.notes.join(" ")),
+    }
+}
+
+fn cause(verdict: &Verdict, interval: &Interval) -> String {
+    match verdict.findings.first() {
+        Some(finding) => {
+            format!(
+                "{} ({:.0} % of the time).\nTry: {}",
+                sentence(finding),
+                percent(finding.ms, interval),
+                finding.remedy
+            )
+        }
+        None => "Nothing that was recorded explains it.".to_owned(),
+    }
+}
+
+/// The culprit and its deed: the first line of the evidence, which for competition has the culprit only.
+fn sentence(finding: &Finding) -> String {
+    let first = finding.evidence.first().map_or(finding.kind.name(), String::as_str);
+    let deed = if finding.kind == Kind::CpuCompetition { " took the CPU" } else { "" };
+    format!("{first}{deed}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_analysis::model::Client;
+
+    fn verdict(latency_ms: f64, findings: Vec<Finding>) -> Verdict {
+        let client = Client { pid: 7, comm: "xterm".to_owned(), cmdline: String::new() };
+        let class = "key".to_owned();
+        let exceeded = latency_ms > 100.0;
+        let interval = Interval { latency_ms, class, client, threshold_ms: 100.0, exceeded, ..Interval::default() };
+        let mut verdict = Verdict { interval: Some(interval), findings, ..Verdict::default() };
+        verdict.incident.window_s = 39.97;
+        verdict
+    }
+
+    fn finding(kind: Kind, evidence: &[&str]) -> Finding {
+        let evidence = evidence.iter().map(ToString::to_string).collect();
+        Finding { kind, ms: 916.0, evidence, remedy: "ionice -c 3 -p 9".to_owned(), ..Finding::default() }
+    }
+
+    fn told(verdict: &Verdict) -> (String, String) {
+        let Notice { summary, body } = notice(verdict);
+        (summary, body)
+    }
+
+    #[test]
+    fn the_first_finding_is_told_in_a_sentence_with_its_remedy() {
+        let disk =
+            finding(Kind::DiskQueue, &["dd (pid 9) had 2 writes queued on sda ahead of xterm's request", "more"]);
+        let (summary, body) = told(&verdict(938.0, vec![disk, Finding::default()]));
+        assert_eq!(summary, "Typing in xterm stalled 938 ms");
+        let sentence = "dd (pid 9) had 2 writes queued on sda ahead of xterm's request (98 % of the time).";
+        assert_eq!(body, format!("{sentence}\nTry: ionice -c 3 -p 9"));
+        let (_, body) = told(&verdict(938.0, vec![finding(Kind::CpuCompetition, &["cc1 x 30 (job make, pid 9)"])]));
+        assert!(body.starts_with("cc1 x 30 (job make, pid 9) took the CPU (98 % of the time)."), "{body}");
+    }
+
+    #[test]
+    fn no_finding_is_told_honestly() {
+        let told_text = |verdict: &Verdict| told(verdict).0 + ": " + &told(verdict).1;
+        let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, 11 ms (noticed from \
+                    100 ms on).";
+        assert_eq!(told_text(&verdict(11.0, vec![])), calm);
+        let unexplained = "Typing in xterm stalled 938 ms: Nothing that was recorded explains it.";
+        assert_eq!(told_text(&verdict(938.0, vec![])), unexplained);
+        let empty = Verdict { notes: vec!["No display was recorded.".to_owned()], ..Verdict::default() };
+        assert_eq!(told_text(&empty), "Nothing to explain was recorded: No display was recorded.");
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the person who pressed the key is shown: by a real notification daemon, and where there is none. Needs root for
+//! the recorder, and dunst.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/session_agent.rs"]
+mod session_agent;
+
+use rustix::process::{Pid, Signal, kill_process};
+use session_agent::{Agent, LONG, press, program, session};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::Recording;
+use tempfile::TempDir;
+use tipme_bench::Session;
+use tipme_bench::alone::Alone;
+use tipme_bench::faults::Fault;
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::job::Helper;
+use tipme_bench::seen::Seen;
+use tipme_desktop::inject::{Pace, Typist};
+
+/// A bus that starts no programs by itself.
+const BUS: &str = r#"<busconfig><type>session</type><listen>unix:dir=/tmp</listen><policy context="default">
+<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>"#;
+
+/// Names the session bus.
+const ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";
+
+/// A program that is killed with the value.
+struct Running(Child);
+
+impl Running {
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A session bus of the test's own.
+struct Bus {
+    address: String,
+    _daemon: Running,
+    folder: TempDir,
+}
+
+impl Bus {
+    fn start() -> Bus {
+        let folder = TempDir::new().unwrap();
+        let settings = folder.path().join("bus.conf");
+        std::fs::write(&settings, BUS).unwrap();
+        let mut command = Command::new("dbus-daemon");
+        command.args(["--nofork", "--nopidfile", "--print-address=1", "--config-file"]).arg(&settings);
+        let mut daemon =
+            Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("dbus-daemon is installed"));
+        let mut address = String::new();
+        BufReader::new(daemon.0.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        assert!(!address.is_empty(), "the bus did not start");
+        Bus { address: address.trim().to_owned(), _daemon: daemon, folder }
+    }
+
+    /// Starts a notification daemon, which keeps what it shows in a file, and waits until it shows something.
+    fn start_notifications(&self, session: &Session) -> (Running, PathBuf) {
+        let (settings, shown) = (self.folder.path().join("dunstrc"), self.folder.path().join("shown"));
+        program(self.folder.path(), "keep", r#"printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown""#);
+        let keep = self.folder.path().join("keep");
+        let rules = format!("[global]\nmarkup = full\n[all]\nsummary = \"*\"\nscript = {}\n", keep.display());
+        std::fs::write(&settings, rules).unwrap();
+        let mut command = Command::new("dunst");
+        session.prepare(command.arg("-conf").arg(&settings));
+        let daemon = Running(command.env(ADDRESS, &self.address).spawn().expect("dunst is installed"));
+        let mut greet = Command::new("notify-send");
+        greet.arg("ready").env(ADDRESS, &self.address).stderr(Stdio::null());
+        until("the daemon takes a notification", || greet.status().unwrap().success());
+        wait_for(&shown, "ready");
+        (daemon, shown)
+    }
+}
+
+/// Polls until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The text of a file as soon as it has these words.
+fn wait_for(file: &Path, words: &str) -> String {
+    let text = || std::fs::read_to_string(file).unwrap_or_default();
+    until(&format!("{} has {words:?}", file.display()), || text().contains(words));
+    text()
+}
+
+/// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that is over.
+fn suffer(session: &mut Session) {
+    let helper = Helper(vec![env!("CARGO_BIN_EXE_tipme").into(), "helper".into()]);
+    let mut scenario = Fault::Lock.prepare(session, &helper).unwrap();
+    session.open_terminal(&scenario.prefix(), &scenario.program()).unwrap();
+    let seen = Seen::start(session, Duration::from_millis(400)).unwrap();
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let mut keys = scenario.keys().chars().cycle();
+    let mut type_some = |count| keys.by_ref().take(count).map(|key| typist.key(key).unwrap()).last().unwrap();
+    type_some(20);
+    let job = scenario.inject().unwrap();
+    let last = type_some(5);
+    until("the terminal has answered", || seen.answered(last) && seen.quiet_for() >= Duration::from_millis(400));
+    drop(job);
+    press(session, &["ctrl+alt+minus"]);
+}
+
+/// A folder with a `zenity` that keeps the text it shall show in a file, and this file.
+fn dialog() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let keep = r#"[ "$1" = --info ] || exit 1; printf '%s\n' "$@" >> "${0%/*}/told""#;
+    program(folder.path(), "zenity", keep);
+    let told = folder.path().join("told");
+    (folder, told)
+}
+
+fn with_dialog(command: &mut Command, folder: &Path) {
+    command.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
+}
+
+#[test]
+fn the_notification_carries_the_cause() {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let (mut session, bus) = (session(), Bus::start());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        command.arg("--no-dialog").env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    suffer(&mut session);
+    agent.line("marked ");
+    let text = wait_for(&shown, "Try: ");
+    assert!(text.contains("\nTyping in xterm stalled "), "{text}");
+    assert!(text.contains(" held a lock that "), "{text}");
+}
+
+#[test]
+fn without_a_daemon_a_dialog_tells_the_cause() {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let (mut session, bus) = (session(), Bus::start());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let (folder, told) = dialog();
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        with_dialog(command, folder.path());
+        command.env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    suffer(&mut session);
+    let why = agent.line("tipme: no notification is shown: ");
+    assert!(why.contains("org.freedesktop.Notifications"), "{why}");
+    let text = wait_for(&told, "Try: ");
+    assert!(text.contains("\nTyping in xterm stalled "), "{text}");
+    assert!(text.contains(" held a lock that "), "{text}");
+}
+
+#[test]
+fn without_a_bus_a_press_that_fails_is_told_by_a_dialog() {
+    let (session, state, (folder, told)) = (session(), TempDir::new().unwrap(), dialog());
+    let agent = Agent::start(&session, state.path(), |command| with_dialog(command, folder.path()));
+    agent.line("ready: ");
+    press(&session, &["ctrl+alt+minus"]);
+    agent.line("tipme: no recorder listens at ");
+    let why = agent.line("tipme: no notification is shown: ");
+    assert!(why.contains(ADDRESS), "{why}");
+    assert!(wait_for(&told, "sudo tipme record").contains("The mark failed"));
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_holds_up_nobody() {
+    let (session, state, bus, (folder, told)) = (session(), TempDir::new().unwrap(), Bus::start(), dialog());
+    let (daemon, _) = bus.start_notifications(&session);
+    kill_process(daemon.pid(), Signal::STOP).unwrap();
+    let agent = Agent::start(&session, state.path(), |command| {
+        with_dialog(command, folder.path());
+        command.env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    press(&session, &["ctrl+alt+minus", "ctrl+alt+0"]);
+    let first = [(); 2].map(|()| agent.line("tipme: no "));
+    assert!(first.iter().all(|line| line.starts_with("recorder listens at ")), "{first:?}");
+    let why = agent.line("tipme: no notification is shown: ");
+    assert!(why.contains("did not answer"), "{why}");
+    wait_for(&told, "The mark failed");
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The session agent on a private display, and programs that it starts.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use crate::support::tipme;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use tipme_bench::Session;
+use tipme_bench::session::Options;
+use tipme_desktop::inject::{Pace, Typist};
+
+/// How long anything may take on a busy machine.
+pub const LONG: Duration = Duration::from_secs(120);
+
+/// A running agent; killed with the value.
+pub struct Agent {
+    pub child: Child,
+    lines: Receiver<String>,
+}
+
+impl Agent {
+    pub fn start(session: &Session, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
+        let mut command = tipme();
+        command.arg("agent").arg("--state-dir").arg(state_dir).args(["--display", &session.display_name()]);
+        session.show(&mut command);
+        // What the tests' own session has is not to be seen there.
+        command.env_remove("DBUS_SESSION_BUS_ADDRESS").env_remove("XDG_RUNTIME_DIR");
+        change(&mut command);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let (output, errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let of_errors = sender.clone();
+        std::thread::spawn(move || {
+            BufReader::new(output).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+        });
+        std::thread::spawn(move || {
+            BufReader::new(errors).lines().map_while(Result::ok).all(|line| of_errors.send(line).is_ok())
+        });
+        Agent { child, lines }
+    }
+
+    /// The rest of the next line that starts with `prefix`.
+    pub fn line(&self, prefix: &str) -> String {
+        let (deadline, mut said) = (Instant::now() + LONG, Vec::new());
+        while let Ok(line) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            if let Some(rest) = line.strip_prefix(prefix) {
+                return rest.to_string();
+            }
+            said.push(line);
+        }
+        panic!("the agent did not say {prefix:?} but {said:?}");
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+pub fn session() -> Session {
+    Session::start(Options::default()).unwrap()
+}
+
+pub fn press(session: &Session, keys: &[&str]) {
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    for key in keys {
+        typist.chord(&key.parse().unwrap()).unwrap();
+    }
+}
+
+/// A shell script that can be started by its name where the folder is searched for programs. A child writes it: a
+/// process that another test starts meanwhile would hold a file of this one open, and none such can be executed.
+pub fn program(folder: &Path, name: &str, script: &str) {
+    let words = ["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\""];
+    let status = Command::new("sh").args(words).arg(folder.join(name)).arg(script).status().unwrap();
+    assert!(status.success());
+}
