@@ -112,6 +112,12 @@ def hovering(session):
     pause()
 
 
+def paging(session):
+    for key in ("Page_Down", "Page_Down", "Page_Up", "Down", "Down"):
+        session.input.key(key)
+        pause(0.25, 0.5)
+
+
 def resting(_session):
     time.sleep(2)
 
@@ -121,7 +127,7 @@ ACTS = {
     for name, act in globals().items()
     if callable(act) and name in (
         "typing", "erasing", "clicking", "selecting", "scrolling", "menu", "switching", "moving", "placing", "hovering",
-        "resting")
+        "paging", "resting")
 }  # fmt: skip
 
 
@@ -133,5 +139,5 @@ def perform(session, names):
 
 def warm_up(session):
     """What precedes a fault: from it the usual times are learned."""
-    perform(session, ("typing", "clicking", "typing", "typing"))
+    perform(session, program_of(session).usual)
     session.wait_quiet(5)

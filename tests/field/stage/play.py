@@ -48,7 +48,8 @@ def close_truth(session, said):
     """What all truths have: input, changes of the screen, processes."""
     changes = session.screen.changes()[-CHANGES_MAX:]
     said["inputs"] = session.input.events
-    said["processes"] = processes.table()
+    known = {row["pid"]: row for row in said.get("processes", [])}
+    said["processes"] = list({**{row["pid"]: row for row in processes.table()}, **known}.values())
     said["changes"] = [list(change) for change in changes]
     if said["kind"] == "calm":
         said["slowest"] = truth.still(said["inputs"], changes)[:3]
@@ -58,17 +59,17 @@ def close_truth(session, said):
 def play(scenario, options):
     """Runs it once, keeps incident, truth and log; gives the judged run."""
     partial, whole = keep.place(options.keep, scenario.name)
-    with Session(scenario, options.tipme) as session:
-        try:
+    session = Session(scenario, options.tipme)
+    try:
+        with session:
             said = about(session, scenario)
             said.update(calm(session, scenario) if scenario.calm else faults.commit(session, scenario))
             said["mark_ns"] = session.mark(partial / "incident.tipme")
-            faults.after_mark(session)
             close_truth(session, said)
             if not scenario.calm:
                 faults.judge_effect(session, scenario, said)
-        finally:
-            (partial / "session.log").write_text("\n".join([*session.log_lines, ""]))
+    finally:
+        (partial / "session.log").write_text("\n".join([*session.log_lines, ""]))
     keep.write(partial / "truth.json", said)
     keep.write(partial / "verdict.json", keep.diagnose(options.tipme, partial / "incident.tipme"))
     partial.rename(whole)

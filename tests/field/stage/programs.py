@@ -24,6 +24,8 @@ class Program:
     blinks: bool = True
     # Return starts a command.
     shell: bool = False
+    # What precedes a fault.
+    usual: tuple = ("typing", "clicking", "typing", "typing")
 
 
 XTERM = ("xterm", "-geometry", "84x28+40+40", "-fa", "Monospace", "-fs", "10", "-e")
@@ -32,6 +34,8 @@ TERMINAL = {"blinks": False, "shell": True}
 
 PROGRAMS = {
     "xterm": Program((*XTERM, *BASH), "xterm", **TERMINAL),
+    "xterm-less": Program((*XTERM, "less", "/etc/services"), "xterm", blinks=False, usual=("paging", "paging")),
+    "xterm-vim": Program((*XTERM, "vim", "-u", "NONE", "--not-a-term"), "xterm", blinks=False, prelude="iab"),
     "mousepad": Program(("mousepad",), "mousepad", menu="alt+f", menu_at=(20, 12)),
     "featherpad": Program(("featherpad",), "featherpad", menu="alt+f", menu_at=(20, 12)),
 }
@@ -60,8 +64,9 @@ def start(session):
 
 def beside(session):
     """Another window, for alt-tab to have somewhere to go."""
-    session.start("beside", session.scenario.beside.split())
-    if not session.windows.wait_for(session.scenario.beside.split()[0], 30):
+    words = session.scenario.beside.split()
+    session.start("beside", words)
+    if not session.windows.wait_for(words[2] if words[1:2] == ["-name"] else words[0], 30):
         raise processes.CannotRun(f"no window of {session.scenario.beside}")
 
 

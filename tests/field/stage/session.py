@@ -26,7 +26,7 @@ class Session:
     def __init__(self, scenario, tipme):
         self.scenario, self.tipme = scenario, tipme
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-field-"))
-        self.log_lines, self.roles, self.env = [], {}, {}
+        self.log_lines, self.roles, self.env, self.at_close = [], {}, {}, []
         self.input = self.windows = self.screen = self.recorder = self.window = None
 
     def say(self, line):
@@ -56,7 +56,10 @@ class Session:
 
     def close(self):
         try:
+            for undo in self.at_close:
+                undo()
             if self.recorder:
+                self.say("recorder: " + (self.folder / "recorder.log").read_text(errors="replace")[-600:].strip())
                 processes.end({self.recorder.pid})
             if self.windows:
                 self.windows.close()

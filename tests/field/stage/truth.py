@@ -10,6 +10,8 @@ from . import windows
 CALM_STILL_MS = 150
 # Input that comes this soon after another may be what a change answers, in nanoseconds.
 NOTHING = 10**18
+# The screen answers this soon after the fault's end; else something else was slow. Then it is quiet this soon.
+ANSWER_MAX_MS, AFTER_QUIET_MS = 1200, 400
 
 
 def in_region(changes, region):
@@ -28,12 +30,13 @@ def longest_gap(changes, begin_ns, end_ns):
     return max(gaps, default=(0, None))
 
 
-def last_before_quiet(changes, begin_ns, end_ns, quiet_ms):
-    """The last change before nothing changes for a while; the fault's own time does not count as quiet."""
+def last_before_quiet(changes, begin_ns, end_ns):
+    """The last change before the screen is quiet; the first after the fault's end may take a second to come."""
     last = None
     for change in changes:
         if change[0] <= begin_ns:
             continue
+        quiet_ms = AFTER_QUIET_MS if last and last > end_ns else ANSWER_MAX_MS
         if last and change[0] > end_ns and change[0] - max(last, end_ns) > quiet_ms * 1e6:
             break
         last = change[0]
@@ -61,3 +64,35 @@ def stands_still(truth, interval):
     changes = [tuple(change) for change in truth["changes"]]
     answer = first_after(changes, inputs[0])
     return (answer - inputs[0]) / 1e6 if answer else 0.0
+
+
+def slowest(changes, said):
+    """Of the input during the fault, that whose answer came latest: when it was sent, and when answered."""
+    begin, end = said["fault_begin_ns"], said["fault_end_ns"]
+    during = [event["ns"] for event in said["inputs"] if event["expects"] and begin <= event["ns"] <= end]
+    answers = [(first_after(changes, at), at) for at in during]
+    answers = [(answer - at, at, answer) for answer, at in answers if answer]
+    return max(answers)[1:] if answers else (said["act_ns"], None)
+
+
+# How the end of the true interval is found, by the word in the table: after the act the first change, the last before
+# the screen is quiet, the first after the fault's end, or the end of the longest time without one.
+MODES = {
+    "first": lambda changes, said: first_after(changes, said["act_ns"]),
+    "last": lambda changes, said: last_before_quiet(changes, said["act_ns"], said["fault_end_ns"]),
+    "after": lambda changes, said: first_after(changes, max(said["act_ns"], said["fault_end_ns"])),
+    "gap": lambda changes, said: longest_gap(changes, said["act_ns"], said["mark_ns"])[1],
+    "slowest": lambda changes, said: slowest(changes, said)[1],
+}
+
+
+def alternatives(changes, said, end_ns):
+    """Further input that suffered from the same: any of it may be what a verdict is about."""
+    if said["truth"].startswith("slowest"):
+        during = [event["ns"] for event in said["inputs"] if said["fault_begin_ns"] <= event["ns"] <= said["fault_end_ns"]]
+        pairs = [(at, first_after(changes, at)) for at in during]
+    else:
+        pairs = [(at, end_ns) for at in said["acts_ns"]]
+    least_ms = 0.7 * (end_ns - said["act_ns"]) / 1e6
+    whole = [{"start_ns": at, "end_ns": end, "ms": (end - at) / 1e6} for at, end in pairs if end]
+    return [one for one in whole if one["ms"] >= least_ms]
