@@ -23,7 +23,7 @@ class Fault:
 
     def names(self):
         """What the acts may refer to."""
-        return {"home": str(self.session.folder / "home")}
+        return {"home": str(self.session.folder / "home"), "port": self.session.port}
 
     def ready(self):
         """Before anything is usual: helpers are started."""
@@ -60,11 +60,18 @@ def tell(process, line=""):
     return int(process.stdout.readline())
 
 
+def named(pid, name):
+    """By its name, or by a part of its command line after `~`."""
+    if name.startswith("~"):
+        return name[1:] in processes.command_line(pid)
+    return processes.comm(pid) == name
+
+
 def child(pid, patience_s=5, name=None):
     """The youngest descendant of a process, or the youngest of a name."""
     limit = time.monotonic() + patience_s
     while time.monotonic() < limit:
-        below = [one for one in processes.descendants(pid) if not name or processes.comm(one) == name]
+        below = [one for one in processes.descendants(pid) if not name or named(one, name)]
         if below:
             return max(below, key=lambda one: (processes.status(one) or ("", 0, 0))[2])
         time.sleep(0.1)

@@ -4,9 +4,9 @@
 import random
 import time
 
-from . import acts, contention, inside, processes, stopping, truth, waiting
+from . import acts, contention, files, inside, processes, stopping, truth, waiting
 
-FAULTS = {**stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS}
+FAULTS = {**stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS, **files.FAULTS}
 # A fault without an effect of at least this much on the screen is not counted.
 EFFECT_MIN_MS = 300
 
@@ -66,7 +66,8 @@ def commit(session, scenario):
     said["fault_begin_ns"] = processes.now_ns()
     fault.begin()
     said["acts_ns"] = perform(session, fault, scenario.acts)
-    said["act_ns"] = said["acts_ns"][0]
+    said["act_ns"] = fault.act_ns = said["acts_ns"][0]
+    said["bounded"] = fault.bounded
     time.sleep(max(fault.hold_s - (processes.now_ns() - said["act_ns"]) / 1e9, 0.1))
     said["processes"] = processes.table()
     said["fault_end_ns"] = fault.end()
@@ -94,12 +95,13 @@ def region_of(session, scenario):
     return [place.x, place.y, place.width, place.height] if place else None
 
 
-def judge_effect(session, scenario, said):
-    """Puts the true interval into what is known, or why the run does not count."""
+def judge_effect(scenario, said):
+    """Puts the true interval into what is known, or why the run does not count; needs the logs only."""
     changes = truth.in_region([tuple(change) for change in said["changes"]], said["region"])
     mode = scenario.truth.partition(":")[0]
     end_ns = truth.MODES[mode](changes, said)
     said["truth"] = scenario.truth
+    said["act_ns"] = said["acts_ns"][0]
     if mode == "slowest":
         said["act_ns"], end_ns = truth.slowest(changes, said)
     if not end_ns:
@@ -108,7 +110,7 @@ def judge_effect(session, scenario, said):
     interval_ms = (end_ns - said["act_ns"]) / 1e6
     said["interval"] = {"start_ns": said["act_ns"], "end_ns": end_ns, "ms": interval_ms}
     said["intervals"] = truth.alternatives(changes, said, end_ns)
-    said["counted"], said["why"] = counts(said, interval_ms, end_ns, session.fault.bounded)
+    said["counted"], said["why"] = counts(said, interval_ms, end_ns, said["bounded"])
 
 
 def counts(said, interval_ms, end_ns, bounded):

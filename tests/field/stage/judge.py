@@ -95,10 +95,11 @@ def judge_fault(judged):
 
 def cause(known, finding, pairs):
     """Nothing where kind and culprit fit one of the pairs; else which of them did not."""
-    kinds = [culprits for kinds, culprits in pairs if finding["kind"] in kinds.split()]
-    if not kinds:
+    fitting = [culprits for kinds, culprits in pairs if finding["kind"] in kinds.split()]
+    if not fitting:
         return "kind"
-    return "" if any(is_culprit(known, finding.get("culprit"), role) for culprits in kinds for role in culprits.split()) else "culprit"
+    roles = " ".join(fitting).split()
+    return "" if any(is_culprit(known, finding.get("culprit"), role) for role in roles) else "culprit"
 
 
 def is_culprit(known, culprit, role):

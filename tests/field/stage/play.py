@@ -67,7 +67,7 @@ def play(scenario, options):
             said["mark_ns"] = session.mark(partial / "incident.tipme")
             close_truth(session, said)
             if not scenario.calm:
-                faults.judge_effect(session, scenario, said)
+                faults.judge_effect(scenario, said)
     finally:
         (partial / "session.log").write_text("\n".join([*session.log_lines, ""]))
     keep.write(partial / "truth.json", said)

@@ -2,6 +2,8 @@
 """Unmodified programs: how each is started, and by what its window is known."""
 
 import dataclasses
+import os
+import pathlib
 import time
 
 from . import processes
@@ -28,17 +30,47 @@ class Program:
     usual: tuple = ("typing", "clicking", "typing", "typing")
 
 
+VICTIMS = pathlib.Path(__file__).resolve().parent.parent / "victims"
+FOX = """user_pref("browser.aboutwelcome.enabled", false);
+user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("browser.startup.homepage_override.mstone", "ignore");
+user_pref("app.update.enabled", false);
+user_pref("termsofuse.bypassNotification", true);
+"""
 XTERM = ("xterm", "-geometry", "84x28+40+40", "-fa", "Monospace", "-fs", "10", "-e")
 BASH = ("bash", "--norc", "-i")
 TERMINAL = {"blinks": False, "shell": True}
+MENUS = {"menu": "alt+f", "menu_at": (20, 12)}
+PAGES = {"usual": ("paging", "paging"), "blinks": False}
+FILES = {"usual": ("paging", "clicking", "paging"), "blinks": False}
+EMACS = ("emacs", "-q", "--no-splash", "-g", "80x30+60+60")
+PROFILE = "--user-data-dir={home}/profile"
+CHROMIUM = ("chromium", "--no-first-run", "--no-default-browser-check", "--window-size=900,600", "--window-position=60,60",
+            "--password-store=basic", PROFILE, "file://{home}/page.html")  # fmt: skip
 
 PROGRAMS = {
     "xterm": Program((*XTERM, *BASH), "xterm", **TERMINAL),
-    "xterm-less": Program((*XTERM, "less", "/etc/services"), "xterm", blinks=False, usual=("paging", "paging")),
+    "xterm-less": Program((*XTERM, "less", "/etc/services"), "xterm", **PAGES),
     "xterm-vim": Program((*XTERM, "vim", "-u", "NONE", "--not-a-term"), "xterm", blinks=False, prelude="iab"),
-    "mousepad": Program(("mousepad",), "mousepad", menu="alt+f", menu_at=(20, 12)),
-    "featherpad": Program(("featherpad",), "featherpad", menu="alt+f", menu_at=(20, 12)),
-}
+    "tmux": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session", *BASH), "xterm", settle_s=1, **TERMINAL),
+    "screen": Program((*XTERM, "screen", "-c", "/dev/null", *BASH), "xterm", settle_s=1, **TERMINAL),
+    "qterminal": Program(("qterminal", "-e", "bash --norc -i"), "qterminal", settle_s=2, **TERMINAL),
+    "mousepad": Program(("mousepad",), "mousepad", **MENUS),
+    "featherpad": Program(("featherpad",), "featherpad", **MENUS),
+    "gnome-text-editor": Program(("gnome-text-editor", "-s"), "text.editor", settle_s=2),
+    "emacs": Program(EMACS, "emacs", settle_s=2, menu_at=(20, 8), body=(0.5, 0.5)),
+    "gvim": Program(("gvim", "-u", "NONE", "-f", "-geometry", "80x28"), "gvim", prelude="iab", settle_s=1.5),
+    "idle": Program(("idle", "-n"), "idle|shell", settle_s=2, menu_at=(20, -10)),
+    "tk": Program(("/usr/bin/python3", "-B", "{home}/button.py"), "button", settle_s=1),
+    "swing": Program(("java", "-cp", "{home}", "Button"), "Button", settle_s=3),
+    "pcmanfm": Program(("pcmanfm", "--no-desktop", "/usr/share"), "pcmanfm", settle_s=2, menu="alt+f", menu_at=(20, 12), **FILES),
+    "thunar": Program(("thunar", "/usr/share"), "thunar", settle_s=2, menu="alt+f", menu_at=(20, 12), **FILES),
+    "chromium": Program(CHROMIUM, "chromium", settle_s=6, body=(0.5, 0.7)),
+    "firefox": Program(("firefox-esr", "--no-remote", "--profile", "{home}/fox", "file://{home}/page.html"), "firefox",
+                       settle_s=10, body=(0.5, 0.7)),
+    "libreoffice": Program(("soffice", "--writer", "--norestore", "--nologo", "--nofirststartwizard"), "libreoffice.*writer",
+                           settle_s=10, menu="alt+f"),
+}  # fmt: skip
 
 
 def start(session):
@@ -48,7 +80,7 @@ def start(session):
     if session.scenario.beside:
         beside(session)
     words = [word.format(home=session.folder / "home") for word in program.words]
-    session.start("program", words)
+    start_victim(session, words)
     window = session.windows.wait_for(program.window, 60)
     if not window:
         raise processes.CannotRun(f"no window of {words[0]}: {(session.folder / 'program.log').read_text()[-300:]}")
@@ -62,6 +94,19 @@ def start(session):
         session.say("the screen did not become quiet")
 
 
+def start_victim(session, words):
+    """Where names are asked of a server of the test, the program sees another resolv.conf than everybody else."""
+    if not session.scenario.fault.startswith("names"):
+        session.start("program", words)
+        return
+    resolv = session.folder / "resolv.conf"
+    resolv.write_text("nameserver 127.0.0.77\noptions timeout:4 attempts:1\n")
+    resolv.chmod(0o644)
+    inner = f"mount --bind {resolv} /etc/resolv.conf && exec setpriv --reuid {processes.USER} --regid {processes.user().pw_gid}"
+    inner += ' --clear-groups -- "$@"'
+    session.start("program", ["unshare", "-m", "sh", "-c", inner, "sh", *words], as_user=False)
+
+
 def beside(session):
     """Another window, for alt-tab to have somewhere to go."""
     words = session.scenario.beside.split()
@@ -72,6 +117,15 @@ def beside(session):
 
 def prepare(session):
     """Files that some programs want in their home."""
+    home = session.folder / "home"
+    for name in ("page.html", "button.py", "Button.java"):
+        (home / name).write_text((VICTIMS / name).read_text().replace("PORT", str(session.port)))
+        os.chmod(home / name, 0o644)
+    (home / "fox").mkdir(exist_ok=True)
+    (home / "fox/user.js").write_text(FOX)
+    os.chown(home / "fox", processes.user().pw_uid, processes.user().pw_gid)
+    if session.scenario.program == "swing":
+        processes.start(["javac", "-d", home, home / "Button.java"], session.env).wait()
 
 
 def fit(session):

@@ -5,8 +5,10 @@ Without a compositing manager every drawing that reaches the screen is told by X
 program's window are looked at every 10 ms, since drawing then happens out of sight first.
 """
 
+import atexit
 import functools
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -20,6 +22,7 @@ PERIOD_MS = 10
 def watcher():
     """The watcher, compiled once for each run of the test."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-field-watch-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)
     out = folder / "tipme-watch"
     words = ["gcc", "-O2", "-o", out, SOURCE, "-lX11", "-lXext", "-lXdamage"]

@@ -74,6 +74,8 @@ class Session:
             (self.folder / name).mkdir(mode=0o700)
         self.cookie = secrets.token_bytes(16)
         (self.folder / "authority").write_bytes(authority(self.cookie))
+        self.port = free_port()
+        (self.folder / "home/port").write_text(str(self.port))
         for path in (self.folder, *self.folder.rglob("*")):
             os.chown(path, entry.pw_uid, entry.pw_gid)
         os.chmod(self.folder, 0o755)
@@ -145,6 +147,12 @@ class Session:
 
     def place(self):
         return self.windows.place(self.window)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def authority(cookie, number=""):

@@ -22,7 +22,7 @@ class Stop(Fault):
 
     def target(self):
         role, _, name = self.words.partition("/")
-        pid = self.session.roles[role]
+        pid = os.getpid() if role == "session" else self.session.roles[role]
         return fault.child(pid, name=name) if name else pid
 
     def __init__(self, session, words="program"):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What commands wait for: locks, peers, name servers, disks; held by a helper until it is told to let go."""
 
+import signal
+import time
+
 from . import fault, processes
 from .fault import Fault
 
@@ -32,7 +35,7 @@ os.path.exists('fifo') or os.mkfifo('fifo')
 {TIMED}""",
     "tcp": f"""
 import socket, sys, threading, time
-server = socket.socket(); server.bind(('127.0.0.1', 0)); server.listen(8)
+server = socket.socket(); server.bind(('127.0.0.1', int(open('port').read()))); server.listen(8)
 go = threading.Event()
 def serve():
     while True:
@@ -41,6 +44,18 @@ def serve():
 threading.Thread(target=serve, daemon=True).start()
 print('ready', server.getsockname()[1]); sys.stdin.readline()
 go.set()
+{TIMED}""",
+    "dns": f"""
+import select, socket, sys, time
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); server.bind(('127.0.0.77', 53))
+print('ready', flush=True)
+asked = []
+while not select.select([sys.stdin], [], [], 0.01)[0]:
+    if select.select([server], [], [], 0.01)[0]:
+        asked.append(server.recvfrom(600))
+sys.stdin.readline()
+for data, peer in asked:
+    server.sendto(data[:2] + b'\\x81\\x83' + data[4:], peer)
 {TIMED}""",
     "unix": f"""
 import os, socket, sys, threading, time
@@ -60,14 +75,10 @@ class Held(Fault):
 
     def __init__(self, session, what):
         super().__init__(session)
-        self.what, self.said = what, ""
+        self.what = what
 
     def settle(self):
         self.helper = fault.helper(self.session, "helper", SOURCES[self.what])
-        self.said = self.helper.said
-
-    def names(self):
-        return {**super().names(), "said": self.said}
 
     def end(self):
         at = processes.now_ns()
@@ -75,8 +86,28 @@ class Held(Fault):
         return at
 
 
-class Stopped(Held):
-    """A command waits for a process that is stopped: `stopped-child`."""
+class HeldStopped(Held):
+    """The same, and the helper is stopped meanwhile."""
+
+    def begin(self):
+        processes.send(self.helper.pid, signal.SIGSTOP)
+        time.sleep(0.1)
+
+    def end(self):
+        at = processes.now_ns()
+        processes.send(self.helper.pid, signal.SIGCONT)
+        fault.tell(self.helper)
+        return at
 
 
-FAULTS = {"held": Held}
+class Names(Held):
+    """Names are asked of a server on the loopback that answers late; the program sees a resolv.conf of its own."""
+
+    def __init__(self, session):
+        super().__init__(session, "dns")
+
+    def settle(self):
+        self.helper = fault.helper(self.session, "helper", SOURCES["dns"], as_user=False)
+
+
+FAULTS = {"held": Held, "held-stopped": HeldStopped, "names": Names}
