@@ -88,7 +88,8 @@ class Hogs(Fault):
                 os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(60))
 
     def begin(self):
-        source = "import os, sys\n" + {"fifo": "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))\n"}.get(self.kind, "")
+        urgent = "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))\n" if self.kind == "fifo" else ""
+        source = f"import os\n{urgent}"
         source += f"for _ in range({self.count}):\n if os.fork() == 0:\n  os.execvp('sh', {self.BUSY})\nos.wait()\n"
         words = ["/usr/bin/python3", "-B", "-c", source]
         self.parent = self.session.start("hogs", ["nice", "-n", "0", *words], as_user=self.kind != "fifo", preexec_fn=plain)

@@ -9,6 +9,8 @@ from . import acts, contention, files, inside, processes, stopping, truth, waiti
 FAULTS = {**stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS, **files.FAULTS}
 # A fault without an effect of at least this much on the screen is not counted.
 EFFECT_MIN_MS = 300
+# The share of a browser's window in which it shows things of its own, and the page its text.
+UPPER = 0.75
 
 
 def make(session, scenario):
@@ -89,10 +91,15 @@ def wait_for_answer(session, said):
 
 
 def region_of(session, scenario):
-    """Where an answer shows: the window, its frame, or the whole screen."""
+    """Where an answer shows: the window, its lower part, its frame, or the whole screen."""
     where = scenario.truth.partition(":")[2] or "window"
-    place = {"window": session.place, "screen": lambda: None}.get(where, lambda: session.windows.frame(session.window))()
-    return [place.x, place.y, place.width, place.height] if place else None
+    if where == "screen":
+        return None
+    place = session.windows.frame(session.window) if where == "frame" else session.place()
+    if where == "bottom":
+        upper = int(place.height * UPPER)
+        return [place.x, place.y + upper, place.width, place.height - upper]
+    return [place.x, place.y, place.width, place.height]
 
 
 def judge_effect(scenario, said):

@@ -59,7 +59,8 @@ class Session:
             for undo in self.at_close:
                 undo()
             if self.recorder:
-                self.say("recorder: " + (self.folder / "recorder.log").read_text(errors="replace")[-600:].strip())
+                words = (self.folder / "recorder.log").read_text(errors="replace")[-600:].strip()
+                self.say(f"recorder: exit code {self.recorder.poll()}: {words}")
                 processes.end({self.recorder.pid})
             if self.windows:
                 self.windows.close()
