@@ -82,7 +82,7 @@ measure-vm: ## what the manager is worth in a guest with little memory (half an 
 	$(AS_ROOT) tests/vm/run measure --tipme $(TIPME) $(VM)
 
 field-deps:
-	@scripts/install-deps openbox xfwm4 marco metacity icewm twm kwin-x11 picom xdotool wmctrl xclip dbus dbus-x11 x11-apps \
+	@scripts/install-deps openbox xfwm4 marco mate-settings-daemon-common metacity icewm twm xfonts-base xfonts-75dpi kwin-x11 picom xdotool wmctrl xclip dbus dbus-x11 x11-apps \
 		python3-xlib python3-tk python3-fuse fuse3 libx11-dev libxext-dev libxdamage-dev fonts-dejavu-core curl sqlite3 \
 		mousepad featherpad gnome-text-editor emacs-gtk vim-gtk3 idle tmux screen qterminal pcmanfm thunar chromium firefox-esr \
 		libreoffice-writer libreoffice-gtk3 default-jdk

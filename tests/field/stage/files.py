@@ -30,7 +30,7 @@ class Remote(fuse.Fuse):
         return 0
     def read(self, path, size, offset):
         return b'answer\\n'[offset:offset + size]
-remote = Remote()
+remote = Remote(dash_s_do='setsingle')
 remote.parse(['-f', '-s', '-o', 'allow_other,attr_timeout=0,entry_timeout=0,negative_timeout=0', sys.argv[1]])
 print('ready', flush=True)
 remote.main()

@@ -67,7 +67,7 @@ PROGRAMS = {
     "thunar": Program(("thunar", "/usr/share"), "thunar", settle_s=2, **MENUS, **FILES),
     "chromium": Program(CHROMIUM, "chromium", settle_s=6, body=(0.5, 0.7)),
     "firefox": Program(("firefox-esr", "--no-remote", "--profile", "{home}/fox", "file://{home}/page.html"), "firefox",
-                       settle_s=10, body=(0.5, 0.7)),
+                       settle_s=10, body=(0.5, 0.4)),
     "libreoffice": Program(("soffice", "--writer", "--norestore", "--nologo", "--nofirststartwizard"), "libreoffice.*writer",
                            settle_s=10, menu="alt+f"),
 }  # fmt: skip

@@ -39,7 +39,8 @@ def by_program(run):
 
 
 def by_fault(run):
-    return run.truth["kind"], " ".join(run.truth["fault"].split()[:2]).partition("/")[0] or run.truth["manager"]
+    words = [word for word in run.truth["fault"].split()[:2] if not word[0].isdigit()]
+    return run.truth["kind"], " ".join(words).partition("/")[0] or run.truth["manager"]
 
 
 def total(run):

@@ -49,14 +49,22 @@ go.set()
 import select, socket, sys, time
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); server.bind(('127.0.0.77', 53))
 print('ready', flush=True)
-asked = []
-while not select.select([sys.stdin], [], [], 0.01)[0]:
-    if select.select([server], [], [], 0.01)[0]:
-        asked.append(server.recvfrom(600))
-sys.stdin.readline()
-for data, peer in asked:
+asked, late = [], True
+def answer(data, peer):
     server.sendto(data[:2] + b'\\x81\\x83' + data[4:], peer)
-{TIMED}""",
+while True:
+    ready = select.select([sys.stdin, server], [], [])[0]
+    if server in ready:
+        one = server.recvfrom(600)
+        asked.append(one) if late else answer(*one)
+    if sys.stdin in ready:
+        if not sys.stdin.readline():
+            break
+        late = False
+        for one in asked:
+            answer(*one)
+        print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+""",
     "unix": f"""
 import os, socket, sys, threading, time
 server = socket.socket(socket.AF_UNIX); server.bind('peer'); server.listen(8)
