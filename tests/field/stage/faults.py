@@ -29,10 +29,6 @@ def act_plain(session, act):
         *first, last = rest
         session.input.write("".join(first))
         return session.input.key(last)
-    if word == "command":
-        session.input.write(rest)
-        time.sleep(0.3)
-        return session.input.key("Return")
     if word == "beside":
         window = session.windows.find(rest)
         return session.input.click(*session.windows.place(window).at(0.5, 0.5))
@@ -43,14 +39,20 @@ def act_plain(session, act):
     raise ValueError(act)
 
 
+def split(acts_of_row):
+    """What prepares, and what suffers: from the act with a star on, or all; a command is prepared by writing it."""
+    words = []
+    for act in acts_of_row:
+        words += [f"write {act.removeprefix('command ')}", "*key Return"] if act.startswith("command ") else [act]
+    star = next((at for at, act in enumerate(words) if act.startswith("*")), 0)
+    return words[:star], [act.removeprefix("*") for act in words[star:]]
+
+
 def perform(session, fault, all_acts):
-    """Several acts may be needed. The truth begins with the last that is marked by a star, or with the first; an act
-    without a star before that one prepares it, and those after it suffer too: gives when they all were."""
+    """Does them at a person's pace; gives when each was done."""
     begins = []
     for act in all_acts:
-        if act.startswith("*"):
-            begins.clear()
-        begins.append(act_plain(session, act.removeprefix("*").format(**fault.names())))
+        begins.append(act_plain(session, act.format(**fault.names())))
         time.sleep(0.25)
     return begins
 
@@ -62,12 +64,14 @@ def commit(session, scenario):
     fault.ready()
     acts.warm_up(session)
     fault.settle()
+    before, suffering = split(scenario.acts)
+    perform(session, fault, before)
     time.sleep(0.5)
     region = region_of(session, scenario)
     said = {"roles": session.roles, "hold_s": fault.hold_s}
     said["fault_begin_ns"] = processes.now_ns()
     fault.begin()
-    said["acts_ns"] = perform(session, fault, scenario.acts)
+    said["acts_ns"] = perform(session, fault, suffering)
     said["act_ns"] = fault.act_ns = said["acts_ns"][0]
     said["bounded"] = fault.bounded
     time.sleep(max(fault.hold_s - (processes.now_ns() - said["act_ns"]) / 1e9, 0.1))
