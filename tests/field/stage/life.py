@@ -83,7 +83,7 @@ ROWS = {
     "stopped-tmux-server": ("tmux", "openbox", "none", "lasting", "stop session/~new-session", ("key x",), "first",
                             STOPPED_HELPER, ""),
     "flock-tmux": ("tmux", "icewm", "none", "passing", "held flock", ("command flock lock echo done",), "last", WAITS, ""),
-    "stopped-shell-screen": ("screen", "twm", "none", "lasting", "stop session/bash", ("key x",), "first", STOPPED_HELPER, ""),
+    "stopped-screen-server": ("screen", "twm", "none", "lasting", "stop session/~SCREEN", ("key x",), "first", STOPPED_HELPER, ""),
     "stopped-picom": ("mousepad", "openbox", "picom", "lasting", "stop compositor", ("key x",), "first", STOPPED_HELPER, ""),
     "stopped-manager-openbox": ("mousepad", "openbox", "none", "lasting", "stop manager", ("beside beside",), "after:screen",
                                 STOPPED_HELPER, "xterm -name beside -geometry 40x10+800+500"),
