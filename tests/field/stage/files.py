@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from . import fault, processes
+from . import fault, processes, stopping
 from .fault import Fault
 
 DAEMON = """
@@ -59,12 +59,12 @@ class Remote(Fault):
             time.sleep(0.05)
 
     def begin(self):
-        processes.send(self.daemon.pid, signal.SIGSTOP)
+        stopping.signalled(self.session, "STOP", self.daemon.pid)
         time.sleep(0.1)
 
     def end(self):
         at = processes.now_ns()
-        processes.send(self.daemon.pid, signal.SIGCONT)
+        stopping.signalled(self.session, "CONT", self.daemon.pid)
         return at
 
     def clean(self):

@@ -94,7 +94,7 @@ ROWS = {
                             STOPPED_OWNER, ""),
     # Locks, peers, names, files.
     "flock-stopped": ("xterm", "openbox", "none", "lasting", "held-stopped flock", ("command flock lock echo done",), "last",
-                      (("lock-wait peer-wait stopped", "helper"),), ""),
+                      (("lock-wait peer-wait stopped", "helper sender"),), ""),
     "flock-loop": ("xterm", "xfwm4", "none", "lasting", "held flock",
                    ("command until flock -n lock true; do sleep 0.1; done",), "last", (("lock-wait", "helper"),), ""),
     "unix-late": ("xterm", "openbox", "none", "lasting", "held unix", ("command curl -s --unix-socket peer http://x/",), "last",

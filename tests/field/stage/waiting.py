@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What commands wait for: locks, peers, name servers, disks; held by a helper until it is told to let go."""
 
-import signal
 import time
 
-from . import fault, processes
+from . import fault, processes, stopping
 from .fault import Fault
 
 TOLD = "print('ready'); sys.stdin.readline()\n"
@@ -98,12 +97,12 @@ class HeldStopped(Held):
     """The same, and the helper is stopped meanwhile."""
 
     def begin(self):
-        processes.send(self.helper.pid, signal.SIGSTOP)
+        stopping.signalled(self.session, "STOP", self.helper.pid)
         time.sleep(0.1)
 
     def end(self):
         at = processes.now_ns()
-        processes.send(self.helper.pid, signal.SIGCONT)
+        stopping.signalled(self.session, "CONT", self.helper.pid)
         fault.tell(self.helper)
         return at
 
