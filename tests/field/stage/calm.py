@@ -6,6 +6,8 @@ from .scenarios import Scenario
 TEXT = ("typing", "menu", "erasing", "selecting", "switching", "scrolling", "moving", "clicking", "typing")
 SHELL = ("typing", "selecting", "switching", "scrolling", "moving", "clicking", "typing", "hovering")
 
+# twm moves a window only by its menu.
+TWM = tuple(act for act in SHELL if act != "moving")
 FILES = ("paging", "clicking", "menu", "scrolling", "switching", "moving", "hovering", "paging")
 PLAIN = ("typing", "erasing", "selecting", "switching", "scrolling", "clicking", "typing", "hovering", "placing", "typing")
 CLOCK = "xclock -update 1"
@@ -24,7 +26,7 @@ ROWS = (
     ("emacs", "marco", "none", TEXT, CLOCK),
     ("mousepad", "kwin_x11", "none", TEXT, ""),
     ("pcmanfm", "icewm", "none", FILES, "xclock"),
-    ("xterm", "twm", "none", SHELL, "xclock"),
+    ("xterm", "twm", "none", TWM, "xclock"),
     ("idle", "openbox", "none", PLAIN, ""),
     ("tmux", "icewm", "none", SHELL, CLOCK),
     ("thunar", "xfwm4", "own", FILES, "xclock"),
@@ -33,14 +35,14 @@ ROWS = (
     ("firefox", "xfwm4", "none", PLAIN, "xclock"),
     ("libreoffice", "openbox", "none", TEXT, ""),
     ("gvim", "metacity", "own", PLAIN, "xclock"),
-    ("screen", "twm", "none", SHELL, ""),
+    ("screen", "twm", "none", TWM, ""),
     ("featherpad", "marco", "own", TEXT, CLOCK),
     ("mousepad", "marco", "picom", TEXT, "xclock"),
     ("xterm-less", "openbox", "picom", ("paging", "scrolling", "clicking", "paging", "moving", "hovering"), ""),
     ("swing", "openbox", "none", ("typing", "clicking", "typing", "switching", "hovering"), ""),
     ("tk", "icewm", "none", ("typing", "clicking", "typing", "switching", "hovering"), "xclock"),
     ("emacs", "openbox", "none", TEXT, ""),
-    ("mousepad", "twm", "none", TEXT, ""),
+    ("mousepad", "twm", "none", PLAIN, ""),
     ("mousepad", "icewm", "none", TEXT, "xclock"),
     ("featherpad", "kwin_x11", "none", TEXT, CLOCK),
     ("xterm", "marco", "own", SHELL, CLOCK),

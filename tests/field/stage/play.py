@@ -4,12 +4,15 @@
 import datetime
 import platform
 import random
+import signal
 import subprocess
 import time
 
 from . import acts, faults, judge, keep, processes, truth
 from .session import Session
 
+# The longest that a run may take, in seconds; a display that is grabbed for good would hold it for ever.
+RUN_MAX_S = 240
 # Changes that are kept with the truth, from the end.
 CHANGES_MAX = 20_000
 
@@ -56,10 +59,16 @@ def close_truth(session, said):
     return said
 
 
+def too_long(*_):
+    raise processes.CannotRun(f"it took longer than {RUN_MAX_S} s")
+
+
 def play(scenario, options):
     """Runs it once, keeps incident, truth and log; gives the judged run."""
     partial, whole = keep.place(options.keep, scenario.name)
     session = Session(scenario, options.tipme)
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(RUN_MAX_S)
     try:
         with session:
             said = about(session, scenario)
@@ -69,6 +78,7 @@ def play(scenario, options):
             if not scenario.calm:
                 faults.judge_effect(scenario, said)
     finally:
+        signal.alarm(0)
         (partial / "session.log").write_text("\n".join([*session.log_lines, ""]))
     keep.write(partial / "truth.json", said)
     keep.write(partial / "verdict.json", keep.diagnose(options.tipme, partial / "incident.tipme"))

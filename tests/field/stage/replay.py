@@ -35,7 +35,7 @@ def share(counts, name):
 
 
 def by_program(run):
-    return run.truth["kind"], run.truth["program"].partition("-")[0]
+    return run.truth["kind"], "xterm" if run.truth["program"].startswith("xterm-") else run.truth["program"]
 
 
 def by_fault(run):
@@ -80,10 +80,10 @@ def measure_again(folders):
         said = keep.read(folder / "truth.json")
         scenario = table.find(said["scenario"])
         if scenario and not scenario.calm and "acts_ns" in said:
-            own = scenario.fault.partition(" ")
-            if own[0] == "own":
-                said["fault_end_ns"], said["bounded"] = said["acts_ns"][0] + int(float(own[2]) * 1e9), True
-            said.setdefault("bounded", True)
+            name, _, words = scenario.fault.partition(" ")
+            said["bounded"] = faults.FAULTS[name].bounded
+            if name == "own":
+                said["fault_end_ns"] = said["acts_ns"][0] + int(float(words) * 1e9)
             faults.judge_effect(scenario, said)
             keep.write(folder / "truth.json", said)
 
