@@ -14,7 +14,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm fuzz clean
+.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm field-deps field replay fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -84,6 +84,20 @@ test-vm: ## the main job in guests with kernel 6.1 and 6.18; writes the tables i
 
 measure-vm: ## what the manager is worth in a guest with little memory (half an hour); writes the figures in docs/vm.md
 	$(AS_ROOT) tests/vm/run measure --tipme $(TIPME) $(VM)
+
+field-deps:
+	@scripts/install-deps openbox xfwm4 marco mate-settings-daemon-common metacity icewm twm xfonts-base xfonts-75dpi kwin-x11 picom xdotool wmctrl xclip dbus dbus-x11 x11-apps \
+		python3-xlib python3-tk python3-fuse fuse3 libx11-dev libxext-dev libxdamage-dev fonts-dejavu-core curl sqlite3 \
+		mousepad featherpad gnome-text-editor emacs-gtk vim-gtk3 idle tmux screen qterminal pcmanfm thunar chromium firefox-esr \
+		libreoffice-writer libreoffice-gtk3 default-jdk
+
+field: field-deps build ## unmodified programs, faults from outside, truth from the screen (an hour); writes docs/results/field.md
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	-$(AS_ROOT) tests/field/run all --tipme $(TIPME) $(FIELD)
+	tests/field/run replay --tipme $(TIPME) --out docs/results/field.md
+
+replay: build ## what the field test kept, diagnosed again (REPLAY="--against OLD" compares)
+	tests/field/run replay --tipme $(TIPME) $(REPLAY)
 
 fuzz: ## each decoder for a minute (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && for target in incident request analysis; do cargo +nightly fuzz run $$target -- -max_total_time=60; done

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a person does at a desktop, at a person's pace: the steps of calm sessions, and what precedes a fault."""
+
+import random
+import subprocess
+import time
+
+from . import processes, programs
+
+WORDS = "the quick brown fox jumps over a lazy dog and runs along the river bank until it is dark".split()
+COMMANDS = ("echo one two", "ls /usr", "seq 1 30", "date", "pwd", "ls -l /etc", "true", "head -5 /etc/passwd")
+
+
+def program_of(session):
+    return programs.PROGRAMS[session.scenario.program]
+
+
+def pause(low=0.3, high=0.8):
+    time.sleep(random.uniform(low, high))
+
+
+def typing(session):
+    """Some words, or commands in a terminal."""
+    if program_of(session).shell:
+        for command in random.sample(COMMANDS, 2):
+            session.input.write(command)
+            session.input.key("Return")
+            pause()
+        return
+    session.input.write(" ".join(random.sample(WORDS, 3)) + " ")
+    pause()
+
+
+def erasing(session):
+    for _ in range(4):
+        session.input.key("BackSpace", expects=False)
+        time.sleep(0.09)
+    pause()
+
+
+def clicking(session):
+    """Clicks at some places of the text; where nothing changes, nothing is expected."""
+    place = session.place()
+    for down in (0.3, 0.5, 0.7):
+        session.input.click(*place.at(random.uniform(0.2, 0.7), down), expects=False)
+        pause(0.6, 1.0)
+
+
+def selecting(session):
+    place = session.place()
+    session.input.drag(place.at(0.05, 0.25), place.at(0.5, 0.45))
+    pause()
+    session.input.click(*place.at(0.4, 0.7), expects=False)
+    pause()
+
+
+def scrolling(session):
+    session.input.move(*session.place().at(0.5, 0.5))
+    for number in (5, 4):
+        session.input.scroll(number)
+        pause()
+
+
+def menu(session):
+    """A menu opened by a click and by keys, and closed again."""
+    program = program_of(session)
+    if program.menu_at:
+        session.input.click(*session.place().at(*program.menu_at))
+        pause(0.7, 1.0)
+        session.input.key("Escape")
+        pause(0.5, 0.8)
+    if program.menu:
+        session.input.key(program.menu)
+        pause(0.7, 1.0)
+        for key in ("Down", "Down", "Escape"):
+            session.input.key(key, expects=False)
+            pause(0.3, 0.5)
+
+
+def switching(session):
+    """To another window and back, by keys."""
+    for _ in range(2):
+        session.input.key("alt+Tab", expects=False)
+        pause(0.8, 1.2)
+
+
+def moving(session):
+    """The window moved by its title bar."""
+    frame, place = session.windows.frame(session.window), session.place()
+    if place.y - frame.y < 8:
+        return
+    begin = (place.x + place.width * 0.35, frame.y + (place.y - frame.y) * 0.6)
+    session.input.drag(begin, (begin[0] + 60, begin[1] + 40))
+    pause()
+    session.screen.look_at(session.windows.frame(session.window))
+
+
+def placing(session):
+    """The window moved by another program, as scripts do."""
+    words = ["wmctrl", "-i", "-r", hex(session.window.id), "-e", "0,120,90,-1,-1"]
+    processes.start(words, session.env, stderr=subprocess.DEVNULL).wait()
+    pause()
+    session.screen.look_at(session.windows.frame(session.window))
+
+
+def hovering(session):
+    """The pointer wanders; nothing needs an answer."""
+    place = session.place()
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9, 0.6, 0.2):
+        session.input.move(*place.at(share, 1 - share))
+        time.sleep(0.05)
+    pause()
+
+
+def paging(session):
+    for key in ("Page_Down", "Page_Down", "Page_Up", "Down", "Down"):
+        session.input.key(key)
+        pause(0.25, 0.5)
+
+
+def resting(_session):
+    time.sleep(2)
+
+
+ACTS = {
+    name: act
+    for name, act in globals().items()
+    if callable(act) and name in (
+        "typing", "erasing", "clicking", "selecting", "scrolling", "menu", "switching", "moving", "placing", "hovering",
+        "paging", "resting")
+}  # fmt: skip
+
+
+def perform(session, names):
+    for name in names:
+        session.say(f"act {name}")
+        ACTS[name](session)
+
+
+def warm_up(session):
+    """What precedes a fault: from it the usual times are learned."""
+    perform(session, program_of(session).usual)
+    session.wait_quiet(5)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Others that take what is shared: CPUs, CPU quota, the display server."""
+
+import os
+import pathlib
+import time
+
+from . import fault, processes, stopping
+from .fault import Fault
+
+GRAB = """
+import sys, time
+from Xlib import display
+d = display.Display()
+print('ready')
+for line in sys.stdin:
+    d.grab_server() if line.strip() == 'grab' else d.ungrab_server()
+    d.sync()
+    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+"""
+
+FLOOD = """
+import select, sys, time
+from Xlib import X, display
+d = display.Display()
+screen = d.screen()
+pixmap = screen.root.create_pixmap(1200, 780, screen.root_depth)
+gc = pixmap.create_gc(function=X.GXxor, plane_mask=0x55555555, foreground=0x123456)
+print('ready')
+for line in sys.stdin:
+    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        for _ in range(200):
+            pixmap.poly_arc(gc, [(0, 0, 1100, 700, 0, 360 * 64)] * 40)
+        d.flush()
+    break
+print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+"""
+
+
+class Grab(Fault):
+    """Another client grabs the display server."""
+
+    def ready(self):
+        self.client = fault.helper(self.session, "helper", GRAB)
+
+    def begin(self):
+        fault.tell(self.client, "grab")
+
+    def end(self):
+        return fault.tell(self.client, "ungrab")
+
+
+class Flood(Fault):
+    """Another client draws more than the display server can take."""
+
+    bounded = False
+
+    def ready(self):
+        self.client = fault.helper(self.session, "helper", FLOOD)
+
+    def begin(self):
+        fault.tell(self.client, "draw")
+        time.sleep(0.5)
+
+    def end(self):
+        at = processes.now_ns()
+        processes.end({self.client.pid})
+        return at
+
+
+class Hogs(Fault):
+    """Busy processes: `hogs fifo 2`, `hogs nice0 20`."""
+
+    WORDS = 2
+    bounded = False
+    BUSY = ["sh", "-c", "while :; do :; done"]
+
+    def __init__(self, session, kind="nice0", count="20"):
+        super().__init__(session)
+        self.kind, self.count, self.started = kind, int(count), []
+        if kind == "fifo":
+            self.hold_s = 1.3
+
+    def settle(self):
+        for pid in (self.session.roles["watcher"], self.session.input.pid(), os.getpid()):
+            if pid:
+                os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(60))
+
+    def begin(self):
+        urgent = "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))\n" if self.kind == "fifo" else ""
+        source = f"import os\n{urgent}"
+        source += f"for _ in range({self.count}):\n if os.fork() == 0:\n  os.execvp('sh', {self.BUSY})\nos.wait()\n"
+        words = ["/usr/bin/python3", "-B", "-c", source]
+        self.parent = self.session.start("hogs", ["nice", "-n", "0", *words], as_user=self.kind != "fifo", preexec_fn=plain)
+        time.sleep(0.25 if self.kind == "fifo" else 0.8)
+
+    def end(self):
+        at = processes.now_ns()
+        for pid in {self.parent.pid} | processes.descendants(self.parent.pid):
+            processes.send(pid, 9)
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        return at
+
+
+def plain():
+    """A started process does not inherit this process's precedence."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+class Storm(Hogs):
+    """A build: many short-lived compilers."""
+
+    BUSY = ["sh", "-c", "while :; do echo 'int main(void){return 0;}' | gcc -O2 -x c - -o /dev/null; done"]
+
+
+class Quota(Fault):
+    """The program's group gets so little CPU time that each answer must wait for the next period."""
+
+    bounded = False
+
+    def ready(self):
+        base = pathlib.Path("/sys/fs/cgroup/cpu")
+        if not (base / "cpu.cfs_quota_us").exists():
+            raise processes.CannotRun("there are no CPU quotas of version 1 here")
+        self.group = base / f"tipme-field-{os.getpid()}"
+        self.group.mkdir(exist_ok=True)
+        pid = self.session.roles["program"]
+        for one in {pid} | processes.descendants(pid):
+            (self.group / "cgroup.procs").write_text(str(one))
+
+    def begin(self):
+        (self.group / "cpu.cfs_period_us").write_text("1000000")
+        (self.group / "cpu.cfs_quota_us").write_text("1000")
+
+    def end(self):
+        at = processes.now_ns()
+        (self.group / "cpu.cfs_quota_us").write_text("-1")
+        return at
+
+    def clean(self):
+        if self.group.exists():
+            stopping.leave(self.group)
+
+
+FAULTS = {"grab": Grab, "flood": Flood, "hogs": Hogs, "storm": Storm, "quota": Quota}

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A run with a fault: what is usual, the fault, the input that suffers, the end, and whether it had an effect."""
+
+import random
+import time
+
+from . import acts, contention, files, inside, processes, stopping, truth, waiting
+
+FAULTS = {**stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS, **files.FAULTS}
+# A fault without an effect of at least this much on the screen is not counted.
+EFFECT_MIN_MS = 300
+# The share of a browser's window in which it shows things of its own, and the page its text.
+UPPER = 0.75
+
+
+def make(session, scenario):
+    name, _, words = scenario.fault.partition(" ")
+    return FAULTS[name](session, *words.split(" ", FAULTS[name].WORDS - 1)) if words else FAULTS[name](session)
+
+
+def act_plain(session, act):
+    """The input that suffers; gives its time."""
+    word, _, rest = act.partition(" ")
+    if word == "key":
+        return session.input.key(rest)
+    if word == "click":
+        return session.input.click(*session.place().at(*map(float, rest.split())))
+    if word == "write":
+        *first, last = rest
+        session.input.write("".join(first))
+        return session.input.key(last)
+    if word == "beside":
+        window = session.windows.find(rest)
+        return session.input.click(*session.windows.place(window).at(0.5, 0.5))
+    if word == "drag":
+        frame, place = session.windows.frame(session.window), session.place()
+        begin = (place.x + place.width * 0.35, frame.y + (place.y - frame.y) * 0.6)
+        return session.input.drag(begin, (begin[0] + 80, begin[1] + 60))
+    raise ValueError(act)
+
+
+def split(acts_of_row):
+    """What prepares, and what suffers: from the act with a star on, or all; a command is prepared by writing it."""
+    words = []
+    for act in acts_of_row:
+        words += [f"write {act.removeprefix('command ')}", "*key Return"] if act.startswith("command ") else [act]
+    star = next((at for at, act in enumerate(words) if act.startswith("*")), 0)
+    return words[:star], [act.removeprefix("*") for act in words[star:]]
+
+
+def perform(session, fault, all_acts):
+    """Does them at a person's pace; gives when each was done."""
+    begins = []
+    for act in all_acts:
+        begins.append(act_plain(session, act.format(**fault.names())))
+        time.sleep(0.25)
+    return begins
+
+
+def commit(session, scenario):
+    """The run; gives what is known of it."""
+    fault = session.fault = make(session, scenario)
+    session.at_close.append(fault.clean)
+    fault.ready()
+    acts.warm_up(session)
+    fault.settle()
+    before, suffering = split(scenario.acts)
+    perform(session, fault, before)
+    time.sleep(0.5)
+    region = region_of(session, scenario)
+    said = {"roles": session.roles, "hold_s": fault.hold_s}
+    said["fault_begin_ns"] = processes.now_ns()
+    fault.begin()
+    said["acts_ns"] = perform(session, fault, suffering)
+    said["act_ns"] = fault.act_ns = said["acts_ns"][0]
+    said["bounded"] = fault.bounded
+    time.sleep(max(fault.hold_s - (processes.now_ns() - said["act_ns"]) / 1e9, 0.1))
+    said["processes"] = processes.table()
+    said["fault_end_ns"] = fault.end()
+    wait_for_answer(session, said)
+    time.sleep(random.uniform(0.4, 2))
+    said["region"] = region
+    said["accept"] = [list(pair) for pair in scenario.accept]
+    return said
+
+
+def wait_for_answer(session, said):
+    """Until the screen has changed after the fault, and is quiet."""
+    limit = time.monotonic() + 8
+    while time.monotonic() < limit:
+        time.sleep(0.1)
+        if truth.first_after(session.screen.changes(), said["fault_end_ns"]):
+            break
+    session.wait_quiet(5)
+
+
+def region_of(session, scenario):
+    """Where an answer shows: the window, its lower part, its frame, or the whole screen."""
+    where = scenario.truth.partition(":")[2] or "window"
+    if where == "screen":
+        return None
+    place = session.windows.frame(session.window) if where == "frame" else session.place()
+    if where == "bottom":
+        upper = int(place.height * UPPER)
+        return [place.x, place.y + upper, place.width, place.height - upper]
+    return [place.x, place.y, place.width, place.height]
+
+
+def judge_effect(scenario, said):
+    """Puts the true interval into what is known, or why the run does not count; needs the logs only."""
+    changes = truth.in_region([tuple(change) for change in said["changes"]], said["region"])
+    mode = scenario.truth.partition(":")[0]
+    end_ns = truth.MODES[mode](changes, said)
+    said["truth"] = scenario.truth
+    said["act_ns"] = said["acts_ns"][0]
+    if mode == "slowest":
+        said["act_ns"], end_ns = truth.slowest(changes, said)
+    if not end_ns:
+        said.update(counted=False, why="the screen did not answer", interval=None)
+        return
+    interval_ms = (end_ns - said["act_ns"]) / 1e6
+    said["interval"] = {"start_ns": said["act_ns"], "end_ns": end_ns, "ms": interval_ms}
+    said["intervals"] = truth.alternatives(changes, said, end_ns)
+    said["counted"], said["why"] = counts(said, interval_ms, end_ns, said["bounded"])
+
+
+def counts(said, interval_ms, end_ns, bounded):
+    if interval_ms < EFFECT_MIN_MS:
+        return False, f"the screen answered after {interval_ms:.0f} ms"
+    late_ms = (end_ns - said["fault_end_ns"]) / 1e6
+    if bounded and late_ms < -30:
+        return False, f"the screen answered {-late_ms:.0f} ms before the fault's end"
+    if bounded and late_ms > truth.ANSWER_MAX_MS:
+        return False, f"the screen answered {late_ms:.0f} ms after the fault's end"
+    return True, ""

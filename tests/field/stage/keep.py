@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The folder of what was kept: an incident and its truth for each run."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+EMPTY = 3
+
+
+def default():
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(base) / "tipme-field"
+
+
+def place(folder, name):
+    """A new folder `<name>-<n>`, made under another name until the run is whole."""
+    number = 1
+    while (folder / f"{name}-{number}").exists():
+        number += 1
+    partial = folder / f".{name}-{number}-{os.getpid()}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    return partial, folder / f"{name}-{number}"
+
+
+def write(path, value):
+    path.write_text(json.dumps(value, indent=1) + "\n")
+
+
+def read(path):
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def runs(folder):
+    """The runs that are kept, by name."""
+    return sorted(path.parent for path in folder.glob("*/truth.json") if not path.parent.name.startswith("."))
+
+
+def diagnose(tipme, incident):
+    """The verdict as data, with the exit code in `exit`."""
+    words = [str(tipme), "diagnose", str(incident), "--json"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    except subprocess.TimeoutExpired:
+        return {"exit": -1, "error": "it took more than two minutes"}
+    try:
+        verdict = json.loads(done.stdout)
+    except ValueError:
+        return {"exit": done.returncode or -1, "error": done.stderr.strip()[:400]}
+    return {**verdict, "exit": done.returncode}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""One run of a scenario: a session, what is done in it, a mark, and what is kept of it."""
+
+import datetime
+import platform
+import random
+import signal
+import subprocess
+import time
+
+from . import acts, faults, judge, keep, processes, truth
+from .session import Session
+
+# The longest that a run may take, in seconds; a display that is grabbed for good would hold it for ever.
+RUN_MAX_S = 240
+# Changes that are kept with the truth, from the end.
+CHANGES_MAX = 20_000
+
+
+def commit():
+    words = ["git", "-C", str(keep.pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def about(session, scenario):
+    return {
+        "schema": 1,
+        "scenario": scenario.name,
+        "kind": "calm" if scenario.calm else "fault",
+        "fault": scenario.fault,
+        "program": scenario.program,
+        "manager": scenario.manager,
+        "compositor": scenario.compositor,
+        "injector": scenario.injector,
+        "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "machine": f"{platform.system()} {platform.release()}",
+        "commit": commit(),
+        "roles": session.roles,
+        "window": session.windows.words(session.window).strip(),
+    }
+
+
+def calm(session, scenario):
+    """Nothing goes wrong; the mark comes up to three seconds later."""
+    acts.perform(session, scenario.acts)
+    time.sleep(random.uniform(0, 3))
+    return {"counted": True}
+
+
+def close_truth(session, said):
+    """What all truths have: input, changes of the screen, processes."""
+    changes = session.screen.changes()[-CHANGES_MAX:]
+    said["inputs"] = session.input.events
+    known = {row["pid"]: row for row in said.get("processes", [])}
+    said["processes"] = list({**{row["pid"]: row for row in processes.table()}, **known}.values())
+    said["changes"] = [list(change) for change in changes]
+    if said["kind"] == "calm":
+        said["slowest"] = truth.still(said["inputs"], changes)[:3]
+    return said
+
+
+def too_long(*_):
+    raise processes.CannotRun(f"it took longer than {RUN_MAX_S} s")
+
+
+def play(scenario, options):
+    """Runs it once, keeps incident, truth and log; gives the judged run."""
+    partial, whole = keep.place(options.keep, scenario.name)
+    session = Session(scenario, options.tipme)
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(RUN_MAX_S)
+    try:
+        with session:
+            said = about(session, scenario)
+            said.update(calm(session, scenario) if scenario.calm else faults.commit(session, scenario))
+            said["mark_ns"] = session.mark(partial / "incident.tipme")
+            close_truth(session, said)
+            if not scenario.calm:
+                faults.judge_effect(scenario, said)
+    finally:
+        signal.alarm(0)
+        (partial / "session.log").write_text("\n".join([*session.log_lines, ""]))
+    keep.write(partial / "truth.json", said)
+    keep.write(partial / "verdict.json", keep.diagnose(options.tipme, partial / "incident.tipme"))
+    partial.rename(whole)
+    return judge.judged(whole)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Processes that the test starts, and their end.
+
+Whatever is started here stays a descendant of this process, also what makes itself a daemon: this process adopts
+orphans. So everything is ended by its own process id, and nothing else on the machine is touched.
+"""
+
+import ctypes
+import os
+import pathlib
+import pwd
+import signal
+import subprocess
+import time
+
+USER = "tipme-field"
+PR_SET_CHILD_SUBREAPER = 36
+# How long processes may take to end by themselves, in seconds.
+END_MAX_S = 1.0
+
+
+class CannotRun(Exception):
+    """Why a session could not be set up."""
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def adopt_orphans():
+    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise CannotRun("orphans cannot be adopted here")
+
+
+def user():
+    """The unprivileged user of the sessions; made where it is missing."""
+    try:
+        return pwd.getpwnam(USER)
+    except KeyError:
+        subprocess.run(["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", USER], check=True)
+        return pwd.getpwnam(USER)
+
+
+def start(words, env=None, as_user=True, **options):
+    """Starts a program in a session of its own, so that no signal of a terminal reaches it."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    options.setdefault("stdout", subprocess.DEVNULL)
+    options.setdefault("stderr", subprocess.DEVNULL)
+    if as_user:
+        entry = user()
+        options.update(user=entry.pw_uid, group=entry.pw_gid, extra_groups=[])
+    return subprocess.Popen([str(word) for word in words], env=env, start_new_session=True, **options)
+
+
+def status(pid):
+    """State, parent and start time of a process; nothing where it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[1]), int(fields[19])
+
+
+def comm(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def command_line(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def parents():
+    """From each process of the machine to its parent; dead ones are left out."""
+    found = {}
+    for name in os.listdir("/proc"):
+        known = status(name) if name.isdigit() else None
+        if known and known[0] != "Z":
+            found[int(name)] = known[1]
+    return found
+
+
+def descendants(root=None):
+    """All living processes below one, this process where none is named."""
+    root = root or os.getpid()
+    table, below = parents(), {root}
+    grown = True
+    while grown:
+        more = {pid for pid, parent in table.items() if parent in below} - below
+        below |= more
+        grown = bool(more)
+    return below - {root}
+
+
+def table(root=None):
+    """What runs below a process: id, parent, name and command line of each."""
+    above = parents()
+    return [
+        {"pid": pid, "parent": above.get(pid, 0), "comm": comm(pid), "cmdline": command_line(pid)[:200]}
+        for pid in sorted(descendants(root))
+    ]
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def reap():
+    """Takes leave of what has ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def end(pids):
+    """Ends processes: asks first, then not."""
+    pids = set(pids)
+    for pid in pids:
+        send(pid, signal.SIGTERM)
+        send(pid, signal.SIGCONT)
+    limit = time.monotonic() + END_MAX_S
+    while pids and time.monotonic() < limit:
+        time.sleep(0.02)
+        reap()
+        pids = {pid for pid in pids if status(pid)}
+    for pid in pids:
+        send(pid, signal.SIGKILL)
+
+
+def end_descendants():
+    """Ends all that this process has started, and what that has started."""
+    for _ in range(20):
+        left = descendants()
+        if not left:
+            break
+        end(left)
+        time.sleep(0.02)
+        reap()
+    reap()

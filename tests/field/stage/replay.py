@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What was kept, diagnosed again: by one executable, or by two to compare them."""
+
+import collections
+import concurrent.futures
+import os
+
+from . import faults, judge, keep, table
+
+GOOD = ("right", "silent", "still")
+
+
+def all_judged(tipme, folders):
+    """Every run, diagnosed by `tipme`; as many at once as there are CPUs."""
+    def one(folder):
+        return judge.judged(folder, keep.diagnose(tipme, folder / "incident.tipme"))
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(one, folders))
+
+
+def tally(runs, group):
+    """Good and all counted runs, by what `group` says of a run."""
+    counts = collections.defaultdict(lambda: [0, 0])
+    for run in runs:
+        if run.result != "uncounted":
+            counts[group(run)][0] += run.result in GOOD
+            counts[group(run)][1] += 1
+    return counts
+
+
+def share(counts, name):
+    good, whole = counts.get(name, (0, 0))
+    return f"{good}/{whole}"
+
+
+def by_program(run):
+    return run.truth["kind"], "xterm" if run.truth["program"].startswith("xterm-") else run.truth["program"]
+
+
+def by_fault(run):
+    words = [word for word in run.truth["fault"].split()[:2] if not word[0].isdigit()]
+    return run.truth["kind"], " ".join(words).partition("/")[0] or run.truth["manager"]
+
+
+def total(run):
+    return run.truth["kind"], "all"
+
+
+def tables(before, now):
+    """Lines of the tables; `before` may be empty."""
+    for title, group in (("program", by_program), ("fault or window manager", by_fault), ("all", total)):
+        old, new = tally(before, group), tally(now, group)
+        yield f"{'kind':6} {title:26} {'before':>9} {'now':>9}" if before else f"{'kind':6} {title:26} {'now':>9}"
+        for kind, name in sorted(new):
+            then = f" {share(old, (kind, name)):>9}" if before else ""
+            yield f"{kind:6} {name:26}{then} {share(new, (kind, name)):>9}"
+        yield ""
+
+
+def differences(before, now):
+    for old, new in zip(before, now):
+        if old.result != new.result:
+            better = (new.result in GOOD) - (old.result in GOOD)
+            sign = {1: "+", -1: "-", 0: "="}[better]
+            yield f"{sign} {new.run}: {old.result} -> {new.result} {new.why}"
+            yield f"    before: {old.line()}"
+            yield f"    now:    {new.line()}"
+
+
+def misses(now):
+    for run in now:
+        if run.result not in (*GOOD, "uncounted"):
+            yield f"  {run.run}: {run.result}: {run.line()} [{run.why}]"
+
+
+def measure_again(folders):
+    """The truth of faults, from the logs that were kept, by today's table."""
+    for folder in folders:
+        said = keep.read(folder / "truth.json")
+        scenario = table.find(said["scenario"])
+        if scenario and not scenario.calm and "acts_ns" in said:
+            name, _, words = scenario.fault.partition(" ")
+            said["bounded"] = faults.FAULTS[name].bounded
+            if name == "own":
+                said["fault_end_ns"] = said["acts_ns"][0] + int(float(words) * 1e9)
+            faults.judge_effect(scenario, said)
+            keep.write(folder / "truth.json", said)
+
+
+def replay(options, say=print):
+    """Prints tables, differences and misses; gives the runs."""
+    words = options.only.split(",") if options.only else [""]
+    folders = [one for one in keep.runs(options.keep) if any(word in one.name for word in words)]
+    if options.remeasure:
+        measure_again(folders)
+    now = all_judged(options.tipme, folders)
+    before = all_judged(options.against, folders) if options.against else []
+    for line in tables(before, now):
+        say(line)
+    uncounted = [run for run in now if run.result == "uncounted"]
+    if uncounted:
+        say(f"not counted: {len(uncounted)}")
+    still = [run for run in now if run.result == "still"]
+    for run in still:
+        say(f"calm, and the screen agrees with the finding: {run.run}: {run.line()} [{run.why}]")
+    if before:
+        say("differences:")
+        for line in differences(before, now):
+            say(line)
+    say("misses:")
+    for line in misses(now):
+        say(line)
+    return now

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the screen showed, and when: logged by a client that knows nothing of the recorder.
+
+Without a compositing manager every drawing that reaches the screen is told by XDamage. With one, the pixels of the
+program's window are looked at every 10 ms, since drawing then happens out of sight first.
+"""
+
+import atexit
+import functools
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from . import processes
+
+SOURCE = pathlib.Path(__file__).with_name("watch.c")
+PERIOD_MS = 10
+
+
+@functools.cache
+def watcher():
+    """The watcher, compiled once for each run of the test."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-field-watch-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    out = folder / "tipme-watch"
+    words = ["gcc", "-O2", "-o", out, SOURCE, "-lX11", "-lXext", "-lXdamage"]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise processes.CannotRun(f"the watcher cannot be compiled: {done.stderr[:400]}")
+    return out
+
+
+class Screen:
+    """The log of changes of a display: (ns, x, y, width, height) each."""
+
+    def __init__(self, session, words):
+        self.path = session.folder / "changes.log"
+        self.file = open(self.path, "wb")
+        self.process = session.start("watcher", [watcher(), *words], stdin=subprocess.PIPE, stdout=self.file)
+        self.read, self.known = 0, []
+
+    def look_at(self, place):
+        """Sets the region of which pixels are looked at."""
+        self.process.stdin.write(f"{place.x} {place.y} {place.width} {place.height}\n".encode())
+        self.process.stdin.flush()
+
+    def changes(self):
+        data = self.path.read_bytes()
+        whole = data[self.read : data.rfind(b"\n") + 1]
+        self.read += len(whole)
+        self.known.extend(tuple(map(int, line.split())) for line in whole.decode().splitlines())
+        return self.known
+
+
+def make(session):
+    polled = session.scenario.compositor != "none"
+    return Screen(session, ["pixels", PERIOD_MS] if polled else ["damage"])

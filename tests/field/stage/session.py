@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A private session: display, bus, window manager, compositing manager, programs, recorder."""
+
+import os
+import pathlib
+import secrets
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+from . import inject, managers, processes, programs, screen, windows
+
+PATIENCE_S = 60
+SIZE = (1280, 800)
+# A screen is quiet when nothing larger than a caret has changed for this long.
+QUIET_S = 0.8
+CARET_PIXELS = 1500
+
+
+class Session:
+    """Everything of one run; `with` ends what was started."""
+
+    def __init__(self, scenario, tipme):
+        self.scenario, self.tipme = scenario, tipme
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-field-"))
+        self.log_lines, self.roles, self.env, self.at_close = [], {}, {}, []
+        self.input = self.windows = self.screen = self.recorder = self.window = None
+
+    def say(self, line):
+        self.log_lines.append(f"{processes.now_ns() / 1e9:.3f} {line}")
+
+    def __enter__(self):
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def open(self):
+        self.make_folders()
+        self.start_server()
+        self.start_bus()
+        managers.start(self)
+        self.windows = windows.Windows(self.display, self.folder / "authority")
+        self.screen = screen.make(self)
+        self.start_recorder()
+        self.input = inject.make(self.scenario.injector, self.env)
+        programs.start(self)
+
+    def close(self):
+        try:
+            for undo in self.at_close:
+                undo()
+            if self.recorder:
+                words = (self.folder / "recorder.log").read_text(errors="replace")[-600:].strip()
+                self.say(f"recorder: exit code {self.recorder.poll()}: {words}")
+                processes.end({self.recorder.pid})
+            if self.windows:
+                self.windows.close()
+        except Exception as error:  # the display may be gone
+            self.say(f"closing: {error}")
+        processes.end_descendants()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def make_folders(self):
+        entry = processes.user()
+        for name in ("home", "run", "home/.config"):
+            (self.folder / name).mkdir(mode=0o700)
+        self.cookie = secrets.token_bytes(16)
+        (self.folder / "authority").write_bytes(authority(self.cookie))
+        self.port = free_port()
+        (self.folder / "home/port").write_text(str(self.port))
+        for path in (self.folder, *self.folder.rglob("*")):
+            os.chown(path, entry.pw_uid, entry.pw_gid)
+        os.chmod(self.folder, 0o755)
+        self.env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games:/usr/sbin:/sbin",
+            "HOME": str(self.folder / "home"), "USER": processes.USER, "LOGNAME": processes.USER, "LANG": "C.UTF-8",
+            "XDG_RUNTIME_DIR": str(self.folder / "run"), "XAUTHORITY": str(self.folder / "authority"),
+            "SHELL": "/bin/bash", "TMPDIR": str(self.folder / "run"), "XDG_SESSION_TYPE": "x11",
+        }  # fmt: skip
+
+    def start(self, role, words, **options):
+        """Starts a program of the session, under a role by which truth and verdict name it."""
+        log = open(self.folder / f"{role}.log", "ab")
+        process = processes.start(words, self.env, stderr=log, cwd=self.folder / "home", **options)
+        log.close()
+        self.roles[role] = process.pid
+        self.say(f"{role}: pid {process.pid}: {' '.join(map(str, words))}")
+        return process
+
+    def start_server(self):
+        width, height = SIZE
+        words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", f"{width}x{height}x24"]
+        words += ["-auth", self.folder / "authority"]
+        server = self.start("server", words, stdout=subprocess.PIPE, text=True)
+        number = server.stdout.readline().strip()
+        if not number.isdigit():
+            raise processes.CannotRun("the X server did not start")
+        (self.folder / "authority").write_bytes(authority(self.cookie, number))
+        self.display = f":{number}"
+        self.env["DISPLAY"] = self.display
+
+    def start_bus(self):
+        words = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"]
+        bus = self.start("bus", words, stdout=subprocess.PIPE, text=True)
+        self.env["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+
+    def start_recorder(self):
+        state = self.folder / "state"
+        words = [self.tipme, "record", "--state-dir", state, "--display", self.display, "--hot-keys", "off"]
+        self.recorder = self.start("recorder", words, as_user=False, stdout=subprocess.PIPE, text=True)
+        for _ in range(100):
+            if any(state.rglob("*.sock*")) or any(path.is_socket() for path in state.rglob("*")):
+                time.sleep(0.5)
+                return
+            if self.recorder.poll() is not None:
+                break
+            time.sleep(0.1)
+        raise processes.CannotRun("the recorder did not start: " + (self.folder / "recorder.log").read_text()[-400:])
+
+    def mark(self, to):
+        """Marks, and keeps the incident."""
+        at = processes.now_ns()
+        words = [self.tipme, "mark", "--state-dir", self.folder / "state"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise processes.CannotRun(f"no mark: {done.stderr.strip()}")
+        shutil.copyfile(done.stdout.strip().splitlines()[-1], to)
+        return at
+
+    def wait_quiet(self, patience_s=20):
+        """Waits until the screen has not changed for a while, carets aside."""
+        limit = time.monotonic() + patience_s
+        while time.monotonic() < limit:
+            time.sleep(0.2)
+            large = [change for change in self.screen.changes() if change[3] * change[4] > CARET_PIXELS]
+            if not large or processes.now_ns() - large[-1][0] > QUIET_S * 1e9:
+                return True
+        return False
+
+    def place(self):
+        return self.windows.place(self.window)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def authority(cookie, number=""):
+    """Xauthority entries: one for every display and host, and one for this host, which some libraries insist on."""
+
+    def counted(data):
+        return struct.pack(">H", len(data)) + data
+
+    def entry(family, address, display):
+        parts = (address, display.encode(), b"MIT-MAGIC-COOKIE-1", cookie)
+        return struct.pack(">H", family) + b"".join(counted(part) for part in parts)
+
+    return entry(256, socket.gethostname().encode(), number) + entry(65535, b"", "")

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""All scenarios, by name."""
+
+from . import calm, life
+
+ALL = {scenario.name: scenario for scenario in (*calm.SCENARIOS, *life.SCENARIOS)}
+
+
+def find(name):
+    return ALL.get(name)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The truth about a run: from the log of the input, the log of the screen, and the fault's own log.
+
+The recorder and the analysis have no part in it, and are told none of it.
+"""
+
+from . import windows
+
+# An input is answered late where the screen stands still for longer than this, in milliseconds.
+CALM_STILL_MS = 150
+# Input that comes this soon after another may be what a change answers, in nanoseconds.
+NOTHING = 10**18
+# The screen answers this soon after the fault's end; else something else was slow. Then it is quiet this soon.
+ANSWER_MAX_MS, AFTER_QUIET_MS = 1200, 400
+
+
+def in_region(changes, region):
+    place = windows.Place(*region) if region else None
+    return [change for change in changes if not place or place.holds(change[1:])]
+
+
+def first_after(changes, ns, limit_ns=NOTHING):
+    return next((change[0] for change in changes if ns < change[0] < limit_ns), None)
+
+
+def longest_gap(changes, begin_ns, end_ns):
+    """The end of the longest time without a change between two moments, and how long it was."""
+    times = [begin_ns, *(change[0] for change in changes if begin_ns < change[0] < end_ns)]
+    gaps = [(after - before, after) for before, after in zip(times, times[1:])]
+    return max(gaps, default=(0, None))
+
+
+def last_before_quiet(changes, begin_ns, end_ns):
+    """The last change before the screen is quiet; the first after the fault's end may take a second to come."""
+    last = None
+    for change in changes:
+        if change[0] <= begin_ns:
+            continue
+        quiet_ms = AFTER_QUIET_MS if last and last > end_ns else ANSWER_MAX_MS
+        if last and change[0] > end_ns and change[0] - max(last, end_ns) > quiet_ms * 1e6:
+            break
+        last = change[0]
+    return last
+
+
+def still(inputs, changes):
+    """Input that must show something, with the time until the screen changed: the slowest first."""
+    answers = []
+    for event in inputs:
+        if not event["expects"]:
+            continue
+        answer = first_after(changes, event["ns"])
+        if answer:
+            answers.append({"what": event["what"], "ns": event["ns"], "ms": (answer - event["ns"]) / 1e6})
+    return sorted(answers, key=lambda answer: -answer["ms"])
+
+
+def stands_still(truth, interval):
+    """Whether the screen really stood still in the interval of a verdict, from an input on: for how long, in ms."""
+    begin, end = interval["start_ns"] - 30_000_000, interval["end_ns"] + 30_000_000
+    inputs = [event["ns"] for event in truth["inputs"] if event["expects"] and begin < event["ns"] < begin + 60_000_000]
+    if not inputs:
+        return 0.0
+    changes = [tuple(change) for change in truth["changes"]]
+    answer = first_after(changes, inputs[0])
+    return (answer - inputs[0]) / 1e6 if answer else 0.0
+
+
+def slowest(changes, said):
+    """Of the input during the fault, that whose answer came latest: when it was sent, and when answered."""
+    begin, end = said["fault_begin_ns"], said["fault_end_ns"]
+    during = [event["ns"] for event in said["inputs"] if event["expects"] and begin <= event["ns"] <= end]
+    answers = [(first_after(changes, at), at) for at in during]
+    answers = [(answer - at, at, answer) for answer, at in answers if answer]
+    return max(answers)[1:] if answers else (said["act_ns"], None)
+
+
+# How the end of the true interval is found, by the word in the table: after the act the first change, the last before
+# the screen is quiet, the first after the fault's end, or the end of the longest time without one.
+MODES = {
+    "first": lambda changes, said: first_after(changes, said["act_ns"]),
+    "last": lambda changes, said: last_before_quiet(changes, said["act_ns"], said["fault_end_ns"]),
+    "after": lambda changes, said: first_after(changes, max(said["act_ns"], said["fault_end_ns"])),
+    "gap": lambda changes, said: longest_gap(changes, said["act_ns"], said["mark_ns"])[1],
+    "slowest": lambda changes, said: slowest(changes, said)[1],
+}
+
+
+def alternatives(changes, said, end_ns):
+    """Further input that suffered from the same: any of it may be what a verdict is about."""
+    if said["truth"].startswith("slowest"):
+        during = [event["ns"] for event in said["inputs"] if said["fault_begin_ns"] <= event["ns"] <= said["fault_end_ns"]]
+        pairs = [(at, first_after(changes, at)) for at in during]
+    else:
+        pairs = [(at, end_ns) for at in said["acts_ns"]]
+    least_ms = 0.7 * (end_ns - said["act_ns"]) / 1e6
+    whole = [{"start_ns": at, "end_ns": end, "ms": (end - at) / 1e6} for at, end in pairs if end]
+    return [one for one in whole if one["ms"] >= least_ms]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What commands wait for: locks, peers, name servers, disks; held by a helper until it is told to let go."""
+
+import time
+
+from . import fault, processes, stopping
+from .fault import Fault
+
+TOLD = "print('ready'); sys.stdin.readline()\n"
+TIMED = "print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))\nsys.stdin.readline()\n"
+
+# A helper takes what is wanted, and at a line on its standard input lets go of it and says when.
+SOURCES = {
+    "flock": f"""
+import fcntl, sys, time
+file = open('lock', 'w'); fcntl.flock(file, fcntl.LOCK_EX)
+{TOLD}fcntl.flock(file, fcntl.LOCK_UN)
+{TIMED}""",
+    "fcntl": f"""
+import fcntl, sys, time
+file = open('lock', 'w'); fcntl.lockf(file, fcntl.LOCK_EX)
+{TOLD}fcntl.lockf(file, fcntl.LOCK_UN)
+{TIMED}""",
+    "sqlite": f"""
+import sqlite3, sys, time
+base = sqlite3.connect('data.db', isolation_level=None)
+base.execute('create table if not exists t (a)'); base.execute('begin exclusive')
+{TOLD}base.execute('commit')
+{TIMED}""",
+    "fifo": f"""
+import os, sys, time
+os.path.exists('fifo') or os.mkfifo('fifo')
+{TOLD}open('fifo', 'w').write('answer\\n')
+{TIMED}""",
+    "tcp": f"""
+import socket, sys, threading, time
+server = socket.socket(); server.bind(('127.0.0.1', int(open('port').read()))); server.listen(8)
+go = threading.Event()
+def serve():
+    while True:
+        one, _ = server.accept(); go.wait()
+        one.sendall(b'HTTP/1.0 200 OK\\r\\nContent-Length: 7\\r\\n\\r\\nanswer\\n'); one.close()
+threading.Thread(target=serve, daemon=True).start()
+print('ready', server.getsockname()[1]); sys.stdin.readline()
+go.set()
+{TIMED}""",
+    "dns": f"""
+import select, socket, sys, time
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); server.bind(('127.0.0.77', 53))
+print('ready', flush=True)
+asked, late = [], True
+def answer(data, peer):
+    server.sendto(data[:2] + b'\\x81\\x83' + data[4:], peer)
+while True:
+    ready = select.select([sys.stdin, server], [], [])[0]
+    if server in ready:
+        one = server.recvfrom(600)
+        asked.append(one) if late else answer(*one)
+    if sys.stdin in ready:
+        if not sys.stdin.readline():
+            break
+        late = False
+        for one in asked:
+            answer(*one)
+        print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+""",
+    "unix": f"""
+import os, socket, sys, threading, time
+server = socket.socket(socket.AF_UNIX); server.bind('peer'); server.listen(8)
+go = threading.Event()
+def serve():
+    while True:
+        one, _ = server.accept(); go.wait(); one.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\nanswer\\n'); one.close()
+threading.Thread(target=serve, daemon=True).start()
+{TOLD}go.set()
+{TIMED}""",
+}
+
+
+class Held(Fault):
+    """A command waits for what a helper holds: `held flock`."""
+
+    def __init__(self, session, what):
+        super().__init__(session)
+        self.what = what
+
+    def settle(self):
+        self.helper = fault.helper(self.session, "helper", SOURCES[self.what])
+
+    def end(self):
+        at = processes.now_ns()
+        fault.tell(self.helper)
+        return at
+
+
+class HeldStopped(Held):
+    """The same, and the helper is stopped meanwhile."""
+
+    def begin(self):
+        stopping.signalled(self.session, "STOP", self.helper.pid)
+        time.sleep(0.1)
+
+    def end(self):
+        at = processes.now_ns()
+        stopping.signalled(self.session, "CONT", self.helper.pid)
+        fault.tell(self.helper)
+        return at
+
+
+class Names(Held):
+    """Names are asked of a server on the loopback that answers late; the program sees a resolv.conf of its own."""
+
+    def __init__(self, session):
+        super().__init__(session, "dns")
+
+    def settle(self):
+        self.helper = fault.helper(self.session, "helper", SOURCES["dns"], as_user=False)
+
+
+FAULTS = {"held": Held, "held-stopped": HeldStopped, "names": Names}
