@@ -103,17 +103,22 @@ def cause(known, finding, pairs):
 
 
 def is_culprit(known, culprit, role):
-    """Whether a culprit is in a role, or below it; `any` fits everybody, `~text` whoever has it in the words."""
+    """Whether a culprit is in a role, or below it.
+
+    `any` fits everybody, `~text` whoever has it in the words, `driver` the test itself, which the helper waits for.
+    """
     if role == "any":
         return True
     if not culprit:
         return False
     if role.startswith("~"):
         return role[1:] in str(culprit)
+    parents = {row["pid"]: row["parent"] for row in known["processes"]}
+    if role == "driver":
+        return culprit.get("pid") == parents.get(known["roles"].get("helper"), 0)
     wanted = known["roles"].get(role)
     if wanted is None:
         return False
-    parents = {row["pid"]: row["parent"] for row in known["processes"]}
     pid = culprit.get("pid")
     while pid:
         if pid == wanted:

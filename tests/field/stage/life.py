@@ -6,7 +6,8 @@ from .scenarios import Scenario
 STOPPED = (("stopped", "stopped sender"),)
 STOPPED_OWNER = (("stopped peer-wait", "stopped owner sender"),)
 STOPPED_HELPER = (("stopped peer-wait child-wait", "stopped sender"),)
-WAITS = (("lock-wait peer-wait network-wait", "helper"),)
+# A helper that holds something waits for the test itself, which says when to let go: that is the far end.
+WAITS = (("lock-wait peer-wait network-wait", "helper driver"),)
 HOGGED = (("cpu-competition", "hogs"),)
 
 # Title: program, window manager, compositing manager, injector, fault, acts, truth, accepted causes, beside.
@@ -29,9 +30,9 @@ ROWS = {
                       ("command sqlite3 -cmd '.timeout 9000' data.db 'select * from t'",), "last", WAITS, ""),
     "fifo-command": ("xterm", "xfwm4", "none", "passing", "held fifo", ("command cat fifo",), "last", WAITS, ""),
     "tcp-late": ("xterm", "openbox", "none", "lasting", "held tcp", ("command head -1 </dev/tcp/127.0.0.1/{port}",), "last",
-                 (("network-wait peer-wait", "helper ~127.0.0.1"),), ""),
+                 (("network-wait peer-wait", "helper driver ~127.0.0.1"),), ""),
     "tcp-late-curl": ("xterm", "openbox", "none", "lasting", "held tcp", ("command curl -s http://127.0.0.1:{port}/",), "last",
-                      (("network-wait peer-wait", "helper ~127.0.0.1"),), ""),
+                      (("network-wait peer-wait", "helper driver ~127.0.0.1"),), ""),
     "grab-mousepad": ("mousepad", "openbox", "none", "lasting", "grab", ("key x",), "first", (("server-grab", "helper"),), ""),
     "hog-fifo-mousepad": ("mousepad", "openbox", "none", "lasting", "hogs fifo 2", ("write abc",), "slowest", HOGGED, ""),
     "quota-mousepad": ("mousepad", "openbox", "none", "lasting", "quota", ("write abcdef",), "slowest",
@@ -51,10 +52,10 @@ ROWS = {
                    "after", (("own-computation", "program"),), ""),
     "emacs-process": ("emacs", "openbox", "none", "lasting", "own 2",
                       ("key alt+:", 'write (call-process "sleep" nil nil nil "2")', "*key Return", "key x"), "after",
-                      (("child-wait peer-wait timer-sleep", "program"),), ""),
+                      (("child-wait peer-wait timer-sleep", "program ~sleep"),), ""),
     "tk-computes": ("tk", "openbox", "none", "lasting", "own 2", ("key F8",), "after", (("own-computation", "program"),), ""),
     "tk-asks": ("tk", "xfwm4", "none", "lasting", "held tcp", ("key F9",), "first",
-                (("network-wait peer-wait", "helper ~127.0.0.1"),), ""),
+                (("network-wait peer-wait", "helper driver ~127.0.0.1"),), ""),
     "swing-computes": ("swing", "openbox", "none", "lasting", "own 2", ("key F8", "key x"), "after",
                        (("own-computation", "program"),), ""),
     "swing-sleeps": ("swing", "openbox", "none", "lasting", "own 2", ("key F9", "key x"), "after",
@@ -62,7 +63,7 @@ ROWS = {
     "chromium-script": ("chromium", "openbox", "none", "lasting", "own 2", ("key F8",), "after:bottom",
                         (("own-computation", "program"),), ""),
     "chromium-asks": ("chromium", "openbox", "none", "lasting", "held tcp", ("key F9",), "after:bottom",
-                      (("network-wait peer-wait", "helper ~127.0.0.1"),), ""),
+                      (("network-wait peer-wait", "helper driver ~127.0.0.1"),), ""),
     "firefox-script": ("firefox", "openbox", "none", "lasting", "own 2", ("key F8",), "after",
                        (("own-computation", "program"),), ""),
     # Programs that are stopped.
@@ -94,7 +95,7 @@ ROWS = {
                             STOPPED_OWNER, ""),
     # Locks, peers, names, files.
     "flock-stopped": ("xterm", "openbox", "none", "lasting", "held-stopped flock", ("command flock lock echo done",), "last",
-                      (("lock-wait peer-wait stopped", "helper sender"),), ""),
+                      (("lock-wait peer-wait stopped", "helper sender driver"),), ""),
     "flock-loop": ("xterm", "xfwm4", "none", "lasting", "held flock",
                    ("command until flock -n lock true; do sleep 0.1; done",), "last", (("lock-wait", "helper"),), ""),
     "unix-late": ("xterm", "openbox", "none", "lasting", "held unix", ("command curl -s --unix-socket peer http://x/",), "last",
@@ -107,16 +108,16 @@ ROWS = {
     "names-curl": ("xterm", "openbox", "none", "lasting", "names", ("command curl -s http://host.example.org/",), "last",
                    (("network-wait peer-wait", "helper ~127.0.0.77"),), ""),
     "remote-ls": ("xterm", "openbox", "none", "lasting", "remote", ("command ls remote",), "last",
-                  (("stopped peer-wait", "helper sender"),), ""),
+                  (("stopped peer-wait", "helper sender driver"),), ""),
     "remote-tab": ("xterm", "openbox", "none", "lasting", "remote", ("write cat remote/let", "*key Tab"), "first",
-                   (("stopped peer-wait", "helper sender"),), ""),
+                   (("stopped peer-wait", "helper sender driver"),), ""),
     "remote-pcmanfm": ("pcmanfm", "openbox", "none", "lasting", "remote", ("key ctrl+l", "write {home}/remote", "*key Return"),
-                       "after", (("stopped peer-wait", "helper sender"),), ""),
+                       "after", (("stopped peer-wait", "helper sender driver"),), ""),
     "disk-fsync": ("xterm", "openbox", "none", "lasting", "disk",
                    ("command dd if=/dev/zero of=disk/note bs=4k count=1 conv=fsync status=none",), "last",
-                   (("fsync disk-queue", "helper ~loop"),), ""),
+                   (("fsync disk-queue", "helper ~nightly-backup ~loop"),), ""),
     "disk-vim": ("xterm-vim", "openbox", "none", "lasting", "disk", ("key Escape", "write :w! disk/note", "*key Return"),
-                 "last", (("fsync disk-queue", "helper ~loop"),), ""),
+                 "last", (("fsync disk-queue", "helper ~nightly-backup ~loop"),), ""),
     # CPUs and the display.
     "hogs-xterm": ("xterm", "openbox", "none", "lasting", "hogs nice0 20", ("write echo one",), "slowest", HOGGED, ""),
     "storm-featherpad": ("featherpad", "openbox", "none", "lasting", "storm nice0 20", ("write abcdef",), "slowest",
