@@ -183,7 +183,8 @@ impl<'a> Walk<'a> {
     /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.
     fn work(&self, tid: Tid, hi: Nanos) -> Burst {
         let burst = self.recording.burst(tid, hi);
-        if self.receipts.by_tid.contains_key(&tid) { burst } else { self.recording.since_condition(tid, burst, hi) }
+        let takes_input = self.receipts.by_tid.contains_key(&tid) || self.recording.terminals.reads(tid);
+        if takes_input { burst } else { self.recording.since_condition(tid, burst, hi) }
     }
 
     fn add(&mut self, tid: Tid, hi: Nanos, parent: usize, way: usize) {

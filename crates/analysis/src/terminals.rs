@@ -77,6 +77,11 @@ impl Terminals {
         ports.iter().flat_map(|(port, at)| readers(port).map(|reader| (*reader, *at))).collect()
     }
 
+    /// Whether a thread reads a terminal.
+    pub fn reads(&self, tid: Tid) -> bool {
+        self.readers.contains_key(&tid)
+    }
+
     /// Whether a thread ever wrote to a terminal.
     pub fn writes(&self, tid: Tid) -> bool {
         self.written_by.contains_key(&tid)
