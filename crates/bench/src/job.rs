@@ -26,11 +26,11 @@ pub struct Helper(pub Vec<OsString>);
 impl Helper {
     /// The words that start a hidden program with its arguments.
     ///
-    /// Where `alias` names a path, the executable is started by that link: the process is then
-    /// named after it.
+    /// Where `alias` names a path, the executable is started by that link, which is made where it is not there
+    /// yet: the process is then named after it.
     pub fn command(&self, alias: Option<&Path>, words: &[OsString]) -> Result<std::process::Command> {
         let (program, prefix) = self.0.split_first().context("no helper program is given")?;
-        if let Some(alias) = alias {
+        if let Some(alias) = alias.filter(|alias| !alias.exists()) {
             std::os::unix::fs::symlink(program, alias).with_context(|| format!("cannot link {}", alias.display()))?;
         }
         let mut command = std::process::Command::new(alias.map_or(program.as_os_str(), Path::as_os_str));
