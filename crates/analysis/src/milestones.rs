@@ -191,6 +191,9 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
         let unresponsive = is_late(told, response, &handled) && !is_covered(&responses, told, at);
         let uncovered = |completed: &Reached| completed.command || !is_covered(&responses, told, completed.at);
         let completed = completed.filter(|completed| is_left(told, response, completed) && uncovered(completed));
+        // Without a response it is the first that the person sees.
+        let noticed = if response.is_some() { COMPLETED } else { NOTICED };
+        let completed = completed.map(|completed| Reached { noticed, ..completed });
         let shown = index.and_then(|index| compositors::shown(recording, &compositors, &found[index]));
         let handled = Some(handled).filter(|_| unresponsive);
         let later = shown.into_iter().chain(handled).chain(completed).chain(selections::pasted(recording, told));
