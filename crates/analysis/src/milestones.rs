@@ -9,10 +9,12 @@ use crate::bursts::Pause;
 use crate::cause::Hop;
 use crate::commands;
 use crate::compositors::{self, compositors};
+use crate::homes::{Signature, signature};
 use crate::inputs::Told;
 use crate::interactions::{Drawing, Interaction, Join};
 use crate::recording::Recording;
 use crate::selections;
+use crate::timeline::Span;
 use crate::work::{self, Drawings};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::Class;
@@ -48,6 +50,12 @@ pub struct Reached {
 const HANDED_PERCENT: usize = 60;
 const HANDED_MIN: usize = 5;
 
+/// A wait of such a thread counts that was ended so often.
+const HOMES_MIN: usize = 3;
+
+/// Segments in which such a thread's return is looked for.
+const SEGMENTS_MAX: usize = 65_536;
+
 /// Wake-ups of one burst that are looked at.
 const WAKES_MAX: usize = 64;
 
@@ -81,7 +89,7 @@ pub struct Handling<'a> {
 
 struct Helper {
     tid: Tid,
-    homes: BTreeSet<crate::homes::Signature>,
+    homes: BTreeSet<Signature>,
 }
 
 impl<'a> Handling<'a> {
@@ -95,6 +103,7 @@ impl<'a> Handling<'a> {
             }
             receipts.entry(told.taken.map_or(Tid(0), |(_, tid)| tid)).or_default().push(taken);
         }
+        waiting.values_mut().for_each(|list| list.sort_unstable());
         let helpers = receipts.iter().map(|(tid, receipts)| (*tid, helpers(recording, *tid, receipts)));
         Handling { recording, helpers: helpers.collect(), waiting }
     }
@@ -116,10 +125,11 @@ impl<'a> Handling<'a> {
         let recording = self.recording;
         let (woken, _) = recording.wakes.by(tid, at, own).find(|(_, wakee)| *wakee == helper.tid)?;
         let first = recording.timeline.at(helper.tid, woken)?.index;
-        let mut spans = (first..).map_while(|index| recording.timeline.span(helper.tid, index));
-        let home = |span: &crate::timeline::Span| {
+        let spans = (first..).map_while(|index| recording.timeline.span(helper.tid, index));
+        let mut spans = spans.take(SEGMENTS_MAX);
+        let home = |span: &Span| {
             let wait = recording.waits.find(span);
-            wait.is_some_and(|wait| helper.homes.contains(&crate::homes::signature(wait))) || recording.is_home(span)
+            wait.is_some_and(|wait| helper.homes.contains(&signature(wait))) || recording.is_home(span)
         };
         let end = spans.find(|span| span.start >= woken && home(span)).map_or(recording.mark, |span| span.start);
         Some((end, vec![Hop { tid: helper.tid, lo: woken, hi: end }, Hop { tid, lo: at, hi: woken }]))
@@ -128,15 +138,16 @@ impl<'a> Handling<'a> {
     /// From which time on it is noticed that an input is not handled.
     fn noticed(&self, told: &Told, handled: Nanos) -> Nanos {
         let all = self.waiting.get(&told.stream).map_or(&[][..], Vec::as_slice);
-        let waited = |(sent, taken): &(Nanos, Nanos)| *sent > told.sent && *sent < handled && *taken >= handled;
-        if all.iter().any(waited) { NOTICED_WAITING } else { NOTICED }
+        let last = all[..all.partition_point(|(sent, _)| *sent < handled)].last();
+        let waited = last.is_some_and(|(sent, taken)| *sent > told.sent && *taken >= handled);
+        if waited { NOTICED_WAITING } else { NOTICED }
     }
 }
 
 /// The threads of the same process that a thread wakes for most of its inputs, where they wait in some way that those
 /// wake-ups end again and again.
 fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
-    let mut counts: BTreeMap<Tid, (usize, HashMap<crate::homes::Signature, usize>)> = BTreeMap::new();
+    let mut counts: BTreeMap<Tid, (usize, HashMap<Signature, usize>)> = BTreeMap::new();
     for at in receipts {
         let until = recording.pause_after(tid, *at, Pause::Home).min(at.after(HANDED_WITHIN));
         let mut seen = BTreeSet::new();
@@ -149,13 +160,14 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
             *count += 1;
             let span = recording.timeline.before(wakee, woken);
             if let Some(wait) = span.and_then(|span| recording.waits.find(&span)) {
-                *waits.entry(crate::homes::signature(wait)).or_default() += 1;
+                *waits.entry(signature(wait)).or_default() += 1;
             }
         }
     }
     let often = |count: usize| count >= HANDED_MIN && count * 100 >= receipts.len() * HANDED_PERCENT;
     let helper = |(tid, (_, waits)): (Tid, (usize, HashMap<_, _>))| {
-        let homes: BTreeSet<_> = waits.into_iter().filter(|(_, n)| *n >= 3).map(|(signature, _)| signature).collect();
+        let homes: BTreeSet<_> =
+            waits.into_iter().filter(|(_, count)| *count >= HOMES_MIN).map(|(signature, _)| signature).collect();
         (!homes.is_empty()).then_some(Helper { tid, homes })
     };
     counts.into_iter().filter(|(_, (count, _))| often(*count)).filter_map(helper).collect()
@@ -182,20 +194,11 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
         let Some(handled) = handling.handled(told) else { continue };
         let index = places.get(&key(told)).copied();
         let known = index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
-        let response = known.map(|one| one.end);
-        let at = handled.at;
-        let completed = match is_terminal(recording, told) {
-            true => commands::command(recording, told, at),
-            false => work::completed(recording, &drawings, told, at),
-        };
-        let unresponsive = is_late(told, response, &handled) && !is_covered(&responses, told, at);
-        let uncovered = |completed: &Reached| completed.command || !is_covered(&responses, told, completed.at);
-        let completed = completed.filter(|completed| is_left(told, response, completed) && uncovered(completed));
-        // Without a response it is the first that the person sees.
-        let noticed = if response.is_some() { COMPLETED } else { NOTICED };
-        let completed = completed.map(|completed| Reached { noticed, ..completed });
+        let (response, at) = (known.map(|one| one.end), handled.at);
+        let uncovered = |reached: &Reached| reached.command || !is_covered(&responses, told, reached.at);
+        let completed = completed(recording, &drawings, told, response, at).filter(uncovered);
+        let handled = Some(handled).filter(|handled| is_late(told, response, handled) && uncovered(handled));
         let shown = index.and_then(|index| compositors::shown(recording, &compositors, &found[index]));
-        let handled = Some(handled).filter(|_| unresponsive);
         let later = shown.into_iter().chain(handled).chain(completed).chain(selections::pasted(recording, told));
         let later: Vec<Reached> = later.collect();
         match index {
@@ -203,6 +206,23 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
             None => found.extend(without_answer(recording, told, at, later)),
         }
     }
+}
+
+/// When the work of an input, or the command that it started, was completed, where something was left long after the
+/// response. Without a response it is the first that the person sees.
+fn completed(
+    recording: &Recording,
+    drawings: &Drawings,
+    told: &Told,
+    response: Option<Nanos>,
+    handled: Nanos,
+) -> Option<Reached> {
+    let reached = match is_terminal(recording, told) {
+        true => commands::command(recording, told, handled),
+        false => work::completed(recording, drawings, told, handled),
+    };
+    let noticed = if response.is_some() { COMPLETED } else { NOTICED };
+    reached.filter(|reached| is_left(told, response, reached)).map(|reached| Reached { noticed, ..reached })
 }
 
 fn key(told: &Told) -> (usize, Nanos, Class) {
