@@ -192,9 +192,11 @@ impl<'a> Walk<'a> {
         self.push(Node { tid, hi: hi.min(most), parent, way, frames, before_frame: false });
     }
 
-    /// Who injects input stands for the person: what that one does is another input's matter.
+    /// Who injects input, and is not the client itself, stands for the person: what that one does is another input's
+    /// matter.
     fn push(&mut self, node: Node) {
-        if self.recording.messages.injectors().contains(&self.recording.tasks.pid(node.tid, node.hi)) {
+        let pid = self.recording.tasks.pid(node.tid, node.hi);
+        if pid != self.client && self.recording.messages.injectors().contains(&pid) {
             return;
         }
         if self.nodes.len() >= NODES_MAX || node.tid == Tid(0) {
