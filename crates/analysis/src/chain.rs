@@ -25,6 +25,10 @@ const PIECES_MAX: usize = 50_000;
 const POLLS_MAX: usize = 1_024;
 const AGAIN: Nanos = Nanos::from_millis(5);
 
+/// The signal that lets a stopped process go on, and how near its record lies to the wake-up.
+const SIGCONT: u32 = 18;
+const CONTINUED: Nanos = Nanos::from_millis(1);
+
 /// The context of a waker in a softirq.
 const SOFTIRQ: u8 = 1;
 
@@ -298,11 +302,17 @@ impl Walker<'_> {
         }
     }
 
-    /// Whether another process ended a wait for a futex that it cannot know: then the thread was stopped, and let go on.
+    /// Whether another process ended a wait for a futex that it cannot know, by letting a stopped process go on.
     fn was_stopped(&self, span: &Span, wait: Option<&Wait>) -> bool {
         let pid = |tid| self.recording.tasks.pid(tid, span.start);
         let private = wait.is_some_and(is_private_futex) && span.end < self.recording.mark;
-        private && span.task_waker().is_some_and(|by| pid(by) != pid(span.tid) && !self.is_kernel(by, span.end))
+        let other = span.task_waker().filter(|by| private && pid(*by) != pid(span.tid));
+        other.is_some_and(|by| {
+            self.recording.signals.iter().any(|signal| {
+                let near = signal.head.ts.0.abs_diff(span.end.0) <= CONTINUED.0;
+                signal.number == SIGCONT && signal.head.tid == by && signal.target == pid(span.tid) && near
+            })
+        })
     }
 
     fn is_kernel(&self, tid: Tid, at: Nanos) -> bool {

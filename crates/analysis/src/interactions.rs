@@ -443,7 +443,11 @@ fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
     let mut idle = recording.idle_after(server, from);
     for _ in 0..GRABS_MAX {
         match recording.messages.grab(idle) {
-            Some((_, until)) if until < recording.mark => idle = recording.idle_after(server, until),
+            Some((_, until)) if until < recording.mark => {
+                // Its end, too, has to wake the server first.
+                let resting = recording.timeline.at(server, until).filter(|span| span.segment.state == State::Blocked);
+                idle = recording.idle_after(server, resting.map_or(until, |span| span.end));
+            }
             Some(_) => return recording.mark,
             None => break,
         }

@@ -131,28 +131,29 @@ impl Messages {
 
     /// Finds the clients that inject input or hold a grab of the server.
     fn index_clients(&mut self) {
-        let (mut injectors, mut grabs) = (BTreeSet::new(), Vec::new());
+        let injects = |stream: &&Stream| {
+            stands_for_the_person(self.majors(stream), self.sent_words(stream).map(|(_, word)| word))
+        };
+        self.injectors = self.streams.iter().filter(injects).map(|stream| stream.client).collect();
+        let mut held = Vec::new();
         for (index, stream) in self.streams.iter().enumerate() {
-            let majors = self.majors(stream);
-            if stands_for_the_person(majors, self.sent_words(stream).map(|(_, word)| word)) {
-                injectors.insert(stream.client);
+            for (since, until) in grabs_in(self.sent_words(stream)) {
+                held.push((since, until.min(self.others_served(index, since)), stream.client));
             }
-            let held = grabs_in(self.sent_words(stream));
-            let grab =
-                |(since, until): (Nanos, Nanos)| (since, until.min(self.others_served(index, since)), stream.client);
-            grabs.extend(held.into_iter().map(grab));
         }
-        (self.injectors, self.grabs) = (injectors, grabs);
+        self.grabs = held;
     }
 
     /// When a server first served somebody else after it had taken what a client sent at a time: a grab is over by
-    /// then, even where its end could not be read.
+    /// then, even where its end could not be read. Who injects input may be let through.
     fn others_served(&self, stream: usize, sent: Nanos) -> Nanos {
         let of = &self.streams[stream];
         let part = of.side(Side::RequestSent).partition_point(|part| part.ts < sent);
         let Some((_, taken)) = of.taken(Side::RequestSent, part) else { return Nanos(u64::MAX) };
         let later = self.taken_within(taken.tid, taken.ts.after(GRAB_SLACK), Nanos(u64::MAX));
-        later.iter().find(|(_, _, place)| place.stream != stream).map_or(Nanos(u64::MAX), |(_, at, _)| *at)
+        let injects = |place: &Place| self.injectors.contains(&self.streams[place.stream].client);
+        let mut others = later.iter().filter(|(_, _, place)| place.stream != stream && !injects(place));
+        others.next().map_or(Nanos(u64::MAX), |(_, at, _)| *at)
     }
 
     /// The requests of a client that are known, with the time of their part.
