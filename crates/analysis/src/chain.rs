@@ -287,7 +287,10 @@ impl Walker<'_> {
         let idle_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
         let waited =
             if self.was_stopped(span, wait.as_ref()) { Waited::Stopped } else { self.recording.waits.kind(span) };
-        let ends = idle_end || ends_here(waited) && !self.ended_by_user(span, waited) || self.is_grabbed(span.tid, lo);
+        let ends = idle_end
+            || self.is_idle_server(span, waited)
+            || ends_here(waited) && !self.ended_by_user(span, waited)
+            || self.is_grabbed(span.tid, lo);
         let peer = if ends { None } else { self.loopback_peer(span, wait.as_ref()) };
         let waited = if peer.is_some() { Waited::Peer } else { waited };
         let holder = if ends { None } else { peer.or_else(|| self.holder(span, wait.as_ref(), waited)) };
@@ -300,6 +303,11 @@ impl Walker<'_> {
             }
             _ => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
         }
+    }
+
+    /// Whether a display server waits with nothing to do: whoever wakes it next was not waited for.
+    fn is_idle_server(&self, span: &Span, waited: Waited) -> bool {
+        waited == Waited::Events && self.recording.messages.is_server(self.recording.tasks.pid(span.tid, span.start))
     }
 
     /// Whether another process ended a wait for a futex that it cannot know, by letting a stopped process go on.

@@ -66,6 +66,7 @@ fn read(recording: &Recording, reader: Tid, written: Nanos, relays: usize) -> Op
     let woken = woken(recording, reader, written)?;
     let end = recording.pause_after(reader, woken, Pause::Home);
     let (end, tid) = shown_below(recording, reader, woken, end).unwrap_or((end, reader));
+    let (end, tid) = read_below(recording, reader, woken, end).unwrap_or((end, tid));
     let here = Way { end, hops: vec![Hop { tid, lo: written, hi: end }] };
     let relayed = relayed(recording, reader, woken, relays).map(|mut way| {
         let lo = way.hops.last().map_or(woken, |hop| hop.lo);
@@ -110,6 +111,18 @@ fn shown_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> 
         Some((recording.pause_after(life.tid, first_window(recording, life.pid)?, Pause::Home), life.tid))
     };
     below.filter_map(ready).filter(|(at, _)| *at < end).min()
+}
+
+/// When a program below a reader first waited for input on the same terminal (a pager, an interpreter).
+fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> Option<(Nanos, Tid)> {
+    let shell = recording.tasks.pid(reader, woken);
+    let others = recording.terminals.fellows(reader).filter(|tid| *tid != reader);
+    let ready = others.filter_map(|tid| {
+        let life = recording.tasks.life(tid, end)?;
+        let below = life.pid != shell && recording.tasks.descends(life.pid, shell, end);
+        below.then(|| (recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::Home), tid))
+    });
+    ready.filter(|(at, _)| *at < end).min()
 }
 
 /// When a process first had a window shown.

@@ -42,6 +42,9 @@ pub fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Vec<Findi
     let (mut weighty, light): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(|cause| weighty(cause, problem));
     weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
     weighty.sort_by_key(|cause| std::cmp::Reverse(cause.group.nanos));
+    if problem.is_command() && !weighty.first().is_some_and(|cause| holds_up(cause, problem)) {
+        return Vec::new();
+    }
     weighty.into_iter().map(|cause| finding(budget, problem, cause, trust)).collect()
 }
 
@@ -68,6 +71,16 @@ fn with_others(mut cause: Cause, others: usize) -> Cause {
         cause.evidence = vec![format!("{first}, and {others} other jobs with less each")];
     }
     cause
+}
+
+/// Whether something held a command up for most of its time: that it computes, sleeps or runs other programs is what it
+/// was started for.
+fn holds_up(cause: &Cause, problem: &Problem) -> bool {
+    let ordinary = matches!(
+        cause.group.kind,
+        Kind::ChildWait | Kind::OwnComputation | Kind::TimerSleep | Kind::CpuCompetition | Kind::Interrupt
+    );
+    !ordinary && cause.group.nanos.saturating_mul(2) >= problem.latency().0
 }
 
 fn weighty(cause: &Cause, problem: &Problem) -> bool {

@@ -64,6 +64,11 @@ impl Problem {
         self.excess > self.threshold
     }
 
+    /// Whether it is a command in a terminal, which may well take its time.
+    pub fn is_command(&self) -> bool {
+        matches!(&self.subject, Subject::Interaction(interaction) if interaction.command)
+    }
+
     /// The name of the milestone in JSON.
     pub fn milestone_name(&self) -> &'static str {
         if self.censored { "hanging" } else { self.milestone.name() }

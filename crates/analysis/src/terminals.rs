@@ -77,6 +77,12 @@ impl Terminals {
         ports.iter().flat_map(|(port, at)| readers(port).map(|reader| (*reader, *at))).collect()
     }
 
+    /// All threads that read the terminal that a thread read last.
+    pub fn fellows(&self, reader: Tid) -> impl Iterator<Item = Tid> {
+        let port = self.readers.get(&reader);
+        port.and_then(|port| self.readers_of.get(port)).into_iter().flatten().copied()
+    }
+
     /// Whether a thread reads a terminal.
     pub fn reads(&self, tid: Tid) -> bool {
         self.readers.contains_key(&tid)

@@ -54,6 +54,9 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
     verdict.findings = findings(&budget, problem, trust);
+    if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command() && verdict.findings.is_empty()) {
+        interval.exceeded = false;
+    }
     verdict.chain = steps(recording, &chain);
     let cpus = recording.meta.machine.cpus;
     verdict.overhead_ms = overhead(incident, &recording.cost, cpus, problem.start, problem.end).millis();
