@@ -144,6 +144,9 @@ impl<'a> Judge<'a> {
             Waited::Fsync => Blame { kind: Kind::Fsync, who: device() },
             Waited::Reclaim => Blame { kind: Kind::Reclaim, who: Who::Thread(piece.tid) },
             Waited::Network => Blame { kind: Kind::NetworkWait, who: address(wait) },
+            Waited::Events if self.recording.messages.is_server(self.recording.tasks.pid(piece.tid, piece.lo)) => {
+                self.grabbed(piece).unwrap_or(UNATTRIBUTED)
+            }
             _ => self.grabbed(piece).unwrap_or_else(|| self.far_end(chain, piece)),
         }
     }
