@@ -18,8 +18,8 @@ use tipme_record::{Nanos, Pid, Tid};
 /// Quicker commands are not looked at.
 const COMMAND_MIN: Nanos = Nanos::from_millis(300);
 
-/// From a write to a terminal until its reader is woken, at most; where nobody has a CPU it takes long.
-const WOKEN_MAX: Nanos = Nanos::from_secs(5);
+/// What a terminal emulator writes belongs to a key that it took this long ago, at most.
+const HANDLED_MAX: Nanos = Nanos::from_secs(5);
 
 /// A terminal emulator hands a key on within this time after it has taken it.
 const WRITTEN_MAX: Nanos = Nanos::from_millis(2);
@@ -39,7 +39,7 @@ struct Way {
 /// The command that an input started, where it took long: until whoever reads the terminal reads it again.
 pub fn command(recording: &Recording, told: &Told, handled: Nanos) -> Option<Reached> {
     let (at, tid) = told.taken?;
-    let until = handled.max(at.after(WRITTEN_MAX)).min(at.after(WOKEN_MAX));
+    let until = handled.max(at.after(WRITTEN_MAX)).min(at.after(HANDLED_MAX));
     let ways = follow(recording, tid, at, until, RELAYS_MAX);
     let Way { end, mut hops } = ways.into_iter().max_by_key(|way| way.end)?;
     let begin = hops.last()?.lo;
@@ -91,7 +91,7 @@ fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> i
 fn woken(recording: &Recording, reader: Tid, written: Nanos) -> Option<Nanos> {
     let span = recording.timeline.at(reader, written)?;
     let waits = recording.is_home(&span) && span.segment.state == State::Blocked || is_stopped(recording, &span);
-    (waits && span.end.since(written) <= WOKEN_MAX.max(recording.mark.since(written))).then_some(span.end)
+    waits.then_some(span.end)
 }
 
 fn is_stopped(recording: &Recording, span: &Span) -> bool {
