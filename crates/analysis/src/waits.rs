@@ -154,7 +154,11 @@ const CALL_NAMES: &[(i32, &str)] = &[
 const FUTEX: i32 = 202;
 /// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
 const FUTEX_OPERATION: u64 = 0x7f;
+const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAIT_BITSET: u64 = 9;
+const FUTEX_WAITERS: u32 = 0x8000_0000;
+/// The value of a lock of the C library, of GLib and of Rust that is held and waited for.
+const LOCKED: u32 = 2;
 const FUTEX_PRIVATE: u64 = 0x80;
 const POLL: i32 = 7;
 const PPOLL: i32 = 271;
@@ -358,8 +362,13 @@ fn moves_data(syscall: i32) -> bool {
 }
 
 /// Whether a wait is one on a condition or semaphore of user space.
+///
+/// The C library waits for them with a set of bits. GLib's conditions wait as locks do, but for a counter: a lock
+/// that is held and waited for has the value [`LOCKED`], or its owner with a bit for those who wait.
 pub fn is_condition(wait: &Wait) -> bool {
-    wait.syscall == FUTEX && wait.args[1] & FUTEX_OPERATION == FUTEX_WAIT_BITSET
+    let (operation, value) = (wait.args[1] & FUTEX_OPERATION, wait.args[2] as u32);
+    let counts = value != LOCKED && value & FUTEX_WAITERS == 0;
+    wait.syscall == FUTEX && (operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT && counts)
 }
 
 /// Whether a wait is for a futex that no other process knows.
@@ -421,6 +430,17 @@ mod tests {
         assert_eq!(kind(150, 151, 2), Waited::Unknown);
         assert_eq!(kind(410, 411, STATE_IO_WAIT | 2), Waited::Disk);
         assert_eq!(kind(20, 21, STATE_IO_WAIT | 2), Waited::Fsync);
+    }
+
+    #[test]
+    fn a_counter_is_a_condition_and_a_held_lock_is_none() {
+        let futex = |operation, value| {
+            let mut wait = Wait::default();
+            (wait.syscall, wait.args[1], wait.args[2]) = (FUTEX, operation | FUTEX_PRIVATE, value);
+            is_condition(&wait)
+        };
+        assert!(futex(FUTEX_WAIT_BITSET, 0) && futex(FUTEX_WAIT, 0) && futex(FUTEX_WAIT, 7));
+        assert!(!futex(FUTEX_WAIT, 2) && !futex(FUTEX_WAIT, 0x8000_0123) && !futex(6, 0));
     }
 
     #[test]
