@@ -54,6 +54,7 @@ mod recording;
 mod remedy;
 mod selections;
 mod steps;
+mod stops;
 mod tasks;
 mod terminals;
 mod throttle;

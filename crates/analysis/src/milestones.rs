@@ -14,6 +14,7 @@ use crate::inputs::Told;
 use crate::interactions::{Drawing, Interaction, Join};
 use crate::recording::Recording;
 use crate::selections;
+use crate::stops::Stops;
 use crate::timeline::Span;
 use crate::work::{self, Drawings};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -65,7 +66,7 @@ const HANDED_WITHIN: Nanos = Nanos::from_millis(500);
 /// Another input was waiting: then to be busy is noticed earlier.
 const NOTICED_WAITING: Nanos = Nanos::from_millis(200);
 /// Menus and the like take up to 400 ms where nothing is wrong.
-const NOTICED: Nanos = Nanos::from_millis(500);
+pub const NOTICED: Nanos = Nanos::from_millis(500);
 
 impl Milestone {
     /// The name in JSON.
@@ -186,7 +187,7 @@ const MOST: u64 = 2;
 /// Adds the milestones after the response that came late, and the inputs without an answer that were handled late.
 pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
     let (handling, drawings) = (Handling::new(recording, told), Drawings::new(recording));
-    let compositors = compositors(recording);
+    let (compositors, stops) = (compositors(recording), Stops::find(recording, told));
     let places: HashMap<(usize, Nanos, Class), usize> =
         found.iter().enumerate().map(|(index, one)| (key(&one.told), index)).collect();
     let responses = responses(found);
@@ -199,7 +200,9 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
         let completed = completed(recording, &drawings, told, response, at).filter(uncovered);
         let handled = Some(handled).filter(|handled| is_late(told, response, handled) && uncovered(handled));
         let shown = index.and_then(|index| compositors::shown(recording, &compositors, &found[index]));
+        let held_up = if response.is_none() && !is_terminal(recording, told) { stops.held_up(told) } else { None };
         let later = shown.into_iter().chain(handled).chain(completed).chain(selections::pasted(recording, told));
+        let later = later.chain(held_up.filter(uncovered));
         let later: Vec<Reached> = later.collect();
         match index {
             Some(index) => (found[index].handled, found[index].later) = (Some(at), later),
