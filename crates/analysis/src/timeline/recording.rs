@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An incident taken apart: its sections decoded, its records sorted by time and kind.
+
+use crate::Error;
+use crate::decode::bytes::{chunks, loose_records};
+use crate::decode::events::Event;
+use crate::decode::messages::Messages;
+use crate::decode::names::Names;
+use crate::timeline::bursts::PauseIndex;
+use crate::timeline::contention::Contention;
+use crate::timeline::disk::Disk;
+use crate::timeline::homes::Homes;
+use crate::timeline::interrupts::Interrupts;
+use crate::timeline::kin::Kin;
+use crate::timeline::reclaim::Reclaiming;
+use crate::timeline::tasks::{Sources, Tasks};
+use crate::timeline::terminals::Terminals;
+use crate::timeline::threads::{CPU_LIMIT, Resting, Timeline};
+use crate::timeline::throttle::Throttling;
+use crate::timeline::waits::Waits;
+use crate::timeline::wakes::Wakes;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use tipme_record::incident::{
+    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline, Words,
+};
+use tipme_record::records::{
+    Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty, Wait,
+};
+use tipme_record::{Cpu, Device, Entry, Kind, Nanos, entries};
+
+/// More scheduler records than this are not read; the oldest are left out.
+const EVENTS_MAX: usize = 8_000_000;
+
+/// More other records than this are not read; the oldest are left out.
+const ENTRIES_MAX: usize = 4_000_000;
+
+/// Everything that the analysis looks at.
+#[derive(Debug, Default)]
+pub struct Recording {
+    pub meta: Meta,
+    pub mark: Nanos,
+    pub timeline: Timeline,
+    pub tasks: Tasks,
+    pub waits: Waits,
+    pub names: Names,
+    pub messages: Messages,
+    pub terminals: Terminals,
+    pub wakes: Wakes,
+    pub interrupts: Interrupts,
+    pub disk: Disk,
+    pub inputs: Vec<Input>,
+    pub reclaims: Vec<Reclaim>,
+    pub reclaiming: Reclaiming,
+    pub tallies: Vec<Tally>,
+    pub throttling: Throttling,
+    /// Paths of files by device and inode.
+    pub files: HashMap<(Device, u64), String>,
+    pub signals: Vec<Signal>,
+    pub samples: Vec<Sample>,
+    pub displays: Vec<Display>,
+    pub locks: Locks,
+    pub losses: Losses,
+    pub cost: Cost,
+    pub baselines: Vec<StoredBaseline>,
+    /// What the user said, with the mark or later.
+    pub user_text: String,
+    pub pauses: PauseIndex,
+    /// Found when first asked for.
+    pub homes: OnceCell<Homes>,
+    pub kin: OnceCell<Kin>,
+    /// What was left out or damaged, in full sentences.
+    pub notes: Vec<String>,
+}
+
+/// The same without what a terminal would obey: a file may come from anywhere.
+fn cleaned(mut meta: Meta) -> Meta {
+    let machine = [&mut meta.machine.hostname, &mut meta.machine.kernel, &mut meta.id, &mut meta.trigger];
+    let names = meta.irq_names.iter_mut().chain(&mut meta.devices).map(|(_, name)| name);
+    let missing = meta.missing.iter_mut().flat_map(|missing| [&mut missing.what, &mut missing.why]);
+    let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
+    texts.for_each(|text| *text = crate::decode::bytes::clean(text));
+    meta
+}
+
+/// A record outside the scheduler's class with the CPU that wrote it.
+struct Placed<'a> {
+    cpu: Cpu,
+    entry: Entry<'a>,
+}
+
+impl Recording {
+    /// Decodes an incident. Damaged binary sections are read up to the damage.
+    pub fn read(incident: &Incident) -> Result<Recording, Error> {
+        let meta: Meta = document(incident, Section::Meta)?;
+        if incident.bytes(Section::Meta).is_empty() {
+            return Err(Error::NoMeta);
+        }
+        let mut recording = Recording { mark: Nanos(meta.mark_ns), meta: cleaned(meta), ..Recording::default() };
+        recording.read_documents(incident)?;
+        recording.names = Names::read(incident.bytes(Section::Stacks), incident.bytes(Section::Symbols));
+        recording.inputs = typed(loose_records(incident.bytes(Section::Inputs)), Kind::Input, Input::read);
+        recording.note_damage(incident);
+        recording.read_records(incident);
+        Ok(recording)
+    }
+
+    fn read_documents(&mut self, incident: &Incident) -> Result<(), Error> {
+        self.displays = document(incident, Section::Displays)?;
+        self.locks = document(incident, Section::Locks)?;
+        self.losses = document(incident, Section::Losses)?;
+        self.cost = document(incident, Section::Cost)?;
+        self.baselines = document(incident, Section::Baselines)?;
+        let files: Vec<FileName> = document(incident, Section::Files)?;
+        let path = |file: FileName| ((Device(file.device), file.inode), crate::decode::bytes::clean(&file.path));
+        self.files = files.into_iter().map(path).collect();
+        let groups: Option<Groups> = match incident.bytes(Section::Groups) {
+            [] => None,
+            _ => Some(document(incident, Section::Groups)?),
+        };
+        self.throttling = Throttling::read(groups, incident.bytes(Section::Samples));
+        let words: Words = document(incident, Section::Words)?;
+        let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
+        self.user_text = crate::decode::bytes::clean(text);
+        Ok(())
+    }
+
+    fn note_damage(&mut self, incident: &Incident) {
+        let damage =
+            incident.damage.iter().map(|damage| format!("The file is damaged at {}: {}.", damage.place, damage.why));
+        self.notes.extend(damage.map(|note| crate::decode::bytes::clean(&note)));
+    }
+
+    fn read_records(&mut self, incident: &Incident) {
+        let placed = rare_records(incident);
+        let of = |kind| placed.iter().filter(move |placed| placed.entry.kind == kind).map(|placed| placed.entry);
+        let events = read_events(incident, &placed);
+        if events.len() >= EVENTS_MAX || placed.len() >= ENTRIES_MAX {
+            self.notes.push("The incident holds too many records; the oldest were left out.".to_owned());
+        }
+        let walked: Vec<Entry<'_>> = loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
+        let tasks: Vec<Task> = typed(walked.iter().copied(), Kind::Task, Task::read);
+        let resting: Vec<Resting> = tasks.iter().map(resting).collect();
+        self.timeline = Timeline::new(&events, &resting, self.mark);
+        drop(events);
+        let waits = walked.iter().copied().chain(of(Kind::Wait));
+        let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));
+        self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
+        self.wakes = Wakes::new(&self.timeline);
+        self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
+        let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
+        self.messages = Messages::new(messages, &self.displays, &self.timeline);
+        self.terminals = Terminals::new(&typed(of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);
+        let requests = walked.iter().copied().chain(of(Kind::Block));
+        self.disk = Disk::new(&typed(requests, Kind::Block, Block::read));
+        self.reclaims = typed(of(Kind::Reclaim), Kind::Reclaim, Reclaim::read);
+        self.reclaiming = Reclaiming::new(&self.reclaims);
+        self.tallies = typed(of(Kind::Tally), Kind::Tally, Tally::read);
+        self.signals = typed(of(Kind::Signal), Kind::Signal, Signal::read);
+        self.samples = typed(of(Kind::Sample), Kind::Sample, Sample::read);
+        self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
+        self.interrupts = Interrupts::new(&interrupts(&placed));
+    }
+
+    /// From here on every record that was made is held: no ring had begun to overwrite, and all programs were attached.
+    pub fn complete_from(&self) -> Nanos {
+        Nanos(self.meta.held_from_ns.max(self.meta.tainted_until_ns))
+    }
+
+    /// Samples of one thread in `lo..hi`.
+    pub fn samples_of(&self, tid: tipme_record::Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
+        let key = |sample: &Sample| (sample.head.tid, sample.head.ts);
+        let first = self.samples.partition_point(|sample| key(sample) < (tid, lo));
+        let last = self.samples.partition_point(|sample| key(sample) < (tid, hi));
+        self.samples.get(first..last.max(first)).unwrap_or_default()
+    }
+
+    /// The path of the file that a wait names.
+    pub fn file(&self, wait: &Wait) -> Option<&str> {
+        self.files.get(&(wait.device, wait.inode)).filter(|_| wait.inode != 0).map(String::as_str)
+    }
+
+    /// The name of a block device.
+    pub fn device_name(&self, device: tipme_record::Device) -> String {
+        crate::timeline::disk::Request::device_name(device, &self.meta.devices)
+    }
+}
+
+fn document<T: for<'a> serde::Deserialize<'a> + Default>(incident: &Incident, section: Section) -> Result<T, Error> {
+    incident.json(section).map_err(|cause| Error::Document { section, cause })
+}
+
+fn rare_records(incident: &Incident) -> Vec<Placed<'_>> {
+    let sections = [Section::Rare, Section::Exits].map(|section| chunks(incident.bytes(section)));
+    let mut placed = Vec::new();
+    for (head, chunk) in sections.iter().flatten().rev() {
+        if placed.len() < ENTRIES_MAX {
+            placed.extend(entries(chunk).map(|entry| Placed { cpu: Cpu(head.cpu), entry }));
+        }
+    }
+    placed.sort_by_key(|placed| placed.entry.head.ts);
+    placed
+}
+
+fn read_events(incident: &Incident, placed: &[Placed<'_>]) -> Vec<Event> {
+    let chunks = chunks(incident.bytes(Section::Sched));
+    let mut first = chunks.len();
+    let mut budget = EVENTS_MAX;
+    while first > 0 && budget > 0 {
+        first -= 1;
+        budget = budget.saturating_sub(chunks[first].1.len() / 24);
+    }
+    let believed = chunks[first..].iter().filter(|(head, _)| (head.cpu as usize) < CPU_LIMIT);
+    let frequent =
+        believed.flat_map(|(head, chunk)| entries(chunk).filter_map(|entry| Event::read(&entry, Cpu(head.cpu))));
+    let mut events: Vec<Event> = frequent.collect();
+    events.extend(placed.iter().filter_map(|placed| Event::read(&placed.entry, placed.cpu)));
+    events.sort_by_key(|event| event.ts);
+    events
+}
+
+fn resting(task: &Task) -> Resting {
+    Resting { tid: task.head.tid, state: task.state as u16, cpu: task.cpu }
+}
+
+fn typed<'a, T>(entries: impl Iterator<Item = Entry<'a>>, kind: Kind, read: fn(&[u8]) -> Option<T>) -> Vec<T> {
+    entries.filter(|entry| entry.kind == kind).filter_map(|entry| read(entry.bytes)).collect()
+}
+
+fn with_tail<'a, T>(entry: Entry<'a>, read: fn(&[u8]) -> Option<T>, size: usize) -> Option<(T, &'a [u8])> {
+    read(entry.bytes).zip(entry.bytes.get(size..))
+}
+
+fn sources<'a>(tasks: Vec<Task>, placed: &[Placed<'a>], cmdlines: &'a [u8]) -> Sources<'a> {
+    let mut sources = Sources { tasks, cmdlines, ..Sources::default() };
+    for Placed { entry, .. } in placed {
+        match entry.kind {
+            Kind::Exit => sources.exits.extend(with_tail(*entry, Exit::read, Exit::SIZE)),
+            Kind::Exec => sources.execs.extend(with_tail(*entry, Exec::read, Exec::SIZE)),
+            Kind::Fork => sources.forks.extend(Fork::read(entry.bytes)),
+            Kind::Rename => sources.renames.extend(Rename::read(entry.bytes)),
+            _ => {}
+        }
+    }
+    sources
+}
+
+fn interrupts(placed: &[Placed<'_>]) -> Vec<(Cpu, Irq)> {
+    let irqs = placed.iter().filter(|placed| placed.entry.kind == Kind::Irq);
+    irqs.filter_map(|placed| Irq::read(placed.entry.bytes).map(|irq| (placed.cpu, irq))).collect()
+}
