@@ -6,7 +6,7 @@
 //! recorded: then the receive stands first and is short of sends. And records may be lost: then one end
 //! is ahead for good. Both heal, because a receive that is no full buffer empties the queue.
 
-use crate::decode::messages::Part;
+use crate::decode::parts::Part;
 use std::collections::VecDeque;
 use tipme_record::{Nanos, Tid};
 

@@ -5,8 +5,8 @@
 //! which send.
 
 use crate::decode::matching::{Matched, match_parts};
+use crate::decode::parts::Part;
 use crate::decode::protocol::{Majors, Word};
-use crate::timeline::threads::Timeline;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_record::incident::Display;
 use tipme_record::records::Message;
@@ -20,25 +20,6 @@ pub enum Side {
     RequestTaken = 1,
     EventSent = 2,
     EventTaken = 3,
-}
-
-/// Bytes that passed one end in one call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Part {
-    pub ts: Nanos,
-    pub tid: Tid,
-    /// The thread's process when it happened.
-    pub pid: Pid,
-    pub bytes: u64,
-    words: (u32, u8),
-    flags: u16,
-}
-
-impl Part {
-    /// Whether the bytes could not be read, so that its words are not known.
-    pub fn is_opaque(&self) -> bool {
-        self.flags & 2 != 0
-    }
 }
 
 /// One connection of a client to a display.
@@ -77,11 +58,12 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Reads records in the order of time, each with its tail.
+    /// Reads records in the order of time, each with its tail. `busy` tells whether a thread neither blocked nor ended
+    /// between two times.
     pub fn new<'a>(
         records: impl Iterator<Item = (Message, &'a [u8])>,
         displays: &[Display],
-        timeline: &Timeline,
+        busy: impl Fn(Tid, Nanos, Nanos) -> bool,
     ) -> Messages {
         let majors = displays.iter().map(|display| (Pid(display.server_pid), Majors::new(display))).collect();
         let servers = displays.iter().map(|display| Pid(display.server_pid)).collect();
@@ -90,7 +72,7 @@ impl Messages {
         for (record, tail) in records {
             messages.add(&record, tail, &mut known);
         }
-        messages.streams.iter_mut().for_each(|stream| stream.settle(displays, timeline));
+        messages.streams.iter_mut().for_each(|stream| stream.settle(displays, &busy));
         messages.servers.extend(messages.streams.iter().map(|stream| stream.server).filter(|server| *server != Pid(0)));
         messages.index_taken();
         messages.index_clients();
@@ -256,12 +238,11 @@ impl Stream {
         self.side(other).get(index).map(|part| (index, part))
     }
 
-    fn settle(&mut self, displays: &[Display], timeline: &Timeline) {
+    fn settle(&mut self, displays: &[Display], busy: &impl Fn(Tid, Nanos, Nanos) -> bool) {
         let served = self.sides[1].iter().chain(&self.sides[2]).map(|part| part.pid).next();
         let listed = displays.iter().find(|display| display.display == self.display);
         let listed = listed.map(|display| Pid(display.server_pid));
         self.server = served.or(listed).unwrap_or_default();
-        let busy = |tid, lo, hi| timeline.is_busy(tid, lo, hi);
         let [requests, requests_taken, events, events_taken] = &self.sides;
         self.matched = [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
     }

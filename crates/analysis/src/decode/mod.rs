@@ -9,4 +9,5 @@ pub mod events;
 pub mod matching;
 pub mod messages;
 pub mod names;
+pub mod parts;
 pub mod protocol;

@@ -4,6 +4,7 @@
 use crate::explain::chain::{Doing, Piece};
 use crate::timeline::recording::Recording;
 use crate::timeline::waits::{Waited, call_name};
+use std::net::Ipv4Addr;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -95,6 +96,14 @@ pub fn stack_text(recording: &Recording, wait: &Wait) -> Option<String> {
 
 const SCHEDULER: [&str; 6] = ["__schedule", "schedule", "preempt_schedule", "io_schedule", "__cond_resched", "bpf_"];
 const STACK_SHOWN: usize = 4;
+
+/// `10.0.0.1:443`, from network order.
+pub fn address_text(address: u32, port: u16) -> String {
+    if address == 0 {
+        return if port == 0 { "a remote host".to_owned() } else { format!("a remote host, port {port}") };
+    }
+    format!("{}:{port}", Ipv4Addr::from(address.to_le_bytes()))
+}
 
 /// A duration for people: `2.31 s`, `14 ms`, `0.3 ms`.
 pub fn span_text(span: Nanos) -> String {

@@ -9,6 +9,7 @@ pub mod chain;
 pub mod describe;
 pub mod jobs;
 pub mod lateness;
+pub mod limits;
 pub mod load;
 pub mod partition;
 pub mod periods;

@@ -130,6 +130,6 @@ fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
     let own = recording.messages.streams().iter().filter(|stream| stream.client == pid);
     let sent = own.flat_map(|stream| stream.side(Side::RequestSent));
     let maps =
-        |part: &&crate::decode::messages::Part| recording.messages.words(part).iter().any(|word| word.maps_window());
+        |part: &&crate::decode::parts::Part| recording.messages.words(part).iter().any(|word| word.maps_window());
     sent.filter(maps).map(|part| part.ts).min()
 }

@@ -10,7 +10,8 @@
 //! follows from what that client did, and the press is that client's. Where no input is known its time is
 //! the begin of the burst.
 
-use crate::decode::messages::{Part, Place, Side, Stream};
+use crate::decode::messages::{Place, Side, Stream};
+use crate::decode::parts::Part;
 use crate::decode::protocol::{Device, device_of};
 use crate::join::readers::Reader;
 use crate::timeline::bursts::{Burst, Wake};

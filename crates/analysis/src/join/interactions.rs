@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interactions: an input, the drawing that answers it, and the times between them.
 
-use crate::decode::messages::{Part, Place, Side, Stream};
+use crate::decode::messages::{Place, Side, Stream};
+use crate::decode::parts::Part;
 use crate::join::cause::{Hop, Receipts, Taken, Trace, Walk};
 use crate::join::inputs::{self, Told};
 use crate::join::late::Family;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copy and paste: a client asks for a selection, and its owner, another client, has to answer through the server.
 
-use crate::decode::messages::{Part, Side, Stream};
+use crate::decode::messages::{Side, Stream};
+use crate::decode::parts::Part;
 use crate::decode::protocol::Word;
 use crate::join::cause::Hop;
 use crate::join::inputs::Told;

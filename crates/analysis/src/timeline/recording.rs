@@ -16,7 +16,7 @@ use crate::timeline::reclaim::Reclaiming;
 use crate::timeline::tasks::{Sources, Tasks};
 use crate::timeline::terminals::Terminals;
 use crate::timeline::threads::{CPU_LIMIT, Resting, Timeline};
-use crate::timeline::throttle::Throttling;
+use crate::timeline::throttle::{Limit, Throttling};
 use crate::timeline::waits::Waits;
 use crate::timeline::wakes::Wakes;
 use std::cell::OnceCell;
@@ -27,7 +27,7 @@ use tipme_record::incident::{
 use tipme_record::records::{
     Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty, Wait,
 };
-use tipme_record::{Cpu, Device, Entry, Kind, Nanos, entries};
+use tipme_record::{Cpu, Device, Entry, Kind, Nanos, Tid, entries};
 
 /// More scheduler records than this are not read; the oldest are left out.
 const EVENTS_MAX: usize = 8_000_000;
@@ -72,6 +72,9 @@ pub struct Recording {
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,
 }
+
+/// A ready thread counts as throttled that was held back for this share of the time.
+const SHARE_MIN: f64 = 0.5;
 
 /// The same without what a terminal would obey: a file may come from anywhere.
 fn cleaned(mut meta: Meta) -> Meta {
@@ -149,7 +152,7 @@ impl Recording {
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
         let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
-        self.messages = Messages::new(messages, &self.displays, &self.timeline);
+        self.messages = Messages::new(messages, &self.displays, |tid, lo, hi| self.timeline.is_busy(tid, lo, hi));
         self.terminals = Terminals::new(&typed(of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);
         let requests = walked.iter().copied().chain(of(Kind::Block));
         self.disk = Disk::new(&typed(requests, Kind::Block, Block::read));
@@ -168,11 +171,25 @@ impl Recording {
     }
 
     /// Samples of one thread in `lo..hi`.
-    pub fn samples_of(&self, tid: tipme_record::Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
+    pub fn samples_of(&self, tid: Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
         let key = |sample: &Sample| (sample.head.tid, sample.head.ts);
         let first = self.samples.partition_point(|sample| key(sample) < (tid, lo));
         let last = self.samples.partition_point(|sample| key(sample) < (tid, hi));
         self.samples.get(first..last.max(first)).unwrap_or_default()
+    }
+
+    /// The limit that held a ready thread back in most of `lo..hi`.
+    pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&Limit> {
+        let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
+        let shares = limits.into_iter().map(|limit| (limit.held_back(&self.timeline, tid, lo, hi), limit));
+        let (held_back, limit) = shares.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        (held_back >= SHARE_MIN * hi.since(lo).0 as f64).then_some(limit)
+    }
+
+    /// A limit of a thread's process that no counters tell of at that time, since its group was too young.
+    pub fn uncounted_limit(&self, tid: Tid, lo: Nanos) -> Option<&Limit> {
+        let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
+        limits.into_iter().find(|limit| !limit.is_counted(lo))
     }
 
     /// The path of the file that a wait names.

@@ -6,11 +6,8 @@
 //! Of that time a thread of the group was held back for as much of its ready time as the counter grew.
 
 use crate::decode::bytes::{Cursor, clean};
-use crate::explain::describe::span_text;
-use crate::explain::partition::{Budget, Group, length};
-use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Tasks;
-use crate::timeline::threads::State;
+use crate::timeline::threads::{State, Timeline};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use tipme_record::incident::{Groups, LimitedGroup};
@@ -28,9 +25,6 @@ const COUNTS_MAX: usize = 1_000_000;
 
 /// Segments of a thread that are looked at for one window.
 const SEGMENTS_MAX: usize = 4_096;
-
-/// A piece counts as throttled from this share of its length on.
-const SHARE_MIN: f64 = 0.5;
 
 /// The counters of a group at a time.
 #[derive(Clone, Copy, Default, Debug)]
@@ -85,7 +79,7 @@ impl Throttling {
 
     /// The limits that hold for a process: those of the groups that it was seen in. One that died unseen
     /// was where its parent is.
-    fn limits_of(&self, tasks: &Tasks, pid: Pid, at: Nanos) -> Vec<&Limit> {
+    pub fn limits_of(&self, tasks: &Tasks, pid: Pid, at: Nanos) -> Vec<&Limit> {
         let of = |pid| self.limits.iter().filter(|limit| limit.holds(pid, at)).collect::<Vec<_>>();
         let lives = |pid| tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX));
         if self.limits.is_empty() {
@@ -141,29 +135,29 @@ impl Limit {
     }
 
     /// Whether counters tell of a time.
-    fn is_counted(&self, lo: Nanos) -> bool {
+    pub fn is_counted(&self, lo: Nanos) -> bool {
         self.counts.first().is_some_and(|count| count.at <= lo)
     }
 
     /// How long a thread of the group was held back in `lo..hi`, of which it was ready all the time.
-    fn held_back(&self, recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
+    pub fn held_back(&self, timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
         let first = self.windows.partition_point(|window| window.hi <= lo);
         let windows = self.windows.iter().enumerate().skip(first).take_while(|(_, window)| window.lo < hi);
         let shares = windows.map(|(index, window)| {
             let overlap = hi.min(window.hi).since(lo.max(window.lo)).0 as f64;
-            let ready = self.ready(recording, tid, index, window).max(1) as f64;
+            let ready = self.ready(timeline, tid, index, window).max(1) as f64;
             overlap * (window.throttled.0 as f64 / ready).min(1.0)
         });
         shares.sum()
     }
 
-    fn ready(&self, recording: &Recording, tid: Tid, index: usize, window: &Window) -> u64 {
-        let find = || ready_time(recording, tid, window.lo, window.hi);
+    fn ready(&self, timeline: &Timeline, tid: Tid, index: usize, window: &Window) -> u64 {
+        let find = || ready_time(timeline, tid, window.lo, window.hi);
         *self.ready.borrow_mut().entry((tid, index)).or_insert_with(find)
     }
 
     /// How often and how long the group was throttled between the samples around `lo..hi`.
-    fn throttled(&self, lo: Nanos, hi: Nanos) -> (u64, Nanos) {
+    pub fn throttled(&self, lo: Nanos, hi: Nanos) -> (u64, Nanos) {
         let before = self.counts.partition_point(|count| count.at <= lo).saturating_sub(1);
         let after = self.counts.partition_point(|count| count.at < hi).min(self.counts.len().saturating_sub(1));
         match (self.counts.get(before), self.counts.get(after)) {
@@ -181,9 +175,9 @@ fn window(from: Count, to: Count, period: Nanos) -> Option<Window> {
 }
 
 /// How long a thread was ready for a CPU in `lo..hi`.
-fn ready_time(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> u64 {
-    let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
-    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.start < hi);
+fn ready_time(timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> u64 {
+    let first = timeline.at(tid, lo).map_or(0, |span| span.index);
+    let spans = (first..).map_while(|index| timeline.span(tid, index)).take_while(|span| span.start < hi);
     let ready = spans.take(SEGMENTS_MAX).filter(|span| span.segment.state == State::Runnable);
     ready.map(|span| span.end.min(hi).since(span.start.max(lo)).0).fold(0, u64::saturating_add)
 }
@@ -216,42 +210,6 @@ fn read_count(at: Nanos, text: &str) -> Option<(u32, Count)> {
     let micros = value("throttled_usec").map(|micros| micros.saturating_mul(1_000));
     let total = Nanos(value("throttled_time").or(micros)?);
     Some((number, Count { at, times: value("nr_throttled").unwrap_or(0), total }))
-}
-
-impl Recording {
-    /// The limit that held a ready thread back in most of `lo..hi`.
-    pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&Limit> {
-        let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
-        let shares = limits.into_iter().map(|limit| (limit.held_back(self, tid, lo, hi), limit));
-        let (held_back, limit) = shares.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-        (held_back >= SHARE_MIN * hi.since(lo).0 as f64).then_some(limit)
-    }
-
-    /// A limit of a thread's process that no counters tell of at that time, since its group was too young.
-    pub fn uncounted_limit(&self, tid: Tid, lo: Nanos) -> Option<&Limit> {
-        let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
-        limits.into_iter().find(|limit| !limit.is_counted(lo))
-    }
-}
-
-/// The limit that most of a group's pieces are due to.
-pub fn limit_of<'a>(budget: &Budget<'a>, group: &Group) -> Option<&'a Limit> {
-    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
-    let recording = budget.recording;
-    recording
-        .throttled(longest.tid, longest.lo, longest.hi)
-        .or_else(|| recording.uncounted_limit(longest.tid, longest.lo))
-}
-
-/// How often and how long a limit held its group back while the group's pieces lasted.
-pub fn evidence(budget: &Budget<'_>, group: &Group, limit: &Limit) -> Option<String> {
-    let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
-    let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
-    let (times, total) = limit.throttled(lo, hi);
-    let total = span_text(total);
-    (times > 0).then(|| {
-        format!("the group was throttled in {times} periods, {total} on all CPUs, within {}", span_text(hi.since(lo)))
-    })
 }
 
 #[cfg(test)]

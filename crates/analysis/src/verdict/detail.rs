@@ -3,29 +3,28 @@
 //! default, the verdict says how to have it recorded.
 
 use crate::explain::jobs::Job;
-use crate::explain::partition::Owner;
+use crate::explain::partition::{Group, Owner};
 use crate::model::Kind;
 use crate::timeline::recording::Recording;
-use crate::verdict::findings::Cause;
 
 /// From this share of the interval on it is worth recording short waits to explain the rest.
 const UNATTRIBUTED_MIN: f64 = 0.1;
 
-/// What a finding leaves open: the detail's name, and the question that it answers.
-fn open(cause: &Cause) -> Option<(&'static str, &'static str)> {
-    let by_kernel = matches!(cause.group.owner, Owner::Job(Job::Kernel(_)));
-    match cause.group.kind {
+/// What a group of pieces leaves open whose kind is that certain: the detail's name, and the question that it answers.
+fn open(group: &Group, certainty: f64) -> Option<(&'static str, &'static str)> {
+    let by_kernel = matches!(group.owner, Owner::Job(Job::Kernel(_)));
+    match group.kind {
         Kind::DiskQueue | Kind::Fsync | Kind::PageIn if by_kernel => {
             Some(("writers", "who wrote what is written back"))
         }
-        Kind::Reclaim | Kind::SwapIn if by_kernel || cause.certainty < 0.7 => Some(("memory", "who took the memory")),
+        Kind::Reclaim | Kind::SwapIn if by_kernel || certainty < 0.7 => Some(("memory", "who took the memory")),
         _ => None,
     }
 }
 
-/// How to learn more about a cause; `None` where nothing is missing or it was recorded already.
-pub fn hint(recording: &Recording, cause: &Cause) -> Option<String> {
-    open(cause).filter(|(detail, _)| !is_on(recording, detail)).map(|(detail, what)| advice(detail, what))
+/// How to learn more about a group of pieces whose kind is that certain; `None` where nothing is missing or it was recorded already.
+pub fn hint(recording: &Recording, group: &Group, certainty: f64) -> Option<String> {
+    open(group, certainty).filter(|(detail, _)| !is_on(recording, detail)).map(|(detail, what)| advice(detail, what))
 }
 
 /// How to learn more about time that no record explains.

@@ -2,13 +2,12 @@
 //! Evidence: sentences with figures for each finding. The first line names the culprit and its deed.
 
 use crate::explain::chain::{Doing, Piece, Via};
-use crate::explain::describe::{doing_text, span_text, stack_text, thread_text, wait_text};
+use crate::explain::describe::{address_text, doing_text, span_text, stack_text, thread_text, wait_text};
 use crate::explain::jobs::Members;
+use crate::explain::limits::{self, limit_of};
 use crate::explain::load::Load;
 use crate::explain::partition::{Budget, Group, Owner, length};
 use crate::model::Kind;
-use crate::timeline::throttle::{self, limit_of};
-use crate::verdict::findings::address_text;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
@@ -24,7 +23,7 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
     match group.kind {
         Kind::CpuCompetition => lines.push(queue_line(budget, group)),
         Kind::CpuThrottled => {
-            lines.extend(limit_of(budget, group).and_then(|limit| throttle::evidence(budget, group, limit)));
+            lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
         }
         Kind::LockWait | Kind::KernelLock | Kind::PeerWait | Kind::ChildWait => {
             lines.extend(via_line(budget, group));

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings: the causes of what was more than usual, ranked, each with its evidence.
 
+use crate::explain::describe::address_text;
 use crate::explain::jobs::{Job, Members};
+use crate::explain::limits;
 use crate::explain::load;
 use crate::explain::partition::{Budget, Group, Owner};
 use crate::explain::periods;
 use crate::model::{Culprit, Finding, Kind};
-use crate::timeline::throttle::{self, Limit};
+use crate::timeline::throttle::Limit;
 use crate::verdict::detail;
 use crate::verdict::evidence;
 use crate::verdict::problem::Problem;
 use crate::verdict::remedy;
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Findings below either are left out: they explain nothing that a person feels.
@@ -130,7 +131,7 @@ fn resolve(budget: &Budget<'_>, mut group: Group) -> Cause {
 /// A control group is named where its counters say so; without them an idle CPU is the only sign.
 fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
     match group.kind {
-        Kind::CpuThrottled if throttle::limit_of(budget, group).is_none() => 0.7,
+        Kind::CpuThrottled if limits::limit_of(budget, group).is_none() => 0.7,
         _ => 1.0,
     }
 }
@@ -179,13 +180,13 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
 }
 
 fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> Finding {
-    let limit = throttle::limit_of(budget, &cause.group).filter(|_| cause.group.kind == Kind::CpuThrottled);
+    let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == Kind::CpuThrottled);
     let culprit = culprit(budget, problem, &cause.group, limit);
     let app = budget.recording.tasks.comm(problem.client, problem.end);
     let remedy = limit.map_or_else(|| remedy::of(cause.group.kind, &culprit, &app), remedy::of_limit);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
-    let hint = detail::hint(budget.recording, &cause);
+    let hint = detail::hint(budget.recording, &cause.group, cause.certainty);
     let lines = cause.evidence.into_iter().chain(period.map(|period| period.text())).chain(hint);
     let evidence = lines.filter(|line| seen.insert(line.clone())).collect();
     Finding {
@@ -225,12 +226,4 @@ fn process(budget: &Budget<'_>, problem: &Problem, pid: Pid, job: Option<String>
     let tasks = &budget.recording.tasks;
     let (comm, cmdline) = (tasks.comm(pid, problem.end), tasks.cmdline(pid, problem.end).to_owned());
     Culprit::Process { pid: pid.0, comm, cmdline, job }
-}
-
-/// `10.0.0.1:443`, from network order.
-pub fn address_text(address: u32, port: u16) -> String {
-    if address == 0 {
-        return if port == 0 { "a remote host".to_owned() } else { format!("a remote host, port {port}") };
-    }
-    format!("{}:{port}", Ipv4Addr::from(address.to_le_bytes()))
 }
