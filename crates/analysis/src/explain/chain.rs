@@ -7,7 +7,7 @@
 //! number of pieces are bounded; what lies beyond is unknown.
 
 use crate::decode::messages::Place;
-use crate::join::interactions::{Interaction, Join};
+use crate::join::answer::{Interaction, Join};
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};

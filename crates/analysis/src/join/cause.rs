@@ -13,7 +13,7 @@
 //! drawn anyway: then the drawing may answer the input or not.
 
 use crate::decode::messages::Side;
-use crate::join::interactions::missed;
+use crate::join::served::missed;
 use crate::timeline::bursts::{Burst, Wake};
 use crate::timeline::recording::Recording;
 use std::collections::HashMap;

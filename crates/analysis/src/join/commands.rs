@@ -5,9 +5,9 @@
 //! child does not read; a multiplexer (tmux, screen) reads one terminal and writes to another, whose reader counts.
 
 use crate::decode::messages::Side;
+use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::cause::Hop;
 use crate::join::inputs::Told;
-use crate::join::milestones::{COMPLETED, Milestone, Reached};
 use crate::timeline::bursts::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;

@@ -2,9 +2,8 @@
 //! Compositing managers: what a client draws is shown only when that client of its own has drawn the screen.
 
 use crate::decode::messages::Side;
+use crate::join::answer::{Interaction, Join, Milestone, Reached};
 use crate::join::cause::Hop;
-use crate::join::interactions::{Interaction, Join};
-use crate::join::milestones::{Milestone, Reached};
 use crate::timeline::bursts::Pause;
 use crate::timeline::recording::Recording;
 use tipme_measure::Class;

@@ -3,80 +3,19 @@
 
 use crate::decode::messages::{Place, Side, Stream};
 use crate::decode::parts::Part;
+use crate::join::answer::{Interaction, Join};
 use crate::join::cause::{Hop, Receipts, Taken, Trace, Walk};
 use crate::join::inputs::{self, Told};
 use crate::join::late::Family;
-use crate::join::milestones::{self, Milestone, Reached};
+use crate::join::milestones;
+use crate::join::served::{Drawing, IDLE_SLACK, drawing};
 use crate::timeline::bursts::{FRAME, Pause};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::State;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tipme_measure::{Class, Profile};
+use tipme_measure::Class;
 use tipme_record::{Nanos, Pid, Tid};
-
-/// How input and drawing were joined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Join {
-    /// Over wake-ups and messages.
-    Exact,
-    /// By time only.
-    Speculative,
-    /// There was no drawing to join.
-    Open,
-}
-
-/// A drawing and what became of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Drawing {
-    pub sent: Nanos,
-    pub tid: Tid,
-    pub place: Place,
-    /// When the server took it, and the thread that did.
-    pub taken: Option<(Nanos, Tid)>,
-    /// When the server was done with it; the mark where it was not.
-    pub end: Nanos,
-}
-
-/// One input and its answer.
-#[derive(Clone, Debug)]
-pub struct Interaction {
-    pub told: Told,
-    pub join: Join,
-    pub drawing: Option<Drawing>,
-    /// The way from the drawing back to the input, latest stay first; empty without an exact join.
-    pub hops: Vec<Hop>,
-    pub end: Nanos,
-    /// End of the last drawing that the input caused, where there is more than one.
-    pub settled: Option<Nanos>,
-    /// Unfinished at the mark.
-    pub censored: bool,
-    /// What `end` is the end of.
-    pub milestone: Milestone,
-    /// A person notices a latency from this one on.
-    pub noticed: Nanos,
-    /// `end` is that of a command in a terminal, which may well take its time.
-    pub command: bool,
-    /// When the input was handled, where it was taken.
-    pub handled: Option<Nanos>,
-    /// Milestones after the response that came late.
-    pub later: Vec<Reached>,
-}
-
-impl Interaction {
-    pub fn latency(&self) -> Nanos {
-        self.end.since(self.told.input)
-    }
-
-    /// When the input was completed, where that was long after the response.
-    pub fn completed(&self) -> Option<Nanos> {
-        self.later.iter().find(|reached| reached.milestone == Milestone::Completed).map(|reached| reached.at)
-    }
-
-    pub fn overlaps(&self, lo: Nanos, hi: Nanos) -> bool {
-        self.told.input < hi && self.end > lo
-    }
-}
 
 /// Events to processes of this name are the mark itself.
 const OWN_NAME: &str = "tipme";
@@ -84,20 +23,11 @@ const OWN_NAME: &str = "tipme";
 /// An input that was taken but not answered counts as open after this time only: many are never answered.
 const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
 
-/// A thread may go idle this long after something was sent to it without having seen it.
-const IDLE_SLACK: Nanos = Nanos(50_000);
-
-/// Grabs in a row that a server is followed through.
-const GRABS_MAX: usize = 64;
-
 /// The window of a hot key's own presses, which nobody answers.
 const HOT_KEY: Nanos = Nanos::from_secs(1);
 
 /// How many of a client's inputs must be answered before a missing answer means anything.
 const ANSWERED_MIN: usize = 3;
-
-/// Receives of a server that are looked at to see whether it went on to another client.
-const TAKEN_MAX: usize = 4_096;
 
 /// What is known of one input's answer while drawings are looked at.
 #[derive(Clone, Default)]
@@ -364,30 +294,6 @@ impl<'a> Joiner<'a> {
     }
 }
 
-impl Interaction {
-    fn answered(told: Told, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
-        Interaction { join, drawing: Some(first), hops, censored: false, ..Interaction::open(told, first.end) }
-    }
-
-    /// Without an answer, until a time.
-    pub fn open(told: Told, end: Nanos) -> Interaction {
-        Interaction {
-            told,
-            join: Join::Open,
-            drawing: None,
-            hops: Vec::new(),
-            end,
-            settled: None,
-            censored: true,
-            milestone: Milestone::Response,
-            noticed: Nanos(told.class.limits(Profile::Default).threshold),
-            command: false,
-            handled: None,
-            later: Vec::new(),
-        }
-    }
-}
-
 /// The parts that draw on some connections, by time.
 fn drawings<'a>(recording: &'a Recording, streams: &[usize]) -> Vec<(Place, &'a Part)> {
     let mut drawings = Vec::new();
@@ -421,48 +327,6 @@ pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     busy.next().map(|life| life.tid)
 }
 
-/// What became of a drawing.
-pub fn drawing(recording: &Recording, place: Place) -> Option<Drawing> {
-    let stream = recording.messages.stream(place.stream)?;
-    let part = stream.side(Side::RequestSent).get(place.part)?;
-    let taken = stream.taken(Side::RequestSent, place.part).map(|(_, taken)| (taken.ts, taken.tid));
-    let taken =
-        taken.filter(|taken| !missed(recording, part.ts, *taken)).or_else(|| unrecorded(recording, stream, part.ts));
-    let end = taken.map_or(recording.mark, |(at, server)| handled(recording, place.stream, at, server));
-    let sent = taken.map_or(part.ts, |(at, _)| part.ts.min(at));
-    Some(Drawing { sent, tid: part.tid, place, taken, end })
-}
-
-/// Whether a server went idle before it took something, which cannot be unless for a client's grab: the
-/// receive belongs to something else, and the right one was not recorded.
-pub fn missed(recording: &Recording, sent: Nanos, (at, server): (Nanos, Tid)) -> bool {
-    open_idle_after(recording, server, sent.after(IDLE_SLACK)) < at
-}
-
-/// When a server is idle next without a client's grab that keeps it from the others.
-fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
-    let mut idle = recording.idle_after(server, from);
-    for _ in 0..GRABS_MAX {
-        match recording.messages.grab(idle) {
-            Some((_, until)) if until < recording.mark => {
-                // Its end, too, has to wake the server first.
-                let resting = recording.timeline.at(server, until).filter(|span| span.segment.state == State::Blocked);
-                idle = recording.idle_after(server, resting.map_or(until, |span| span.end));
-            }
-            Some(_) => return recording.mark,
-            None => break,
-        }
-    }
-    idle
-}
-
-/// When something was taken that no receive is known for: at once, where the server went idle after it.
-fn unrecorded(recording: &Recording, stream: &Stream, sent: Nanos) -> Option<(Nanos, Tid)> {
-    let server = stream.reader(Side::RequestTaken);
-    let idle = open_idle_after(recording, server, sent.after(IDLE_SLACK));
-    (idle < recording.mark).then_some((sent, server))
-}
-
 /// Whether a client waited for its server again before it took an event, which cannot be: a record was lost.
 fn contradicts(recording: &Recording, told: &Told) -> bool {
     let Some((at, tid)) = told.taken else { return false };
@@ -470,19 +334,6 @@ fn contradicts(recording: &Recording, told: &Told) -> bool {
     let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.end < at);
     let mut waits = spans.filter(|span| span.segment.state == State::Blocked && recording.waits.is_idle(span));
     waits.any(|span| span.task_waker() == Some(told.server))
-}
-
-/// When a server is done with what it took: it waits again, takes what another client sent, or tells
-/// this one of something, which it does after all that the client asked for before.
-fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nanos {
-    let idle = recording.idle_after(server, at);
-    let taken = recording.messages.taken_within(server, at.after(Nanos(1)), idle);
-    let other = taken.iter().take(TAKEN_MAX).find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
-    let told = recording.messages.stream(stream).and_then(|stream| {
-        let sent = stream.side(Side::EventSent);
-        sent.get(sent.partition_point(|part| part.ts <= at)).map(|part| part.ts)
-    });
-    other.into_iter().chain(told).fold(idle, Nanos::min)
 }
 
 /// Presses that the server had not told anyone of at the mark, because it did not get to it.

@@ -5,11 +5,11 @@
 //! the states of threads alone. Where that thread hands its inputs to another one of its process, that one counts as
 //! well. Behind a terminal the program that reads it has the last word: see [`crate::join::commands`].
 
+use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, Reached};
 use crate::join::cause::Hop;
 use crate::join::commands;
 use crate::join::compositors::{self, compositors};
 use crate::join::inputs::Told;
-use crate::join::interactions::{Drawing, Interaction, Join};
 use crate::join::selections;
 use crate::join::work::{self, Drawings};
 use crate::timeline::bursts::Pause;
@@ -19,32 +19,6 @@ use crate::timeline::threads::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::Class;
 use tipme_record::{Nanos, Pid, Tid};
-
-/// A state in the handling of an input.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Milestone {
-    /// The first drawing that the input caused is shown.
-    Response,
-    /// Whoever took the input waits for the next one.
-    Handled,
-    /// The last drawing that the input caused is shown, or the command that it started is done.
-    Completed,
-}
-
-/// When a milestone was reached, and on which way.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Reached {
-    pub milestone: Milestone,
-    /// The mark where it was not.
-    pub at: Nanos,
-    pub drawing: Option<Drawing>,
-    /// The stays on the way, the latest first; the earliest begins with the receipt.
-    pub hops: Vec<Hop>,
-    /// A person notices it from this latency on.
-    pub noticed: Nanos,
-    /// A command in a terminal, which may well take its time.
-    pub command: bool,
-}
 
 /// A thread that works for the one that takes the inputs is woken in so many percent of them, and at least so often.
 const HANDED_PERCENT: usize = 60;
@@ -66,17 +40,6 @@ const HANDED_WITHIN: Nanos = Nanos::from_millis(500);
 const NOTICED_WAITING: Nanos = Nanos::from_millis(200);
 /// Menus and the like take up to 400 ms where nothing is wrong.
 const NOTICED: Nanos = Nanos::from_millis(500);
-
-impl Milestone {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Milestone::Response => "response",
-            Milestone::Handled => "handled",
-            Milestone::Completed => "completed",
-        }
-    }
-}
 
 /// Finds out when each input was handled.
 pub struct Handling<'a> {
@@ -172,9 +135,6 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
     };
     counts.into_iter().filter(|(_, (count, _))| often(*count)).filter_map(helper).collect()
 }
-
-/// From which time on it is noticed that something is not completed.
-pub const COMPLETED: Nanos = Nanos::from_secs(1);
 
 /// A response this long tells of the delay by itself.
 const TELLING: Nanos = Nanos::from_millis(200);
@@ -272,23 +232,4 @@ fn is_left(told: &Told, response: Option<Nanos>, completed: &Reached) -> bool {
 
 fn is_terminal(recording: &Recording, told: &Told) -> bool {
     told.taken.is_some_and(|(_, tid)| recording.terminals.writes(tid))
-}
-
-impl Interaction {
-    /// The interaction as one that ends with a later milestone.
-    pub fn until(&self, reached: &Reached, mark: Nanos) -> Interaction {
-        Interaction {
-            join: Join::Exact,
-            drawing: reached.drawing,
-            hops: reached.hops.clone(),
-            end: reached.at,
-            settled: None,
-            censored: reached.at >= mark,
-            milestone: reached.milestone,
-            noticed: reached.noticed,
-            command: reached.command,
-            later: Vec::new(),
-            ..self.clone()
-        }
-    }
 }

@@ -4,6 +4,7 @@
 //! Takes a recording; gives its interactions: each input with the way over wake-ups and messages to the drawing that
 //! answers it, and with the later milestones, such as the end of the command that it started.
 
+pub mod answer;
 pub mod cause;
 pub mod commands;
 pub mod compositors;
@@ -13,5 +14,6 @@ pub mod late;
 pub mod milestones;
 pub mod readers;
 pub mod selections;
+pub mod served;
 pub mod timed;
 pub mod work;

@@ -4,9 +4,9 @@
 use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
 use crate::decode::protocol::Word;
+use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::cause::Hop;
 use crate::join::inputs::Told;
-use crate::join::milestones::{COMPLETED, Milestone, Reached};
 use crate::timeline::recording::Recording;
 use tipme_record::{Nanos, Tid};
 

@@ -3,7 +3,8 @@
 
 use crate::Error;
 use crate::decode::protocol::class_name;
-use crate::join::interactions::{Interaction, Join, interactions};
+use crate::join::answer::Interaction;
+use crate::join::interactions::interactions;
 use crate::timeline::recording::Recording;
 use serde::{Deserialize, Serialize};
 use tipme_record::incident::Incident;
@@ -58,16 +59,5 @@ fn describe(recording: &Recording, interaction: &Interaction) -> Timed {
         handled_ns: interaction.handled.map(|at| at.0),
         completed_ns: interaction.completed().map(|at| at.0),
         censored: interaction.censored,
-    }
-}
-
-impl Join {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Join::Exact => "exact",
-            Join::Speculative => "speculative",
-            Join::Open => "none",
-        }
     }
 }

@@ -6,10 +6,10 @@
 //! its descendants are followed; depth and number are bounded.
 
 use crate::decode::messages::{Place, Side};
+use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::cause::Hop;
 use crate::join::inputs::Told;
-use crate::join::interactions::drawing;
-use crate::join::milestones::{COMPLETED, Milestone, Reached};
+use crate::join::served::drawing;
 use crate::timeline::bursts::FRAME;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};

@@ -4,7 +4,8 @@
 use crate::explain::chain::Chain;
 use crate::explain::describe::time_text;
 use crate::explain::partition::Budget;
-use crate::join::interactions::{Join, interactions};
+use crate::join::answer::Join;
+use crate::join::interactions::interactions;
 use crate::model::{About, Client, Interval, Kind, Piece, SCHEMA, Verdict};
 use crate::timeline::recording::Recording;
 use crate::verdict::detail;

@@ -3,7 +3,7 @@
 
 use crate::explain::chain::Chain;
 use crate::explain::partition::Budget;
-use crate::join::milestones::Milestone;
+use crate::join::answer::Milestone;
 use crate::model::{Finding, Kind, Piece};
 use crate::timeline::recording::Recording;
 use crate::verdict::baseline::Usual;

@@ -2,8 +2,7 @@
 //! Which interval is explained: the one that exceeds what is usual by most.
 
 use crate::decode::protocol::class_name;
-use crate::join::interactions::{Interaction, Join};
-use crate::join::milestones::Milestone;
+use crate::join::answer::{Interaction, Join, Milestone};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::Waited;
