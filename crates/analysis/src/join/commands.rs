@@ -8,7 +8,7 @@ use crate::decode::messages::Side;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::cause::Hop;
 use crate::join::inputs::Told;
-use crate::timeline::bursts::Pause;
+use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, State};

@@ -4,7 +4,7 @@
 use crate::decode::messages::Side;
 use crate::join::answer::{Interaction, Join, Milestone, Reached};
 use crate::join::cause::Hop;
-use crate::timeline::bursts::Pause;
+use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use tipme_measure::Class;
 use tipme_record::{Nanos, Pid, Tid};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answers that come late: of inputs that piled up behind one another.
 
-use crate::timeline::bursts::Pause;
+use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::waits::Waited;
 use tipme_record::{Nanos, Pid, Tid};

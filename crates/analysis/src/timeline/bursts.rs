@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bursts: what a thread does from the end of one idle wait to the begin of the next.
 
+use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{CONTEXT_UNKNOWN, Span, State};
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use tipme_record::{Nanos, Tid};
 
@@ -37,20 +36,6 @@ pub struct Burst {
     pub start: Nanos,
     pub wake: Wake,
 }
-
-/// What ends a stretch of a thread's work.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Pause {
-    /// A wait for whatever comes next.
-    Idle,
-    /// The same, or a wait for a condition: nothing that somebody else's answer depends on.
-    Rest,
-    /// The event wait of a thread that takes input.
-    Home,
-}
-
-/// Per thread the numbers of the segments in which it pauses, found when first asked for.
-pub type PauseIndex = RefCell<HashMap<(Tid, Pause), Rc<[u32]>>>;
 
 impl Recording {
     fn pauses(&self, tid: Tid, pause: Pause) -> Rc<[u32]> {

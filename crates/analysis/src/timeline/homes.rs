@@ -5,15 +5,13 @@
 //! find the thread again and again. Every toolkit has its own, a condition behind which another thread polls among them.
 
 use crate::decode::messages::Side;
+use crate::timeline::pauses::Homes;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
-use crate::timeline::waits::{Waited, is_condition, is_lone, polls};
+use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, polls, signature};
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
-
-/// What tells the waits of one thread apart: the system call, and what it waits on.
-pub type Signature = (i32, u64);
 
 /// A wait counts as a home that found at least so many events, and so large a part of them, one in so many.
 const FINDS_MIN: usize = 3;
@@ -31,36 +29,18 @@ const HOME_MIN: Nanos = Nanos::from_millis(1);
 /// A wait that nothing is known of is taken to be idle from this length on.
 const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
 
-const FUTEX: i32 = 202;
-const POLL: i32 = 7;
-const PPOLL: i32 = 271;
-const EPOLLS: [i32; 3] = [232, 281, 441];
-/// The C library's conditions alternate between two words that lie side by side.
-const FUTEX_PAIR: u64 = !0xf;
-
-/// The home waits of all threads that take display events; empty where none is known.
-#[derive(Debug, Default)]
-pub struct Homes(HashMap<Tid, HashSet<Signature>>);
-
-impl Homes {
-    pub fn learn(recording: &Recording) -> Homes {
-        let mut finds: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
-        for stream in recording.messages.streams() {
-            for part in stream.side(Side::EventTaken) {
-                finds.entry(part.tid).or_default();
-                if let Some(found) = found_in(recording, part.tid, part.ts) {
-                    *finds.entry(part.tid).or_default().entry(found).or_default() += 1;
-                }
+/// Learns the home waits of all threads from the waits that events ended.
+fn learn(recording: &Recording) -> Homes {
+    let mut finds: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
+    for stream in recording.messages.streams() {
+        for part in stream.side(Side::EventTaken) {
+            finds.entry(part.tid).or_default();
+            if let Some(found) = found_in(recording, part.tid, part.ts) {
+                *finds.entry(part.tid).or_default().entry(found).or_default() += 1;
             }
         }
-        Homes(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
     }
-
-    /// Whether a wait is one of its thread's home waits; `None` where none of them is known.
-    fn has(&self, wait: &Wait) -> Option<bool> {
-        let known = self.0.get(&wait.head.tid).filter(|known| !known.is_empty())?;
-        Some(known.contains(&signature(wait)))
-    }
+    Homes(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
 }
 
 fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
@@ -80,18 +60,9 @@ fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
     (!for_lock).then(|| signature(wait))
 }
 
-pub fn signature(wait: &Wait) -> Signature {
-    match wait.syscall {
-        FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),
-        POLL | PPOLL => (POLL, u64::from(is_lone(wait))),
-        call if EPOLLS.contains(&call) => (EPOLLS[0], wait.args[0]),
-        other => (other, 0),
-    }
-}
-
 impl Recording {
     fn homes(&self) -> &Homes {
-        self.homes.get_or_init(|| Homes::learn(self))
+        self.homes.get_or_init(|| learn(self))
     }
 
     /// Whether a thread waits for the next event, or is not there at all.

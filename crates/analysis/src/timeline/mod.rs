@@ -11,6 +11,7 @@ pub mod homes;
 pub mod interrupts;
 pub mod kin;
 pub mod occupancy;
+pub mod pauses;
 pub mod reclaim;
 pub mod recording;
 pub mod tasks;

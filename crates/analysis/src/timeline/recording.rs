@@ -6,12 +6,11 @@ use crate::decode::bytes::{chunks, loose_records};
 use crate::decode::events::Event;
 use crate::decode::messages::Messages;
 use crate::decode::names::Names;
-use crate::timeline::bursts::PauseIndex;
 use crate::timeline::contention::Contention;
 use crate::timeline::disk::Disk;
-use crate::timeline::homes::Homes;
 use crate::timeline::interrupts::Interrupts;
 use crate::timeline::kin::Kin;
+use crate::timeline::pauses::{Homes, PauseIndex};
 use crate::timeline::reclaim::Reclaiming;
 use crate::timeline::tasks::{Sources, Tasks};
 use crate::timeline::terminals::Terminals;
@@ -168,6 +167,11 @@ impl Recording {
     /// From here on every record that was made is held: no ring had begun to overwrite, and all programs were attached.
     pub fn complete_from(&self) -> Nanos {
         Nanos(self.meta.held_from_ns.max(self.meta.tainted_until_ns))
+    }
+
+    /// Who comes from whom.
+    pub fn kin(&self) -> &Kin {
+        self.kin.get_or_init(|| Kin::find(&self.tasks, &self.messages, self.mark))
     }
 
     /// Samples of one thread in `lo..hi`.

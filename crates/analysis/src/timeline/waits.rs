@@ -11,6 +11,9 @@ use std::collections::HashMap;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, StackId, Tid};
 
+/// What tells the waits of one thread apart: the system call, and what it waits on.
+pub type Signature = (i32, u64);
+
 /// The kinds of waits, the most telling first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Waited {
@@ -151,13 +154,16 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (449, "futex_waitv"),
 ];
 
-const FUTEX: i32 = 202;
+pub const FUTEX: i32 = 202;
 /// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
 const FUTEX_OPERATION: u64 = 0x7f;
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_PRIVATE: u64 = 0x80;
 const POLL: i32 = 7;
 const PPOLL: i32 = 271;
+const EPOLLS: [i32; 3] = [232, 281, 441];
+/// The C library's conditions alternate between two words that lie side by side.
+const FUTEX_PAIR: u64 = !0xf;
 const FCNTL: i32 = 72;
 const SET_LOCK_WAIT: [u64; 2] = [7, 38];
 const PIPE_FILES: u32 = 0x5049_5045;
@@ -389,6 +395,16 @@ pub fn has_timeout(wait: &Wait) -> bool {
         POLL => wait.args[2] as i32 > 0,
         PPOLL => wait.args[2] != 0,
         _ => false,
+    }
+}
+
+/// What tells a wait from the others of its thread.
+pub fn signature(wait: &Wait) -> Signature {
+    match wait.syscall {
+        FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),
+        POLL | PPOLL => (POLL, u64::from(is_lone(wait))),
+        call if EPOLLS.contains(&call) => (EPOLLS[0], wait.args[0]),
+        other => (other, 0),
     }
 }
 
