@@ -4,6 +4,9 @@
 use tipme_record::records::{Fork, Migrate, Switch, Waking};
 use tipme_record::{Cpu, Entry, Kind, Nanos, Tid};
 
+/// CPU numbers from here on are not believed.
+pub const CPU_LIMIT: usize = 8_192;
+
 /// What changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

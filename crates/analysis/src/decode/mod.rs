@@ -11,3 +11,4 @@ pub mod messages;
 pub mod names;
 pub mod parts;
 pub mod protocol;
+pub mod sections;

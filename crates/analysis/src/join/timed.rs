@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All interactions of an incident with their times, for statistics and for checks against other clocks.
 
-use crate::Error;
 use crate::decode::protocol::class_name;
+use crate::error::Error;
 use crate::join::answer::Interaction;
 use crate::join::interactions::interactions;
 use crate::timeline::recording::Recording;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An incident taken apart: its sections decoded, its records sorted by time and kind.
 
-use crate::Error;
-use crate::decode::bytes::{chunks, loose_records};
-use crate::decode::events::Event;
+use crate::decode::bytes::loose_records;
 use crate::decode::messages::Messages;
 use crate::decode::names::Names;
+use crate::decode::sections::{ENTRIES_MAX, EVENTS_MAX, Placed, document, rare_records, read_events, typed, with_tail};
+use crate::error::Error;
 use crate::timeline::contention::Contention;
 use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
@@ -14,7 +14,7 @@ use crate::timeline::pauses::{Homes, PauseIndex};
 use crate::timeline::reclaim::Reclaiming;
 use crate::timeline::tasks::{Sources, Tasks};
 use crate::timeline::terminals::Terminals;
-use crate::timeline::threads::{CPU_LIMIT, Resting, Timeline};
+use crate::timeline::threads::{Resting, Timeline};
 use crate::timeline::throttle::{Limit, Throttling};
 use crate::timeline::waits::Waits;
 use crate::timeline::wakes::Wakes;
@@ -26,13 +26,7 @@ use tipme_record::incident::{
 use tipme_record::records::{
     Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty, Wait,
 };
-use tipme_record::{Cpu, Device, Entry, Kind, Nanos, Tid, entries};
-
-/// More scheduler records than this are not read; the oldest are left out.
-const EVENTS_MAX: usize = 8_000_000;
-
-/// More other records than this are not read; the oldest are left out.
-const ENTRIES_MAX: usize = 4_000_000;
+use tipme_record::{Cpu, Device, Entry, Kind, Nanos, Tid};
 
 /// Everything that the analysis looks at.
 #[derive(Debug, Default)]
@@ -83,12 +77,6 @@ fn cleaned(mut meta: Meta) -> Meta {
     let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
     texts.for_each(|text| *text = crate::decode::bytes::clean(text));
     meta
-}
-
-/// A record outside the scheduler's class with the CPU that wrote it.
-struct Placed<'a> {
-    cpu: Cpu,
-    entry: Entry<'a>,
 }
 
 impl Recording {
@@ -207,49 +195,8 @@ impl Recording {
     }
 }
 
-fn document<T: for<'a> serde::Deserialize<'a> + Default>(incident: &Incident, section: Section) -> Result<T, Error> {
-    incident.json(section).map_err(|cause| Error::Document { section, cause })
-}
-
-fn rare_records(incident: &Incident) -> Vec<Placed<'_>> {
-    let sections = [Section::Rare, Section::Exits].map(|section| chunks(incident.bytes(section)));
-    let mut placed = Vec::new();
-    for (head, chunk) in sections.iter().flatten().rev() {
-        if placed.len() < ENTRIES_MAX {
-            placed.extend(entries(chunk).map(|entry| Placed { cpu: Cpu(head.cpu), entry }));
-        }
-    }
-    placed.sort_by_key(|placed| placed.entry.head.ts);
-    placed
-}
-
-fn read_events(incident: &Incident, placed: &[Placed<'_>]) -> Vec<Event> {
-    let chunks = chunks(incident.bytes(Section::Sched));
-    let mut first = chunks.len();
-    let mut budget = EVENTS_MAX;
-    while first > 0 && budget > 0 {
-        first -= 1;
-        budget = budget.saturating_sub(chunks[first].1.len() / 24);
-    }
-    let believed = chunks[first..].iter().filter(|(head, _)| (head.cpu as usize) < CPU_LIMIT);
-    let frequent =
-        believed.flat_map(|(head, chunk)| entries(chunk).filter_map(|entry| Event::read(&entry, Cpu(head.cpu))));
-    let mut events: Vec<Event> = frequent.collect();
-    events.extend(placed.iter().filter_map(|placed| Event::read(&placed.entry, placed.cpu)));
-    events.sort_by_key(|event| event.ts);
-    events
-}
-
 fn resting(task: &Task) -> Resting {
     Resting { tid: task.head.tid, state: task.state as u16, cpu: task.cpu }
-}
-
-fn typed<'a, T>(entries: impl Iterator<Item = Entry<'a>>, kind: Kind, read: fn(&[u8]) -> Option<T>) -> Vec<T> {
-    entries.filter(|entry| entry.kind == kind).filter_map(|entry| read(entry.bytes)).collect()
-}
-
-fn with_tail<'a, T>(entry: Entry<'a>, read: fn(&[u8]) -> Option<T>, size: usize) -> Option<(T, &'a [u8])> {
-    read(entry.bytes).zip(entry.bytes.get(size..))
 }
 
 fn sources<'a>(tasks: Vec<Task>, placed: &[Placed<'a>], cmdlines: &'a [u8]) -> Sources<'a> {

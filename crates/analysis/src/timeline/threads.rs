@@ -5,14 +5,11 @@
 //! nanosecond of a known thread lies in exactly one. Segments are 24 bytes or less, and one pass over
 //! the events in the order of time builds them.
 
-use crate::decode::events::{Change, Event};
+use crate::decode::events::{CPU_LIMIT, Change, Event};
 use tipme_record::{Cpu, Nanos, Tid};
 
 /// Thread ids from here on do not exist: the kernel's PID_MAX_LIMIT.
 const TID_LIMIT: u32 = 1 << 22;
-
-/// CPU numbers from here on are not believed.
-pub const CPU_LIMIT: usize = 8_192;
 
 /// A wake-up may be recorded this long before the switch that it undoes.
 const RACE_MAX: Nanos = Nanos(100_000);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Puts the verdict together.
 
+use crate::error::Error;
 use crate::explain::chain::Chain;
 use crate::explain::describe::time_text;
 use crate::explain::partition::Budget;
@@ -11,9 +12,8 @@ use crate::timeline::recording::Recording;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
-use crate::verdict::problem::{Problem, Subject, choose};
+use crate::verdict::problem::{Options, Problem, Subject, choose};
 use crate::verdict::steps::steps;
-use crate::{Error, Options};
 use tipme_record::Nanos;
 use tipme_record::incident::{Incident, Loss};
 

@@ -2,7 +2,8 @@
 //! The entry for fuzzing: any bytes become an incident, and the incident is diagnosed.
 
 use crate::decode::bytes::Cursor;
-use crate::{Options, diagnose};
+use crate::verdict::diagnose::diagnose;
+use crate::verdict::problem::Options;
 use tipme_record::CHUNK_BYTES;
 use tipme_record::incident::{Incident, Meta, Section};
 

@@ -2,16 +2,27 @@
 //! Which interval is explained: the one that exceeds what is usual by most.
 
 use crate::decode::protocol::class_name;
+use crate::error::Error;
 use crate::join::answer::{Interaction, Join, Milestone};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::Waited;
 use crate::verdict::baseline::Usual;
-use crate::{Error, Options};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use tipme_measure::{Class, Profile, Share, Summary};
 use tipme_record::{Nanos, Pid, Tid};
+
+/// What to look at; everything where nothing is given.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Options {
+    /// Only processes with this name.
+    pub app: Option<String>,
+    /// Only this process.
+    pub pid: Option<Pid>,
+    /// Seconds before the mark around which to look.
+    pub at_s: Option<f64>,
+}
 
 /// A stall is looked for this long before the mark.
 const LOOK_BACK: Nanos = Nanos::from_secs(40);
