@@ -23,7 +23,7 @@ pub use error::Error;
 pub use explain::lateness::{Late, Lateness, lateness};
 pub use join::timed::{Timed, timed};
 pub use model::Verdict;
-pub use timeline::occupancy::{Occupant, Occupation, is_recorder, occupations, shares};
+pub use timeline::occupancy::{Occupant, Occupation, is_recorder, occupations};
 pub use timeline::recording::Recording;
 pub use verdict::diagnose::diagnose;
 pub use verdict::fuzz::exercise;

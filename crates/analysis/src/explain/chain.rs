@@ -9,6 +9,7 @@
 use crate::decode::messages::Place;
 use crate::join::answer::{Interaction, Join};
 use crate::timeline::interrupts::Source;
+use crate::timeline::occupancy::{On, on_cpu};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::{Waited, is_private_futex, polls};
@@ -265,21 +266,20 @@ impl Walker<'_> {
     }
 
     fn queued(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, via: Option<usize>) {
-        for (by, lo, hi) in self.recording.timeline.ran(cpu, lo, hi) {
-            self.with_interrupts(tid, cpu, lo, hi, Doing::Queued(by.filter(|by| *by != tid)), via);
+        for (on, lo, hi) in on_cpu(self.recording, cpu, lo, hi) {
+            let doing = match on {
+                On::Thread(by) => Doing::Queued(by.filter(|by| *by != tid)),
+                On::Interrupt(source) => Doing::Interrupted(source),
+            };
+            self.piece(tid, lo, hi, doing, via, None);
         }
     }
 
-    /// Takes the time of long interrupts out of what happened on a CPU.
+    /// Takes the time of long interrupts out of what a thread did on a CPU.
     fn with_interrupts(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, doing: Doing, via: Option<usize>) {
-        let mut at = lo;
-        let interrupts: Vec<_> = self.recording.interrupts.within(cpu, lo, hi).collect();
-        for interrupt in interrupts {
-            self.piece(tid, at, interrupt.start, doing, via, None);
-            self.piece(tid, interrupt.start, interrupt.end, Doing::Interrupted(interrupt.source), via, None);
-            at = interrupt.end;
+        for (source, lo, hi) in self.recording.interrupts.tiles(cpu, lo, hi) {
+            self.piece(tid, lo, hi, source.map_or(doing, Doing::Interrupted), via, None);
         }
-        self.piece(tid, at, hi, doing, via, None);
     }
 
     fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {

@@ -81,6 +81,19 @@ impl Interrupts {
             Interrupt { start: interrupt.start.max(lo), end: interrupt.end.min(hi), ..*interrupt }
         })
     }
+
+    /// Tiles `lo..hi` on a CPU with the interrupts and with what lies between them, which is `None`.
+    pub fn tiles(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Source>, Nanos, Nanos)> {
+        let (mut at, mut tiles) = (lo, Vec::new());
+        for interrupt in self.within(cpu, lo, hi) {
+            tiles.push((None, at, interrupt.start));
+            tiles.push((Some(interrupt.source), interrupt.start, interrupt.end));
+            at = interrupt.end;
+        }
+        tiles.push((None, at, hi));
+        tiles.retain(|(_, lo, hi)| lo < hi);
+        tiles
+    }
 }
 
 fn read((cpu, irq): &(Cpu, Irq)) -> Interrupt {

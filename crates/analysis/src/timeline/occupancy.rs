@@ -4,9 +4,8 @@
 //! Only records decide. Interrupts shorter than the recorder's limit are not recorded, nor is the local
 //! timer's, which has no number: their time counts as that of the thread they interrupt.
 
-use crate::timeline::interrupts::Interrupt;
+use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
-use std::collections::BTreeMap;
 use tipme_record::{Cpu, Nanos, Tid};
 
 /// Who has a CPU.
@@ -39,6 +38,24 @@ impl Occupation {
     }
 }
 
+/// What is on a CPU, as recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum On {
+    /// Tid 0 is the idle CPU; `None` is not known.
+    Thread(Option<Tid>),
+    Interrupt(Source),
+}
+
+/// What was on a CPU in `lo..hi`, in the order of time and without gaps: threads, and the interrupts within their time.
+pub fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(On, Nanos, Nanos)> {
+    let threads = recording.timeline.ran(cpu, lo, hi).into_iter();
+    let tiles = threads.flat_map(|(tid, lo, hi)| {
+        let tiles = recording.interrupts.tiles(cpu, lo, hi).into_iter();
+        tiles.map(move |(source, lo, hi)| (source.map_or(On::Thread(tid), On::Interrupt), lo, hi))
+    });
+    tiles.collect()
+}
+
 /// Who had a CPU in `from..to`, in the order of time and without gaps: the times sum to `to - from`.
 ///
 /// Before the time from which everything is held, and after the mark, that is `Unknown`. An interrupt
@@ -47,28 +64,10 @@ pub fn occupations(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) -> V
     let mut tiles = Tiles::default();
     let held = recording.complete_from().clamp(from, to.max(from));
     tiles.add(Occupant::Unknown, from, held);
-    let mut at = held;
-    for interrupt in recording.interrupts.within(cpu, held, to) {
-        tiles.add_threads(recording, cpu, at, interrupt.start);
-        tiles.add(handler(recording, &interrupt), interrupt.start.max(at), interrupt.end);
-        at = at.max(interrupt.end);
+    for (on, lo, hi) in on_cpu(recording, cpu, held, to) {
+        tiles.add(occupant(recording, on, lo), lo, hi);
     }
-    tiles.add_threads(recording, cpu, at, to);
     tiles.done
-}
-
-/// How long each occupant had the CPU in `from..to`, the longest first.
-pub fn shares(occupations: &[Occupation], from: Nanos, to: Nanos) -> Vec<(Occupant, Nanos)> {
-    let mut times: BTreeMap<&Occupant, u64> = BTreeMap::new();
-    for occupation in occupations {
-        let time = occupation.to.min(to).since(occupation.from.max(from));
-        if time > Nanos(0) {
-            *times.entry(&occupation.occupant).or_default() += time.0;
-        }
-    }
-    let mut shares: Vec<_> = times.into_iter().map(|(occupant, nanos)| (occupant.clone(), Nanos(nanos))).collect();
-    shares.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    shares
 }
 
 /// Whether a thread belongs to the recorder that made the recording.
@@ -93,25 +92,18 @@ impl Tiles {
             _ => self.done.push(Occupation { occupant, from, to }),
         }
     }
+}
 
-    fn add_threads(&mut self, recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) {
-        for (tid, lo, hi) in recording.timeline.ran(cpu, from, to) {
-            self.add(thread(recording, tid, lo), lo, hi);
+fn occupant(recording: &Recording, on: On, at: Nanos) -> Occupant {
+    match on {
+        On::Thread(None) => Occupant::Unknown,
+        On::Thread(Some(Tid(0))) => Occupant::Idle,
+        On::Thread(Some(tid)) => Occupant::Thread { tid, name: recording.tasks.thread_comm(tid, at) },
+        On::Interrupt(source) => {
+            let name = source.name(&recording.meta.irq_names);
+            if source.soft { Occupant::Softirq { name } } else { Occupant::Interrupt { name } }
         }
     }
-}
-
-fn thread(recording: &Recording, tid: Option<Tid>, at: Nanos) -> Occupant {
-    match tid {
-        None => Occupant::Unknown,
-        Some(Tid(0)) => Occupant::Idle,
-        Some(tid) => Occupant::Thread { tid, name: recording.tasks.thread_comm(tid, at) },
-    }
-}
-
-fn handler(recording: &Recording, interrupt: &Interrupt) -> Occupant {
-    let name = interrupt.source.name(&recording.meta.irq_names);
-    if interrupt.source.soft { Occupant::Softirq { name } } else { Occupant::Interrupt { name } }
 }
 
 #[cfg(test)]
@@ -181,15 +173,6 @@ mod tests {
         assert_eq!(occupations(&recording, Cpu(0), Nanos(170), Nanos(160)), vec![]);
     }
 
-    #[test]
-    fn shares_are_cut_and_sorted() {
-        let events = [switch(100, 7, 8), switch(200, 8, 7), switch(230, 7, 8)];
-        let recording = recording(&events, &[], 0, 300);
-        let all = occupations(&recording, Cpu(0), Nanos(100), Nanos(300));
-        assert_eq!(shares(&all, Nanos(150), Nanos(300)), vec![(named(8), Nanos(120)), (named(7), Nanos(30))]);
-        assert_eq!(shares(&all, Nanos(300), Nanos(400)), vec![]);
-    }
-
     proptest! {
         #[test]
         fn occupations_tile_any_interval(
@@ -206,8 +189,6 @@ mod tests {
             let sum: u64 = found.iter().map(|one| one.time().0).sum();
             prop_assert_eq!(sum, length);
             prop_assert!(found.windows(2).all(|pair| pair[0].to == pair[1].from));
-            let shared: u64 = shares(&found, Nanos(from), Nanos(from + length)).iter().map(|(_, time)| time.0).sum();
-            prop_assert_eq!(shared, length);
         }
     }
 }
