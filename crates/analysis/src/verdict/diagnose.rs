@@ -7,22 +7,21 @@ use crate::explain::describe::time_text;
 use crate::explain::partition::Budget;
 use crate::join::answer::Join;
 use crate::join::interactions::interactions;
-use crate::model::{About, Client, Interval, Kind, Piece, SCHEMA, Verdict};
+use crate::model::{About, Client, Interval, SCHEMA, Verdict};
 use crate::timeline::recording::Recording;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{Options, Problem, Subject, choose};
 use crate::verdict::steps::steps;
+use crate::verdict::trust::{TRUST, TRUST_LOSSES, explained, lost, unattributed_ms};
 use tipme_record::Nanos;
-use tipme_record::incident::{Incident, Loss};
+use tipme_record::incident::Incident;
 
 /// With fewer earlier observations, what is usual is hardly known.
 const USUAL_MIN: usize = 10;
 
-const TRUST: f64 = 0.95;
 const TRUST_SPECULATIVE: f64 = 0.7;
-const TRUST_LOSSES: f64 = 0.5;
 const TRUST_INCOMPLETE: f64 = 0.6;
 const TRUST_FEW: f64 = 0.9;
 
@@ -49,7 +48,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.interval = Some(interval(recording, problem));
     verdict.baseline = problem.usual.baseline();
     verdict.partition = budget.shares();
-    verdict.unattributed_ms = unattributed(&verdict.partition);
+    verdict.unattributed_ms = unattributed_ms(&verdict.partition);
     let (trust, notes) = trust(recording, problem, verdict.unattributed_ms);
     verdict.notes.extend(notes);
     let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
@@ -104,18 +103,10 @@ fn client(recording: &Recording, problem: &Problem) -> Client {
     Client { pid: pid.0, comm: recording.tasks.comm(pid, at), cmdline }
 }
 
-fn unattributed(partition: &[Piece]) -> f64 {
-    partition
-        .iter()
-        .filter(|piece| piece.kind == Kind::Unattributed)
-        .map(|piece| piece.ms)
-        .fold(0.0, |sum, ms| sum + ms)
-}
-
 /// How far the interval as a whole can be trusted, and why not further.
 fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> (f64, Vec<String>) {
-    let lost = losses(recording, problem);
-    let latency = problem.latency().millis().max(f64::MIN_POSITIVE);
+    let lost = lost(recording, problem.start, problem.end);
+    let lost = (lost > 0).then(|| format!("{lost} records were lost during the interval."));
     let doubts = [
         (problem.join == Some(Join::Speculative), TRUST_SPECULATIVE, "Input and drawing were joined by time only."),
         (lost.is_some(), TRUST_LOSSES, lost.as_deref().unwrap_or_default()),
@@ -131,19 +122,9 @@ fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> (f64
         ),
     ];
     let applied: Vec<_> = doubts.into_iter().filter(|(applies, ..)| *applies).collect();
-    let explained = 1.0 - (unattributed_ms / latency).clamp(0.0, 1.0);
+    let explained = explained(unattributed_ms, problem.latency());
     let trust = applied.iter().fold(TRUST * explained, |trust, (_, factor, _)| trust * factor);
     (trust, applied.into_iter().map(|(_, _, note)| note.to_owned()).collect())
-}
-
-/// Records that were lost in a second that the interval reaches into.
-fn losses(recording: &Recording, problem: &Problem) -> Option<String> {
-    let second = Nanos::from_secs(1);
-    let within =
-        |loss: &&Loss| Nanos(loss.until_ns) > problem.start && Nanos(loss.until_ns).before(second) < problem.end;
-    let count =
-        recording.losses.per_second.iter().filter(within).fold(0_u64, |sum, loss| sum.saturating_add(loss.count));
-    (count > 0).then(|| format!("{count} records were lost during the interval."))
 }
 
 fn why_nothing(recording: &Recording) -> String {

@@ -4,18 +4,15 @@
 use crate::explain::chain::Chain;
 use crate::explain::partition::Budget;
 use crate::join::answer::Milestone;
-use crate::model::{Finding, Kind, Piece};
+use crate::model::{Finding, Piece};
 use crate::timeline::recording::Recording;
 use crate::verdict::baseline::Usual;
 use crate::verdict::findings::findings;
 use crate::verdict::problem::{Problem, Subject};
+use crate::verdict::trust::{TRUST, TRUST_LOSSES, explained, lost, unattributed_ms};
 use serde::{Deserialize, Serialize};
 use tipme_measure::Summary;
 use tipme_record::{Nanos, Tid};
-
-/// How sure a finding is at most, and where records were lost in the interval.
-const TRUST: f64 = 0.95;
-const TRUST_LOSSES: f64 = 0.5;
 
 /// Where an interval of one thread went, and the causes of what was more than usual.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -46,15 +43,13 @@ pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: N
     let chain = Chain::of_thread(recording, tid, from, to);
     let budget = Budget::new(recording, &chain, problem.client, to);
     let partition = budget.shares();
-    let unattributed_ms: f64 =
-        partition.iter().filter(|piece| piece.kind == Kind::Unattributed).fold(0.0, |sum, piece| sum + piece.ms);
-    let interval_ms = to.since(from).millis();
-    let known = 1.0 - (unattributed_ms / interval_ms).clamp(0.0, 1.0);
-    let trust = known * if lost(recording, from, to) { TRUST_LOSSES } else { TRUST };
+    let unattributed_ms = unattributed_ms(&partition);
+    let trust = if lost(recording, from, to) > 0 { TRUST_LOSSES } else { TRUST };
+    let trust = trust * explained(unattributed_ms, to.since(from));
     Some(Explanation {
         start_ns: from.0,
         end_ns: to.0,
-        interval_ms,
+        interval_ms: to.since(from).millis(),
         usual_ms: usual.millis(),
         unattributed_ms,
         findings: findings(&budget, &problem, trust),
@@ -78,11 +73,4 @@ fn problem(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos
         excess: to.since(from).before(usual),
         threshold: Nanos(0),
     }
-}
-
-/// Whether records were lost in a second that the interval reaches into.
-fn lost(recording: &Recording, from: Nanos, to: Nanos) -> bool {
-    let second = Nanos::from_secs(1);
-    let within = |until: Nanos| until > from && until.before(second) < to;
-    recording.losses.per_second.iter().any(|loss| loss.count > 0 && within(Nanos(loss.until_ns)))
 }

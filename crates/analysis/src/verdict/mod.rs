@@ -15,3 +15,4 @@ pub mod overhead;
 pub mod problem;
 pub mod remedy;
 pub mod steps;
+pub mod trust;
