@@ -68,17 +68,18 @@ impl Capture {
         ];
         let held = held_classes(kernel, sources.armed, &rings);
         let meta = meta(&sources, mark, marked, held);
+        let (samples, groups) = sources.sampler.at_mark(from, at);
         Ok(Capture {
             meta,
             rings,
             tasks,
             stacks: kernel.stacks()?,
             command_lines: kernel.command_lines()?,
-            samples: sources.sampler.bytes(from),
+            samples,
             losses: sources.watch.losses(kernel, sources.inputs.overruns(), from)?,
             cost: sources.watch.cost(kernel)?,
             inputs: sources.inputs.bytes(from),
-            groups: sources.sampler.groups(at),
+            groups,
             baselines: sources.learning.stored(),
         })
     }

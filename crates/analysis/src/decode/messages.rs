@@ -54,6 +54,8 @@ pub struct Messages {
     servers: BTreeSet<Pid>,
     /// Grabs of a server: from when until when, and the client.
     grabs: Vec<(Nanos, Nanos, Pid)>,
+    /// Receives of requests that let held input go on: by server thread and time, with the thread that sent them.
+    releases: Vec<(Tid, Nanos, Tid)>,
     injectors: BTreeSet<Pid>,
 }
 
@@ -124,6 +126,19 @@ impl Messages {
             }
         }
         self.grabs = held;
+        let mut releases: Vec<_> = self.streams.iter().flat_map(|stream| self.releases_of(stream)).collect();
+        releases.sort_unstable();
+        self.releases = releases;
+    }
+
+    fn releases_of(&self, stream: &Stream) -> impl Iterator<Item = (Tid, Nanos, Tid)> {
+        let majors = self.majors(stream);
+        let sent = stream.side(Side::RequestSent).iter().enumerate();
+        let releasing = sent.filter(|(_, part)| self.words(part).iter().any(|word| majors.releases_input(*word)));
+        releasing.filter_map(|(index, part)| {
+            let (_, taken) = stream.taken(Side::RequestSent, index)?;
+            Some((taken.tid, taken.ts, part.tid))
+        })
     }
 
     /// When a server first served somebody else after it had taken what a client sent at a time: a grab is over by
@@ -147,6 +162,13 @@ impl Messages {
     /// The client that holds a grab of the server at a time, and until when.
     pub fn grab(&self, at: Nanos) -> Option<(Pid, Nanos)> {
         self.grabs.iter().find(|(lo, hi, _)| *lo <= at && at < *hi).map(|(_, hi, client)| (*client, *hi))
+    }
+
+    /// The client's thread that had a server thread let held input go on in `lo..hi`, the last one, and when.
+    pub fn released(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Nanos, Tid)> {
+        let after = self.releases.partition_point(|entry| (entry.0, entry.1) < (server, hi));
+        let entry = self.releases.get(after.checked_sub(1)?)?;
+        (entry.0 == server && entry.1 >= lo).then_some((entry.1, entry.2))
     }
 
     /// Processes that inject input.

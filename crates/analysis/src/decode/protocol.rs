@@ -39,6 +39,11 @@ const SELECTION_REQUEST: u8 = 30;
 const SELECTION_NOTIFY: u8 = 31;
 /// Without the bit of events that a client had sent.
 const EVENT_CODE: u8 = 0x7f;
+const UNGRAB_POINTER: u8 = 27;
+const UNGRAB_KEYBOARD: u8 = 32;
+const ALLOW_EVENTS: u8 = 35;
+const XI_UNGRAB_DEVICE: u8 = 52;
+const XI_ALLOW_EVENTS: u8 = 53;
 const GET_IMAGE: u8 = 73;
 const EXTENSIONS: u8 = 128;
 const SUBTRACT: u8 = 3;
@@ -94,6 +99,13 @@ impl Majors {
     /// Whether a client takes in what was drawn elsewhere, as compositing managers do.
     pub fn takes_damage(&self, word: Word) -> bool {
         self.is("DAMAGE", word.0[0]) && word.0[1] == SUBTRACT
+    }
+
+    /// Whether a client lets input go on that was held back for it.
+    pub fn releases_input(&self, word: Word) -> bool {
+        let [major, minor, ..] = word.0;
+        let extension = || self.is("XInputExtension", major) && [XI_UNGRAB_DEVICE, XI_ALLOW_EVENTS].contains(&minor);
+        [UNGRAB_POINTER, UNGRAB_KEYBOARD, ALLOW_EVENTS].contains(&major) || extension()
     }
 
     /// The device of a press or motion that a client injects with the XTEST extension.
@@ -202,6 +214,13 @@ mod tests {
         assert_eq!(class([35, 131, 2, 0]), Some(Class::Key));
         assert_eq!(class([35, 140, 2, 0]), None);
         assert_eq!(class([2, 0, 0, 1]), None);
+    }
+
+    #[test]
+    fn held_input_is_let_go_by_either_protocol() {
+        let releases = |bytes| majors().releases_input(Word(bytes));
+        assert!(releases([35, 2, 2, 0]) && releases([27, 0, 2, 0]) && releases([131, 53, 7, 0]));
+        assert!(!releases([131, 54, 7, 0]) && !releases([140, 53, 7, 0]) && !releases([26, 0, 6, 0]));
     }
 
     #[test]

@@ -127,6 +127,9 @@ impl Chain {
 fn stages(recording: &Recording, interaction: &Interaction) -> Vec<Stage> {
     let told = &interaction.told;
     let mut stages = Stages { list: Vec::new(), at: told.input, end: interaction.end };
+    if let Some((at, by)) = told.released {
+        stages.push(by, at, true);
+    }
     stages.push(told.server, told.sent, true);
     match told.taken {
         None => stages.push(main_reader(recording, interaction), interaction.end, true),

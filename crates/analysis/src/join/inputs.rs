@@ -7,7 +7,8 @@
 //! told of a press once. Other clients may be told of the same one, but only where there is no other.
 //!
 //! A client that takes clicks before all others, as window managers do, may hand one on: then the event
-//! follows from what that client did, and the press is that client's. Where no input is known its time is
+//! follows from what that client did, and the press is that client's. Who holds a device frozen lets what was pressed
+//! meanwhile go on when it says so or leaves: then the event tells of the earliest press that nobody was told of. Where no input is known its time is
 //! the begin of the burst.
 
 use crate::decode::messages::{Place, Side, Stream};
@@ -37,6 +38,8 @@ pub struct Press {
     pub by: Option<Tid>,
     /// The server thread that took the request.
     pub server: Option<Tid>,
+    /// When the injector sent what it sent before this.
+    before: Nanos,
 }
 
 /// A press or motion that a client was told of.
@@ -51,6 +54,8 @@ pub struct Told {
     pub stream: usize,
     /// When the client took it, and the thread that did.
     pub taken: Option<(Nanos, Tid)>,
+    /// When another client let it go on that it was held back for, and the thread that did.
+    pub released: Option<(Nanos, Tid)>,
 }
 
 /// Records of one instant on two CPUs may be this far apart.
@@ -64,6 +69,9 @@ const FITTING_MAX: usize = 1_024;
 
 /// Display servers that presses of devices are looked for on.
 const SERVERS_MAX: usize = 64;
+
+/// A client that wakes the server as it ends is gone this soon.
+const LEAVES: Nanos = Nanos::from_millis(100);
 
 /// Events before one that are looked at for who may have handed it on.
 const HANDED_MAX: usize = 256;
@@ -91,8 +99,11 @@ pub fn told(recording: &Recording) -> Vec<Told> {
             let device = device_of(class);
             let press = presses.get_mut(&device).and_then(VecDeque::pop_front);
             let input = press.map(|press| begin(recording, &press, &burst));
+            let released = if input.is_none() { released(recording, part, &burst) } else { None };
             let input = input.or_else(|| handed_on(recording, &told, device, place.stream, &burst));
-            told.push(tell(class, stream, place, part, input.unwrap_or(burst.start)));
+            let held = |(at, by)| held_back(recording, &mut queues, &told, stream.server, device, (at, by));
+            let input = input.or_else(|| released.and_then(held));
+            told.push(Told { released, ..tell(class, stream, place, part, input.unwrap_or(burst.start)) });
         }
     }
     add_unread(recording, &mut queues, &mut told);
@@ -167,6 +178,16 @@ impl Queue {
         Some(self.tell(new, sent.0))
     }
 
+    /// The earliest press before a time that nobody was told of, after the last one that somebody was told of.
+    fn take_held(&mut self, at: Nanos) -> Option<Nanos> {
+        let after = self.presses.partition_point(|(press, _)| press.had() <= at);
+        let before = &mut self.presses[..after];
+        let first = before.iter().rposition(|(_, was_told)| *was_told).map_or(0, |last| last + 1);
+        let (press, was_told) = before.get_mut(first)?;
+        *was_told = true;
+        Some(press.at)
+    }
+
     /// From the press with the number `next` on.
     fn fitting(&self, next: usize, (_, part, burst): Sent<'_>) -> Range<usize> {
         let since = burst.start.before(SLACK);
@@ -193,6 +214,32 @@ fn handed_on(recording: &Recording, told: &[Told], device: Device, stream: usize
     first.map(|told| told.input)
 }
 
+/// Who let held input go on in the burst that sent an event: by a request, or by leaving the display.
+fn released(recording: &Recording, part: &Part, burst: &Burst) -> Option<(Nanos, Tid)> {
+    let leaves = || {
+        let Wake::Task(by) = burst.wake else { return None };
+        let later = recording.timeline.at(by, burst.start.after(LEAVES))?;
+        (later.segment.state == State::Absent).then_some((burst.start, by))
+    };
+    recording.messages.released(part.tid, burst.start.before(SLACK), part.ts).or_else(leaves)
+}
+
+/// The time of the press that a client had held back until it let it go on: one that it was told of itself, or the
+/// earliest that nobody was told of.
+fn held_back(
+    recording: &Recording,
+    queues: &mut [Queues; 2],
+    told: &[Told],
+    server: Pid,
+    device: Device,
+    (at, by): (Nanos, Tid),
+) -> Option<Nanos> {
+    let holder = recording.tasks.pid(by, at.before(Nanos(1)));
+    let own = told.iter().rev().take(HANDED_MAX).find(|told| told.client == holder && device_of(told.class) == device);
+    let untold = || queues.iter_mut().find_map(|queues| queues.get_mut(&(server, device))?.take_held(at));
+    own.map(|told| told.input).or_else(untold)
+}
+
 impl Press {
     /// The class of a press of this device; a wheel cannot be told from a button.
     pub fn class(&self) -> Class {
@@ -212,7 +259,7 @@ fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) 
     let taken = stream.taken(Side::EventSent, place.part).map(|(_, taken)| (taken.ts, taken.tid));
     let sent = taken.map_or(part.ts, |(at, _)| part.ts.min(at));
     let input = input.min(sent);
-    Told { class, client: stream.client, input, sent, server: part.tid, stream: place.stream, taken }
+    Told { class, client: stream.client, input, sent, server: part.tid, stream: place.stream, taken, released: None }
 }
 
 /// Event parts with input in them, by time.
@@ -289,7 +336,7 @@ fn device_press(input: &Input) -> Option<Press> {
         _ => return None,
     };
     let at = input.head.ts;
-    Some(Press { device, at, reached: Some(at), until: at, by: None, server: None })
+    Some(Press { device, at, reached: Some(at), until: at, by: None, server: None, before: Nanos(0) })
 }
 
 /// Every press that a client injected, with the server.
@@ -308,21 +355,27 @@ fn injected_in<'a>(
 ) -> impl Iterator<Item = (Pid, Press)> + 'a {
     let majors = recording.messages.majors(stream);
     let taken = stream.taken(Side::RequestSent, index).map(|(_, taken)| (taken.ts, taken.tid));
+    let before = index.checked_sub(1).and_then(|index| stream.side(Side::RequestSent).get(index));
+    let before = before.map_or(Nanos(0), |part| part.ts);
     let words = recording.messages.words(part).iter().filter_map(|word| majors.injects(*word));
     words.map(move |device| {
         let at = taken.map_or(part.ts, |(taken, _)| part.ts.min(taken));
         let reached = taken.map(|(at, _)| at);
         let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), taken.map(|(_, server)| server));
-        (stream.server, Press { device, at, reached, until, by: Some(part.tid), server })
+        (stream.server, Press { device, at, reached, until, by: Some(part.tid), server, before })
     })
 }
 
 /// When a press was made. An injector that loses its CPU after waking the server is recorded late:
-/// the wake-up is then the better time.
+/// the wake-up is then the better time, where it was not that of something sent before.
 fn begin(recording: &Recording, press: &Press, burst: &Burst) -> Nanos {
     match press.by {
-        Some(by) if burst.wake == Wake::Task(by) && burst.start < press.at => {
-            if lost_its_cpu(recording, by, burst.start, press.at) { burst.start } else { press.at }
+        Some(by) if burst.wake == Wake::Task(by) && press.before < burst.start && burst.start < press.at => {
+            if lost_its_cpu(recording, by, burst.start, press.at) {
+                burst.start
+            } else {
+                press.at
+            }
         }
         _ => press.at,
     }

@@ -125,13 +125,21 @@ impl Limit {
         format!("{} ({})", self.path, self.amount())
     }
 
-    /// `5 ms per 100 ms`.
+    /// `5 ms per 100 ms`; a quota that was taken away before it was looked at is not known.
     pub fn amount(&self) -> String {
+        if !self.is_set() {
+            return "the quota was taken away since".to_owned();
+        }
         let ms = |span: Nanos| {
             let text = format!("{:.1}", span.millis());
             format!("{} ms", text.strip_suffix(".0").unwrap_or(&text))
         };
         format!("{} per {}", ms(self.quota), ms(self.period))
+    }
+
+    /// Whether the group still had its quota when it was looked at last.
+    pub fn is_set(&self) -> bool {
+        self.period > Nanos(0)
     }
 
     /// Whether counters tell of a time.
@@ -260,6 +268,8 @@ mod tests {
         let limit = limit(&[0, 95, 190, 190]);
         assert_eq!(limit.text(), "/a (5 ms per 100 ms)");
         assert_eq!(limit.throttled(Nanos::from_millis(1_010), Nanos::from_millis(1_150)), (2, Nanos::from_millis(190)));
+        let past = Limit::new(&LimitedGroup { path: "/a".into(), ..LimitedGroup::default() }, Vec::new());
+        assert_eq!(past.text(), "/a (the quota was taken away since)");
         assert_eq!(limit.throttled(Nanos(0), Nanos::from_secs(9)), (2, Nanos::from_millis(190)));
         assert_eq!(self::limit(&[]).throttled(Nanos(0), Nanos(9)), (0, Nanos(0)));
     }

@@ -47,6 +47,9 @@ pub fn of(kind: Kind, culprit: &Culprit, app: &str) -> String {
 
 /// The remedy where the quota of a control group is known.
 pub fn of_limit(limit: &Limit) -> String {
+    if !limit.is_set() {
+        return format!("find what sets {} for a time, and have it allow more", limit.file);
+    }
     format!("raise {}: it allows {} of CPU time", limit.file, limit.amount())
 }
 

@@ -5,10 +5,11 @@
 //! counts its groups: when the number changes a few walks follow each other at once, so that a new group
 //! is found within two seconds; else the groups that are known are walked every [`WALK_PERIOD`], and the whole
 //! hierarchy every [`WHOLE_PERIOD`]. Their counters are read at every tick. At a mark one more walk
-//! is made in one go: it finds what is younger than the last one, and who is where at that moment.
+//! is made in one go: it finds what is younger than the last one, and who is where at that moment. Each walk also
+//! compares how often a group was throttled with the walk before: a quota that came and went between two is found by that.
 
 use crate::sampler::Sample;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -28,6 +29,9 @@ const WALK_PERIOD: Nanos = Nanos::from_secs(5);
 
 /// The whole hierarchy is walked at least this often: an old group may be given a quota.
 const WHOLE_PERIOD: Nanos = Nanos::from_secs(30);
+
+/// A group that was not looked at for so long is gone.
+const COUNTED: Nanos = Nanos::from_secs(65);
 
 /// Bytes read of the table of the numbers of groups: a line each for at most 16 controllers.
 const NUMBERS_BYTES: usize = 1_024;
@@ -75,11 +79,23 @@ struct Limit {
     period_us: u64,
 }
 
+/// How often a group had been throttled when it was looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Count {
+    at: Nanos,
+    /// Those lines of `cpu.stat`.
+    text: String,
+}
+
 /// The groups that were found to have a quota, and their members.
 #[derive(Clone, Default)]
 struct Register {
     groups: Vec<LimitedGroup>,
     next_number: u32,
+    /// Of every group that the last walk looked at.
+    counts: HashMap<PathBuf, Count>,
+    /// Samples of groups that were throttled between two walks and have no quota any more.
+    past: Vec<(u32, Sample)>,
 }
 
 /// A walk that may be interrupted after every directory.
@@ -141,6 +157,13 @@ impl Hierarchy {
         }
     }
 
+    /// How often a group has been throttled, where its controller counts.
+    fn count(&self, group: &Path, now: Nanos) -> Option<Count> {
+        let text = std::fs::read_to_string(self.mount.join(group).join("cpu.stat")).ok()?;
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("throttled")).collect();
+        (!lines.is_empty()).then(|| Count { at: now, text: lines.join("\n") })
+    }
+
     /// The quota of a group, where it has one.
     fn limit(&self, group: &Path) -> Option<Limit> {
         let text = std::fs::read_to_string(self.mount.join(group).join(self.limit_file())).ok()?;
@@ -180,10 +203,21 @@ impl Register {
     }
 
     /// The number of a group with this limit; `None` where there are too many.
-    fn note(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit) -> Option<u32> {
+    fn note(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit, grown: Option<[Count; 2]>) -> Option<u32> {
+        let path = format!("/{}", group.display());
+        // The counters of a group with a quota are read at every tick, once it is known.
+        let grown = grown.filter(|_| limit == Limit::PAST || self.known(&path).is_none()).into_iter().flatten();
+        let number = self.number(hierarchy, group, limit)?;
+        self.past.extend(grown.map(|count| (number, count.sample(number))));
+        Some(number)
+    }
+
+    fn number(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit) -> Option<u32> {
         let path = format!("/{}", group.display());
         if let Some(known) = self.known(&path) {
-            (known.quota_us, known.period_us) = (limit.quota_us, limit.period_us);
+            if limit != Limit::PAST {
+                (known.quota_us, known.period_us) = (limit.quota_us, limit.period_us);
+            }
             return Some(known.number);
         }
         if self.groups.len() >= GROUPS {
@@ -209,6 +243,12 @@ impl Register {
                 }
             }
         }
+    }
+
+    /// Keeps how often a group has been throttled; gives both counts where it was throttled since the last walk.
+    fn recount(&mut self, group: &Path, count: Count) -> Option<[Count; 2]> {
+        let before = self.counts.insert(group.to_owned(), count.clone())?;
+        (before.text != count.text).then_some([before, count])
     }
 
     /// Forgets processes that were last seen before a time.
@@ -238,14 +278,26 @@ impl Walk {
     fn step(&mut self, hierarchy: &Hierarchy, register: &mut Register, now: Nanos) {
         let Some((group, mut within)) = self.open.pop_front() else { return };
         self.looked += 1;
-        let limit = hierarchy.limit(&group);
-        within.extend(limit.and_then(|limit| register.note(hierarchy, &group, limit)));
+        let grown = hierarchy.count(&group, now).and_then(|count| register.recount(&group, count));
+        let limit = hierarchy.limit(&group).or(grown.as_ref().map(|_| Limit::PAST));
+        within.extend(limit.and_then(|limit| register.note(hierarchy, &group, limit, grown)));
         if !within.is_empty() {
             register.add_members(&within, &hierarchy.processes(&group), now);
         }
         let room = DIRECTORIES.saturating_sub(self.looked + self.open.len());
         let children = hierarchy.children(&group).into_iter().take(room);
         self.open.extend(children.map(|child| (child, within.clone())));
+    }
+}
+
+impl Limit {
+    /// That of a group which has none any more.
+    const PAST: Limit = Limit { quota_us: 0, period_us: 0 };
+}
+
+impl Count {
+    fn sample(self, number: u32) -> Sample {
+        Sample { at: self.at, source: SOURCE, text: format!("group {number}\n{}\n", self.text).into_bytes() }
     }
 }
 
@@ -314,6 +366,9 @@ impl Quotas {
         while !self.walk.is_done() && begun.elapsed() < step {
             self.walk.step(hierarchy, &mut self.register, now);
         }
+        for (number, sample) in self.register.past.drain(..) {
+            self.counters.entry(number).or_default().samples.push_back(sample);
+        }
     }
 
     fn read_counters(&mut self, now: Nanos) {
@@ -340,6 +395,7 @@ impl Quotas {
             self.walk = Walk::among(&self.register);
         } else {
             self.next_whole = now.after(WHOLE_PERIOD);
+            self.register.counts.retain(|_, count| count.at >= now.before(COUNTED));
             self.walk = Walk::begin();
         }
     }
@@ -365,12 +421,14 @@ impl Quotas {
     }
 
     /// The samples of all groups from `from` on.
-    pub(crate) fn samples(&self, from: Nanos) -> impl Iterator<Item = &Sample> {
+    #[cfg(test)]
+    fn samples(&self, from: Nanos) -> impl Iterator<Item = &Sample> {
         self.counters.values().flat_map(|counter| &counter.samples).filter(move |sample| sample.at >= from)
     }
 
-    /// All groups that were found, and those that a fresh walk finds now.
-    pub(crate) fn groups(&self, now: Nanos) -> Groups {
+    /// All groups that were found, and those that a fresh walk finds now; with their samples from `from` on, and the
+    /// last one before, which tells of what came after it.
+    pub(crate) fn at_mark(&self, from: Nanos, now: Nanos) -> (Groups, Vec<Sample>) {
         let mut register = self.register.clone();
         if let Some(hierarchy) = &self.hierarchy {
             let mut walk = Walk::begin();
@@ -378,7 +436,14 @@ impl Quotas {
                 walk.step(hierarchy, &mut register, now);
             }
         }
-        Groups { limited: register.groups }
+        let recent = |counter: &Counter| {
+            let before = counter.samples.iter().filter(|sample| sample.at < from).max_by_key(|sample| sample.at);
+            before.into_iter().chain(counter.samples.iter().filter(|sample| sample.at >= from)).cloned().collect()
+        };
+        let mut samples: Vec<Sample> =
+            self.counters.values().flat_map(|counter| -> Vec<Sample> { recent(counter) }).collect();
+        samples.extend(register.past.into_iter().map(|(_, sample)| sample));
+        (Groups { limited: register.groups }, samples)
     }
 }
 
@@ -444,7 +509,7 @@ mod tests {
             plain.group("a/b", None, "12\n13\n");
             let mut quotas = plain.quotas();
             ticks(&mut quotas, 1, 10);
-            let groups = quotas.groups(Nanos::from_millis(1_001)).limited;
+            let groups = quotas.at_mark(Nanos(0), Nanos::from_millis(1_001)).0.limited;
             assert_eq!(groups.len(), 1);
             let group = &groups[0];
             assert_eq!((group.path.as_str(), group.quota_us, group.period_us), ("/a", 5_000, 100_000));
@@ -461,7 +526,7 @@ mod tests {
         ticks(&mut quotas, 1, 10);
         plain.group("young", Some("20000\n"), "42\n");
         plain.count(7);
-        assert_eq!(pids(&quotas.groups(Nanos(1)).limited[0]), [42]);
+        assert_eq!(pids(&quotas.at_mark(Nanos(0), Nanos(1)).0.limited[0]), [42]);
         ticks(&mut quotas, 11, 20);
         assert!(
             quotas.samples(Nanos::from_millis(3_000)).any(|sample| sample.text.starts_with(b"group 0\nnr_periods 9"))
@@ -484,6 +549,26 @@ mod tests {
     }
 
     #[test]
+    fn a_quota_that_came_and_went_between_two_walks_is_found() {
+        for (version, line) in [(Version::One, "throttled_time 900000000"), (Version::Two, "throttled_usec 900000")] {
+            let plain = Plain::new(&format!("past-{version:?}"), version);
+            plain.group("a", None, "42\n");
+            plain.group("free", None, "43\n");
+            let mut quotas = plain.quotas();
+            ticks(&mut quotas, 1, 50);
+            assert!(quotas.at_mark(Nanos(0), Nanos::from_secs(6)).0.limited.is_empty());
+            write(plain.0.mount.join("a/cpu.stat"), format!("nr_periods 9\nnr_throttled 9\n{line}\n"))
+                .expect("it is there");
+            let (groups, samples) = quotas.at_mark(Nanos::from_secs(3), Nanos::from_secs(7));
+            assert_eq!((groups.limited.len(), groups.limited[0].quota_us, pids(&groups.limited[0])), (1, 0, vec![42]));
+            let texts: Vec<_> = samples.iter().map(|sample| String::from_utf8_lossy(&sample.text)).collect();
+            assert!(texts.len() == 2 && texts[0].contains("nr_throttled 4") && texts[1].contains(line), "{texts:?}");
+            ticks(&mut quotas, 310, 10);
+            assert_eq!(quotas.register.groups.len(), 1, "a walk finds it as well as a mark");
+        }
+    }
+
+    #[test]
     fn who_died_and_what_is_gone_stays_for_a_window() {
         let plain = Plain::new("gone", Version::One);
         plain.group("a", Some("5000\n"), "11\n12\n");
@@ -491,9 +576,9 @@ mod tests {
         ticks(&mut quotas, 1, 10);
         std::fs::remove_dir_all(plain.0.mount.join("a")).expect("it is there");
         ticks(&mut quotas, 11, 10);
-        assert_eq!(pids(&quotas.groups(Nanos(0)).limited[0]), [11, 12]);
+        assert_eq!(pids(&quotas.at_mark(Nanos(0), Nanos(0)).0.limited[0]), [11, 12]);
         quotas.tick(Nanos::from_secs(60), Nanos::from_secs(20));
-        assert!(quotas.groups(Nanos::from_secs(60)).limited.is_empty());
+        assert!(quotas.at_mark(Nanos(0), Nanos::from_secs(60)).0.limited.is_empty());
         assert_eq!(quotas.samples(Nanos(0)).count(), 0);
     }
 
@@ -505,7 +590,7 @@ mod tests {
             plain.group(&format!("g{number}"), Some("5000\n"), if number == 0 { &many } else { "7\n" });
         }
         let quotas = plain.quotas();
-        let groups = quotas.groups(Nanos(1)).limited;
+        let groups = quotas.at_mark(Nanos(0), Nanos(1)).0.limited;
         assert_eq!(groups.len(), GROUPS);
         assert!(groups.iter().all(|group| group.members.len() <= MEMBERS));
     }
