@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn a_counter_is_a_condition_and_a_held_lock_is_none() {
         let futex = |operation, value| {
-            let mut wait = Wait::default();
+            let mut wait = Wait::new_zeroed();
             (wait.syscall, wait.args[1], wait.args[2]) = (FUTEX, operation | FUTEX_PRIVATE, value);
             is_condition(&wait)
         };
