@@ -2,6 +2,7 @@
 //! Pressure, CPU and memory figures, and the counters of control groups with a CPU quota, kept as the text
 //! that the kernel gives: ten times a second while somebody has to wait, else once.
 
+mod hierarchy;
 mod quotas;
 
 use quotas::Quotas;
@@ -33,7 +34,7 @@ const RESTLESS_PART: u64 = 20;
 #[derive(Clone)]
 pub(crate) struct Sample {
     at: Nanos,
-    /// A number in [`SOURCES`], or [`quotas::SOURCE`].
+    /// A number in [`SOURCES`], or [`hierarchy::SOURCE`].
     source: u32,
     text: Vec<u8>,
 }

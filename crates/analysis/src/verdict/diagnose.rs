@@ -106,7 +106,10 @@ fn client(recording: &Recording, problem: &Problem) -> Client {
 /// How far the interval as a whole can be trusted, and why not further.
 fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> (f64, Vec<String>) {
     let lost = lost(recording, problem.start, problem.end);
-    let lost = (lost > 0).then(|| format!("{lost} records were lost during the interval."));
+    let lost = (lost > 0).then(|| match lost {
+        1 => "1 record was lost during the interval.".to_owned(),
+        _ => format!("{lost} records were lost during the interval."),
+    });
     let doubts = [
         (problem.join == Some(Join::Speculative), TRUST_SPECULATIVE, "Input and drawing were joined by time only."),
         (lost.is_some(), TRUST_LOSSES, lost.as_deref().unwrap_or_default()),

@@ -9,17 +9,14 @@
 //! compares how often a group was throttled with the walk before: a quota that came and went between two is found by that.
 
 use crate::sampler::Sample;
+use crate::sampler::hierarchy::{Count, Hierarchy, Limit, SOURCE};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tipme_record::Nanos;
 use tipme_record::incident::{GroupMember, Groups, LimitedGroup};
-
-/// The number of `cpu.stat` among the sources of samples.
-pub(crate) const SOURCE: u32 = 5;
 
 /// The groups are counted this often; where their number has changed, a walk begins, or when the one before is done.
 const COUNT_PERIOD: Nanos = Nanos::from_secs(1);
@@ -52,40 +49,8 @@ const GROUPS: usize = 64;
 /// Processes remembered per group; further ones are not known as its members.
 const MEMBERS: usize = 1_024;
 
-/// Bytes read of a counter file, and of a list of processes.
+/// Bytes read of a counter file.
 const STAT_BYTES: usize = 512;
-const PROCS_BYTES: u64 = 64 * 1024;
-
-/// The control group file systems differ in the names of their files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Version {
-    One,
-    Two,
-}
-
-/// Where the CPU controller's groups are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Hierarchy {
-    mount: PathBuf,
-    version: Version,
-    /// The table of the numbers of groups.
-    numbers: PathBuf,
-}
-
-/// CPU time per period, microseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Limit {
-    quota_us: u64,
-    period_us: u64,
-}
-
-/// How often a group had been throttled when it was looked at.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Count {
-    at: Nanos,
-    /// Those lines of `cpu.stat`.
-    text: String,
-}
 
 /// The groups that were found to have a quota, and their members.
 #[derive(Clone, Default)]
@@ -130,71 +95,6 @@ pub(crate) struct Quotas {
     counters: BTreeMap<u32, Counter>,
     /// Samples kept per group.
     limit: usize,
-}
-
-impl Hierarchy {
-    /// The hierarchy with the CPU controller: version 1 where it is mounted, since version 2 then lacks it.
-    fn find() -> Option<Hierarchy> {
-        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        Hierarchy::among(&mounts)
-    }
-
-    fn among(mounts: &str) -> Option<Hierarchy> {
-        let fields = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|line| line.len() >= 4);
-        let one = fields().find(|line| line[2] == "cgroup" && line[3].split(',').any(|option| option == "cpu"));
-        let two = || fields().find(|line| line[2] == "cgroup2");
-        let at = |line: Vec<&str>, version| {
-            let (mount, numbers) = (PathBuf::from(line[1]), PathBuf::from("/proc/cgroups"));
-            Hierarchy { mount, version, numbers }
-        };
-        one.map(|line| at(line, Version::One)).or_else(|| two().map(|line| at(line, Version::Two)))
-    }
-
-    fn limit_file(&self) -> &'static str {
-        match self.version {
-            Version::One => "cpu.cfs_quota_us",
-            Version::Two => "cpu.max",
-        }
-    }
-
-    /// How often a group has been throttled, where its controller counts.
-    fn count(&self, group: &Path, now: Nanos) -> Option<Count> {
-        let text = std::fs::read_to_string(self.mount.join(group).join("cpu.stat")).ok()?;
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains("throttled")).collect();
-        (!lines.is_empty()).then(|| Count { at: now, text: lines.join("\n") })
-    }
-
-    /// The quota of a group, where it has one.
-    fn limit(&self, group: &Path) -> Option<Limit> {
-        let text = std::fs::read_to_string(self.mount.join(group).join(self.limit_file())).ok()?;
-        let mut words = text.split_whitespace();
-        // No quota is -1 or `max`, which are no such numbers.
-        let quota_us = words.next()?.parse().ok()?;
-        let period = match self.version {
-            Version::One => std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?,
-            Version::Two => words.next()?.to_owned(),
-        };
-        Some(Limit { quota_us, period_us: period.trim().parse().ok()? })
-    }
-
-    fn processes(&self, group: &Path) -> Vec<u32> {
-        let Ok(file) = File::open(self.mount.join(group).join("cgroup.procs")) else { return Vec::new() };
-        let mut text = String::new();
-        file.take(PROCS_BYTES).read_to_string(&mut text).ok();
-        text.lines().filter_map(|line| line.parse().ok()).collect()
-    }
-
-    /// Names of the groups in a group. A directory with two links has no other directory in it; file
-    /// systems that do not count links say one.
-    fn children(&self, group: &Path) -> Vec<PathBuf> {
-        let dir = self.mount.join(group);
-        if std::fs::metadata(&dir).map_or(2, |dir| dir.nlink()) == 2 {
-            return Vec::new();
-        }
-        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
-        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        dirs.map(|entry| group.join(entry.file_name())).collect()
-    }
 }
 
 impl Register {
@@ -287,17 +187,6 @@ impl Walk {
         let room = DIRECTORIES.saturating_sub(self.looked + self.open.len());
         let children = hierarchy.children(&group).into_iter().take(room);
         self.open.extend(children.map(|child| (child, within.clone())));
-    }
-}
-
-impl Limit {
-    /// That of a group which has none any more.
-    const PAST: Limit = Limit { quota_us: 0, period_us: 0 };
-}
-
-impl Count {
-    fn sample(self, number: u32) -> Sample {
-        Sample { at: self.at, source: SOURCE, text: format!("group {number}\n{}\n", self.text).into_bytes() }
     }
 }
 
@@ -450,6 +339,7 @@ impl Quotas {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::hierarchy::Version;
     use std::fs::{create_dir_all, write};
 
     /// A hierarchy of plain files below a folder of its own, which is removed in the end.
@@ -603,15 +493,5 @@ mod tests {
         ticks(&mut quotas, 1, 300);
         let times: Vec<u64> = quotas.samples(Nanos(0)).map(|sample| sample.at.0 / 100_000_000).collect();
         assert!(times.len() == 2 && times[1] == 300, "{times:?}");
-    }
-
-    #[test]
-    fn version_one_goes_first_where_both_are_mounted() {
-        let mounts = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu,cpuacct 0 0\n";
-        let found = Hierarchy::among(mounts).map(|found| (found.mount, found.version));
-        assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), Version::One)));
-        let two = Hierarchy::among("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").map(|found| found.version);
-        assert_eq!(two, Some(Version::Two));
-        assert_eq!(Hierarchy::among("cgroup /c cgroup rw,memory 0 0\n"), None);
     }
 }
