@@ -67,7 +67,9 @@ impl Capture {
             kernel.chunks(Class::Exits, Nanos(0)),
         ];
         let held = held_classes(kernel, sources.armed, &rings);
-        let meta = meta(&sources, mark, marked, held);
+        let mut meta = meta(&sources, mark, marked, held);
+        let (inputs, withheld) = sources.inputs.bytes(from, mark.uid);
+        meta.withheld = withheld;
         Ok(Capture {
             meta,
             rings,
@@ -77,7 +79,7 @@ impl Capture {
             samples: sources.sampler.bytes(from),
             losses: sources.watch.losses(kernel, sources.inputs.overruns(), from)?,
             cost: sources.watch.cost(kernel)?,
-            inputs: sources.inputs.bytes(from),
+            inputs,
             groups: sources.sampler.groups(at),
             baselines: sources.learning.stored(),
         })

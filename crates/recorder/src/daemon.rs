@@ -17,6 +17,7 @@ use crate::seal::seal;
 use crate::state::StateDirs;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -117,7 +118,8 @@ struct Recorder<'a> {
     armed: Nanos,
     /// When a hot key marked last, here or in the session.
     hot_marked: Option<Nanos>,
-    keys: bool,
+    /// Users who do not want input to be recorded: root and those that may mark, at most.
+    silent: BTreeSet<u32>,
     sealing: Arc<AtomicUsize>,
     inquiries: Inquiries,
 }
@@ -148,7 +150,7 @@ impl<'a> Recorder<'a> {
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
             armed,
             hot_marked: None,
-            keys: true,
+            silent: BTreeSet::new(),
             sealing: Arc::default(),
             inquiries: Inquiries::default(),
         })
@@ -272,7 +274,7 @@ impl<'a> Recorder<'a> {
     fn tick(&mut self, now: Nanos) -> Result<()> {
         self.sampler.sample(now);
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
-        if self.keys && self.options.tap != Tap::Off {
+        if self.silent.is_empty() && self.options.tap != Tap::Off {
             self.inputs.drain();
         } else {
             self.inputs.discard();
@@ -291,18 +293,29 @@ impl<'a> Recorder<'a> {
                 let words = Words { text, at_ns: monotonic_now().0 };
                 self.folder.append_words(&incident, &words, uid).map_or_else(refuse, |()| Response::Done)
             }
-            Request::Keys { record } => self.record_keys(record),
+            Request::Keys { record } => self.record_keys(uid, record),
             Request::Status => Response::Status(self.status()),
             Request::Start => Response::Done,
         };
         call.answer(&response);
     }
 
-    fn record_keys(&mut self, record: bool) -> Response {
-        self.keys = record;
-        self.kernel.hide_input(!record);
+    /// Whoever wants no input to be recorded is heard, whatever others want: a press cannot be told by its user before
+    /// it is recorded.
+    fn record_keys(&mut self, uid: u32, record: bool) -> Response {
+        if record {
+            self.silent.remove(&uid);
+        } else {
+            self.silent.insert(uid);
+        }
+        self.kernel.hide_input(!self.silent.is_empty());
         self.inputs.discard();
-        Response::Done
+        match self.silent.first().filter(|_| record) {
+            None => Response::Done,
+            Some(other) => refuse(format!(
+                "input is still not recorded, since user {other} does not want it; ask them, or restart the recorder"
+            )),
+        }
     }
 
     fn status(&self) -> Status {
@@ -312,7 +325,7 @@ impl<'a> Recorder<'a> {
             pid: std::process::id(),
             armed_ns: self.armed.0,
             held_s: monotonic_now().since(from).0 as f64 / 1e9,
-            keys: self.keys,
+            keys: self.silent.is_empty(),
             displays: self.displays.known().iter().map(|display| format!(":{}", display.display)).collect(),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
             auto: self.auto.as_ref().map(|(auto, _)| auto.counts),
@@ -343,25 +356,30 @@ impl<'a> Recorder<'a> {
     fn answer_key(&mut self, press: Press) {
         let Some((keys, causes)) = &self.hot_keys else { return };
         let Some(listener) = keys.listener() else { return };
+        let uid = self.seated(keys);
         match press.action {
             Action::Mark if self.is_told(press) => {}
             Action::Mark => {
                 let trigger = Trigger::Hotkey.name().to_owned();
-                let uid = keys.seated().unwrap_or_else(|| self.owner());
                 let mark = Mark { text: String::new(), trigger, uid, at: Some(press.at) };
                 let asker = causes.asker();
                 self.mark(mark, move |response| listener.marked(&response, &asker));
             }
             Action::Start => listener.tell("recording"),
             Action::StopKeys => {
-                self.record_keys(false);
+                self.record_keys(uid, false);
                 listener.tell("input is no longer recorded");
             }
-            Action::StartKeys => {
-                self.record_keys(true);
-                listener.tell("input is recorded again");
-            }
+            Action::StartKeys => match self.record_keys(uid, true) {
+                Response::Error(why) => listener.tell(&why),
+                _ => listener.tell("input is recorded again"),
+            },
         }
+    }
+
+    /// Whom the keys of the console are taken to be pressed by.
+    fn seated(&self, keys: &HotKeyOptions) -> u32 {
+        keys.seated().unwrap_or_else(|| self.owner())
     }
 
     /// Whether a hot key marked just before this press, or after it: devices are read late.

@@ -24,6 +24,7 @@ mod owners;
 mod processes;
 mod sampler;
 mod seal;
+mod seat;
 mod state;
 mod symbols;
 
