@@ -357,6 +357,9 @@ impl<'a> Recorder<'a> {
         let Some((keys, causes)) = &self.hot_keys else { return };
         let Some(listener) = keys.listener() else { return };
         let uid = self.seated(keys);
+        if !self.may_mark(uid) {
+            return listener.tell(&<tipme_control::Recorder as tipme_control::Daemon>::stranger(uid));
+        }
         match press.action {
             Action::Mark if self.is_told(press) => {}
             Action::Mark => {
@@ -380,6 +383,11 @@ impl<'a> Recorder<'a> {
     /// Whom the keys of the console are taken to be pressed by.
     fn seated(&self, keys: &HotKeyOptions) -> u32 {
         keys.seated().unwrap_or_else(|| self.owner())
+    }
+
+    /// As at the socket.
+    fn may_mark(&self, uid: u32) -> bool {
+        uid == 0 || self.options.allowed.contains(&uid)
     }
 
     /// Whether a hot key marked just before this press, or after it: devices are read late.

@@ -243,3 +243,27 @@ fn who_wants_no_keys_recorded_is_heard_whatever_another_wants() {
     LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
     assert!(!desk.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
 }
+
+/// Gives a console to a user, as login does.
+fn give_console(dir: &Path, uid: u32) {
+    let active = std::fs::read_to_string(tipme_desktop::console::ACTIVE_NAME).unwrap();
+    let console = dir.join(active.trim_end());
+    std::fs::write(&console, "").unwrap();
+    std::os::unix::fs::chown(&console, Some(uid), None).expect("run the tests as root");
+}
+
+#[test]
+fn who_may_not_mark_may_not_by_the_console_either() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (mut options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    options.allowed = vec![4343];
+    let mut desk = Desk::new(&options, &mut storage);
+    give_console(dir.path(), 4242);
+    desk.press(&[CTRL, ALT, MINUS], just_now());
+    desk.press(&[CTRL, ALT, ZERO], just_now());
+    assert_eq!((desk.incidents().len(), desk.recorder.silent.len()), (0, 0));
+    give_console(dir.path(), 4343);
+    desk.press(&[CTRL, ALT, MINUS], just_now());
+    let owners: Vec<u32> = desk.recorder.folder.list().unwrap().iter().map(|one| one.owner).collect();
+    assert_eq!((desk.incidents().len(), owners.iter().all(|owner| *owner == 4343)), (1, true));
+}
