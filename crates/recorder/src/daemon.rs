@@ -3,6 +3,7 @@
 
 use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, Mark, Sources};
+use crate::descriptions::Descriptions;
 use crate::displays::Displays;
 use crate::hot_keys::{Causes, HotKeyOptions};
 use crate::identity::{command_lines, monotonic_now};
@@ -26,7 +27,6 @@ use tipme_control::{Call, Request, Response, Server, Status, Trigger};
 use tipme_desktop::chords::Press;
 use tipme_desktop::hotkeys::Action;
 use tipme_kernel::{Detail, Kernel, Storage};
-use tipme_record::incident::Words;
 use tipme_record::{Class, Nanos};
 use tipme_store::Folder;
 
@@ -122,6 +122,7 @@ struct Recorder<'a> {
     silent: BTreeSet<u32>,
     sealing: Arc<AtomicUsize>,
     inquiries: Inquiries,
+    descriptions: Descriptions,
 }
 
 impl<'a> Recorder<'a> {
@@ -137,6 +138,7 @@ impl<'a> Recorder<'a> {
             (Tap::Off, None) => Inputs::default(),
             (_, chords) => Inputs::open(chords.unwrap_or_default()),
         };
+        let descriptions = Descriptions::start(&folder);
         Ok(Recorder {
             options,
             kernel,
@@ -153,6 +155,7 @@ impl<'a> Recorder<'a> {
             silent: BTreeSet::new(),
             sealing: Arc::default(),
             inquiries: Inquiries::default(),
+            descriptions,
         })
     }
 
@@ -229,7 +232,9 @@ impl<'a> Recorder<'a> {
     fn finish(&mut self) {
         let begun = Instant::now();
         let looks = |recorder: &Self| recorder.auto.as_ref().is_some_and(|(_, looks)| looks.running());
-        while (self.sealing.load(Ordering::Acquire) > 0 || looks(self)) && begun.elapsed() < FINISH_MAX {
+        while (self.sealing.load(Ordering::Acquire) > 0 || self.descriptions.any() || looks(self))
+            && begun.elapsed() < FINISH_MAX
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.settle_looks(monotonic_now());
@@ -289,10 +294,7 @@ impl<'a> Recorder<'a> {
                 let mark = Mark { text, trigger: trigger.name().to_owned(), uid, at: None };
                 return self.mark(mark, move |response| call.answer(&response));
             }
-            Request::Describe { incident, text } => {
-                let words = Words { text, at_ns: monotonic_now().0 };
-                self.folder.append_words(&incident, &words, uid).map_or_else(refuse, |()| Response::Done)
-            }
+            Request::Describe { incident, text } => return self.descriptions.add(incident, text, call),
             Request::Keys { record } => self.record_keys(uid, record),
             Request::Status => Response::Status(self.status()),
             Request::Start => Response::Done,
@@ -461,7 +463,7 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
     }
 }
 
-fn refuse(error: impl std::fmt::Display) -> Response {
+pub(crate) fn refuse(error: impl std::fmt::Display) -> Response {
     Response::Error(error.to_string())
 }
 

@@ -11,6 +11,7 @@ mod auto;
 mod baselines;
 mod capture;
 mod daemon;
+mod descriptions;
 mod displays;
 mod hot_keys;
 mod identity;

@@ -108,6 +108,23 @@ fn the_last_words_count() {
 }
 
 #[test]
+fn words_take_the_place_of_earlier_ones() {
+    let dir = TempDir::new().unwrap();
+    let path = write(dir.path(), &incident("one"), 0).unwrap();
+    append_words(&path, &words(&"long ".repeat(1_000))).unwrap();
+    append_words(&path, &words("short")).unwrap();
+    let once = fs::read(&path).unwrap();
+    for _ in 0..100 {
+        append_words(&path, &words("short")).unwrap();
+    }
+    assert_eq!(fs::read(&path).unwrap(), once);
+    // Whatever its owner put behind it goes too.
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(3 << 30).unwrap();
+    append_words(&path, &words("short")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), once);
+}
+
+#[test]
 fn words_follow_an_interrupted_call_but_no_damage() {
     let dir = TempDir::new().unwrap();
     let path = write(dir.path(), &incident("one"), 0).unwrap();
