@@ -295,6 +295,8 @@ impl<'a> Recorder<'a> {
                 return self.mark(mark, move |response| call.answer(&response));
             }
             Request::Describe { incident, text } => return self.descriptions.add(incident, text, call),
+            Request::Remove { id } => done(self.folder.remove(&id, uid)),
+            Request::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
             Request::Keys { record } => self.record_keys(uid, record),
             Request::Status => Response::Status(self.status()),
             Request::Start => Response::Done,
@@ -461,6 +463,10 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
             path.map(std::fs::remove_file);
         }
     }
+}
+
+fn done(result: Result<(), tipme_store::WriteError>) -> Response {
+    result.map_or_else(refuse, |()| Response::Done)
 }
 
 pub(crate) fn refuse(error: impl std::fmt::Display) -> Response {

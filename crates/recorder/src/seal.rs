@@ -9,7 +9,7 @@ use crate::displays::Displays;
 use crate::inquiry::Inquiries;
 use crate::symbols::{Named, name_kernel, parse_stacks};
 use crate::{identity, owners};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use tipme_kernel::CommandLine;
@@ -20,8 +20,10 @@ use tipme_store::{Bounds, Folder};
 pub(crate) fn seal(capture: Capture, displays: &Displays, inquiries: &Inquiries, folder: &Folder) -> Result<PathBuf> {
     let owner = capture.meta.marked_by_uid;
     let incident = assemble(capture, displays, inquiries)?;
-    let path = folder.write(&incident, owner)?;
-    folder.prune(Bounds::default(), &path).with_context(|| format!("cannot tidy {}", folder.path().display()))?;
+    let (path, untidy) = folder.keep(&incident, owner, Bounds::default())?;
+    if let Some(error) = untidy {
+        eprintln!("tipme: cannot tidy {}: {error}", folder.path().display());
+    }
     Ok(path)
 }
 

@@ -8,6 +8,7 @@ mod duration;
 mod fork;
 mod hot_keys;
 mod idle;
+pub mod incidents;
 mod load;
 mod manage;
 mod measure;
@@ -231,11 +232,14 @@ pub struct Diagnose {
 #[derive(Args)]
 pub struct Incidents {
     /// The recorder's folder [default: /var/lib/tipme]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,
+    /// What to do with one of them instead
+    #[command(subcommand)]
+    pub verb: Option<incidents::Verb>,
 }
 
 #[derive(Args)]

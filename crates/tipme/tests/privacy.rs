@@ -71,7 +71,8 @@ fn mark(recording: &Recording, uid: u32) -> (PathBuf, Incident) {
 /// A program of this user that says when it is ready.
 fn start(uid: u32, program: &str, arguments: &[&str]) -> Program {
     let mut command = Command::new(program);
-    let mut child = command.args(arguments).uid(uid).gid(uid).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.args(arguments).env("SCRIPT", TYPE).uid(uid).gid(uid).stdout(Stdio::piped()).spawn().unwrap();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     Program(child)
 }
@@ -99,11 +100,11 @@ fn tells(incident: &Incident, word: &str) -> bool {
 #[test]
 fn keys_into_a_terminal_and_command_lines_are_told_to_whose_they_are() {
     let recording = record("none");
-    let _typing = start(BOB, "perl", &["-e", TYPE, "a-word-of-bob"]);
+    let _typing = start(BOB, "perl", &["-e", "eval $ENV{SCRIPT}", "a-terminal-of-bob"]);
     for (uid, keys, told) in [(ANN, 0, false), (BOB, KEYS, true), (0, KEYS, true)] {
         let (path, incident) = mark(&recording, uid);
-        assert_eq!(keys_into_terminals_of(&incident, "a-word-of-bob"), keys, "user {uid}");
-        assert_eq!(tells(&incident, "a-word-of-bob"), told, "user {uid}");
+        assert_eq!(keys_into_terminals_of(&incident, "a-terminal-of-bob"), keys, "user {uid}");
+        assert_eq!(tells(&incident, "a-terminal-of-bob"), told, "user {uid}");
         assert_eq!(meta(&incident).withheld.inputs > 0, uid == ANN, "user {uid}");
         let said = diagnose(&path, &[]).1;
         assert_eq!(said.contains("Note: Not shown: input and command lines of 1 other user."), uid == ANN, "{said}");

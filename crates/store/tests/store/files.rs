@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tipme_record::incident::{Incident, Section, Words};
-use tipme_store::{Folder, append_words, read, write};
+use tipme_store::{Bounds, Folder, append_words, read, write};
 
 fn words(text: &str) -> Words {
     Words { text: text.into(), at_ns: 9 }
@@ -96,6 +96,35 @@ fn a_full_disk_leaves_nothing_behind() {
     let text: String = (0..60_000).map(|_| char::from(b'!' + noise.below(90) as u8)).collect();
     append_words(&kept, &words(&text)).expect_err("the disk is full");
     assert_eq!(fs::read(&kept).unwrap(), before);
+}
+
+/// An incident that takes 64 KiB on the disk.
+fn sizeable(id: &str) -> Incident {
+    let (mut incident, mut noise) = (incident(id), Sequence(3));
+    incident.push(Section::Rare, (0..64 << 10).map(|_| noise.next() as u8).collect());
+    incident
+}
+
+#[test]
+fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
+    let disk = SmallDisk::mount();
+    let folder = Folder::open(disk.0.path()).unwrap();
+    for (id, owner) in [("a", 4343), ("b", 4242), ("c", 4242)] {
+        folder.write(&sizeable(id), owner).unwrap();
+    }
+    assert!(fs::write(folder.path().join("filler"), vec![1; 2 << 20]).is_err(), "the disk is not full");
+    let (path, _) = folder.keep(&sizeable("d"), 4242, Bounds::default()).unwrap();
+    assert_eq!(read(&path).unwrap().damage, []);
+    assert_eq!(names(folder.path()), ["a.tipme", "d.tipme", "filler"]);
+    fs::OpenOptions::new()
+        .append(true)
+        .open(folder.path().join("filler"))
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 2 << 20]))
+        .ok();
+    let full =
+        folder.keep(&sizeable("e"), 4444, Bounds::default()).expect_err("there is nothing of this user").to_string();
+    assert!(full.contains("the disk is full"), "{full}");
+    folder.keep(&sizeable("f"), 0, Bounds::default()).unwrap();
 }
 
 #[test]
