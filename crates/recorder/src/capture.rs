@@ -67,8 +67,10 @@ impl Capture {
             kernel.chunks(Class::Exits, Nanos(0)),
         ];
         let held = held_classes(kernel, sources.armed, &rings);
-        let meta = meta(&sources, mark, marked, held);
+        let mut meta = meta(&sources, mark, marked, held);
         let (samples, groups) = sources.sampler.at_mark(from, at);
+        let (inputs, withheld) = sources.inputs.bytes(from, mark.uid);
+        meta.withheld = withheld;
         Ok(Capture {
             meta,
             rings,
@@ -78,7 +80,7 @@ impl Capture {
             samples,
             losses: sources.watch.losses(kernel, sources.inputs.overruns(), from)?,
             cost: sources.watch.cost(kernel)?,
-            inputs: sources.inputs.bytes(from),
+            inputs,
             groups,
             baselines: sources.learning.stored(),
         })

@@ -8,6 +8,7 @@ mod duration;
 mod fork;
 mod hot_keys;
 mod idle;
+pub mod incidents;
 mod load;
 mod manage;
 mod measure;
@@ -231,22 +232,29 @@ pub struct Diagnose {
 #[derive(Args)]
 pub struct Incidents {
     /// The recorder's folder [default: /var/lib/tipme]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,
+    /// What to do with one of them instead
+    #[command(subcommand)]
+    pub verb: Option<incidents::Verb>,
 }
 
 #[derive(Args)]
-#[command(after_help = "Left out: host name, your words, command lines, names of files and groups, and the names of
-programs that the verdict is not about. Example:
+#[command(after_help = "Left out: host name, user, day, your words, command lines, names of files and groups, network
+addresses, and the names of programs that the verdict is not about. Example:
   tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme")]
 pub struct Scrub {
     /// The incident file
     pub file: PathBuf,
     /// The copy, a new file
-    pub out: PathBuf,
+    #[arg(required_unless_present = "preview")]
+    pub out: Option<PathBuf>,
+    /// Say what goes and what stays, and write nothing
+    #[arg(long)]
+    pub preview: bool,
     /// Keep the name of this program too
     #[arg(long, value_name = "NAME")]
     pub keep: Vec<String>,

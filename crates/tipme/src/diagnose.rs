@@ -61,9 +61,9 @@ pub fn headline(path: &Path) -> (String, String) {
     }
 }
 
-/// The verdict at a glance, also of an incident that cannot be read.
+/// The verdict at a glance, found by another process within a time, also of an incident that cannot be read.
 pub fn notice(path: &Path) -> Notice {
-    verdict(path).map_or_else(
+    crate::judge::verdict(path).map_or_else(
         |error| {
             let remedy = format!("mark again, or read it as root: sudo tipme diagnose {}", path.display());
             Notice::new("The incident cannot be diagnosed", format!("{error:#}\nTry: {remedy}"))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme incidents`.
 
+mod own;
+
 use crate::arguments::Incidents;
 use anyhow::{Context, Result};
 use std::process::ExitCode;
@@ -10,6 +12,9 @@ use tipme_store::{Folder, Listed};
 /// Lists the incidents, the oldest first: when, what the user said, and the verdict.
 pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
+    if let Some(verb) = &arguments.verb {
+        return own::run(verb, &dirs);
+    }
     let folder = Folder::at(dirs.incidents());
     let listed = folder.list().with_context(|| format!("cannot read {}", folder.path().display()))?;
     // One at a time: many incidents take minutes to judge.

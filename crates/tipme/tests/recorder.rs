@@ -271,6 +271,9 @@ fn a_scrubbed_copy_tells_nothing_of_its_owner() {
     diary.kill().unwrap();
     diary.wait().unwrap();
     let copy = recording.dir.path().join("copy.tipme");
+    let preview = tipme().args(["scrub", "--preview"]).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&preview.stdout);
+    assert!(preview.status.success() && said.contains("command lines,") && said.contains("stays: "), "{said}");
     let scrub = || tipme().arg("scrub").arg(&path).arg(&copy).output().unwrap();
     assert!(scrub().status.success());
     assert_eq!(scrub().status.code(), Some(2), "a file that exists is not written over");

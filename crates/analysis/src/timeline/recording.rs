@@ -119,6 +119,7 @@ impl Recording {
         let damage =
             incident.damage.iter().map(|damage| format!("The file is damaged at {}: {}.", damage.place, damage.why));
         self.notes.extend(damage.map(|note| crate::decode::bytes::clean(&note)));
+        self.notes.extend(self.meta.withheld.told().map(|what| format!("Not shown: {what}.")));
     }
 
     fn read_records(&mut self, incident: &Incident) {

@@ -425,12 +425,27 @@ int sample(struct perf_context *context)
 	return 0;
 }
 
+/* Whose terminal the buffer belongs to: the session that it controls. The side of the program that made a
+ * pseudo-terminal has none of its own, but that of the other side. 0 where there is none, and before Linux 5.16. */
+static __always_inline __u32 tty_session(struct work_struct *work)
+{
+	struct tty_port *port = (void *)work - bpf_core_field_offset(struct tty_port, buf.work);
+	struct tty_struct *tty = BPF_CORE_READ(port, itty);
+
+	if (!bpf_core_field_exists(struct tty_struct, ctrl))
+		return 0;
+	struct pid *session = BPF_CORE_READ(tty, ctrl.session);
+	if (!session)
+		session = BPF_CORE_READ(tty, link, ctrl.session);
+	return BPF_CORE_READ(session, numbers[0].nr);
+}
+
 static __always_inline int tty_stage(struct work_struct *work, __u32 stage)
 {
 	__u64 now;
 	__u8 generation;
 
-	if (!tty_work || number_of(work->func) != tty_work)
+	if (input_hidden || !tty_work || number_of(work->func) != tty_work)
 		return 0;
 	now = bpf_ktime_get_ns();
 	struct rec_tty *record = reserve(RARE, sizeof(*record), now, &generation);
@@ -438,7 +453,7 @@ static __always_inline int tty_stage(struct work_struct *work, __u32 stage)
 		return 0;
 	record->port = scrambled(work);
 	record->stage = stage;
-	record->unused = 0;
+	record->session = tty_session(work);
 	commit(record, now, current_tid(), sizeof(*record), REC_TTY, generation);
 	return 0;
 }
