@@ -7,12 +7,15 @@
 //! wait for a dialog, a diagnosis or a notification daemon.
 
 mod crew;
+mod keys;
+mod place;
 mod teller;
 
 use crate::arguments;
 use crate::diagnose;
 use anyhow::{Context, Error, Result, bail};
 use crew::Crew;
+use place::Place;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,20 +41,25 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Serves the keys until SIGINT or SIGTERM.
 ///
-/// Prints `ready: …` once the keys are held, `marked PATH` for each incident, and then its cause.
+/// Prints `ready: …` once the keys are held that can be had, `marked PATH` for each incident, and then its cause.
 pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
     let name = name.context("no display is named; set DISPLAY or give --display")?;
     let target = Target::parse(&name)?;
     let interrupt = Interrupt::install()?;
+    let mut place = Place::take(&target)?;
     let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
-    say(&format!("ready: {} marks on {name}", arguments.keys.mark_key));
     let agent = Arc::new(Agent::new(&arguments, name));
+    agent.announce(&mut keys, &place)?;
     while interrupt.check().is_ok() {
         match keys.next(GLANCE)? {
             Some(Event::Pressed { action, .. }) => agent.press(action),
             Some(Event::Lost(why)) => eprintln!("tipme: {why}; waiting for the display to come back"),
-            Some(Event::Restored) => say("ready: the display is back"),
+            Some(Event::Restored) => {
+                place = Place::take(&target)?;
+                agent.announce(&mut keys, &place)?;
+            }
+            Some(Event::Changed) => agent.announce(&mut keys, &place)?,
             None => {}
         }
     }
@@ -84,6 +92,19 @@ impl Agent {
             teller,
             marks: Crew::new(MARKS_MAX),
         }
+    }
+
+    /// Says which keys do what, here and at the screen; where the key that marks cannot be had, it takes another.
+    fn announce(&self, keys: &mut HotKeys, place: &Place) -> Result<()> {
+        let held = keys::settle(keys)?;
+        place.say(&held);
+        let manager = place.window_manager();
+        for line in held.complaints(manager.as_deref()) {
+            eprintln!("tipme: {line}");
+        }
+        say(&format!("ready: {held} on {}", self.display));
+        held.notice(manager.as_deref()).into_iter().for_each(|notice| self.teller.tell(notice));
+        Ok(())
     }
 
     /// Answers a key on a thread of its own.

@@ -185,7 +185,9 @@ pub struct Mark {
 }
 
 #[derive(Args)]
-#[command(after_help = "Keys: start, mark, and stop or restart the recording of input. Example:
+#[command(after_help = "Keys: start, mark, and stop or restart the recording of input. A key that another program
+holds is told, and the others are served; where it is the key that marks, super+minus does, else
+ctrl+alt+shift+m, else ctrl+alt+pause. There is one agent for a display. Example:
   tipme agent --mark-key ctrl+alt+m")]
 pub struct Agent {
     /// The recorder's folder [default: /run/tipme]

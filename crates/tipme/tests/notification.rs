@@ -22,6 +22,8 @@ use tipme_bench::faults::Fault;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::job::Helper;
 use tipme_bench::seen::Seen;
+use tipme_bench::session::{Manager, Options};
+use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
 
 /// A bus that starts no programs by itself.
@@ -197,4 +199,44 @@ fn a_daemon_that_does_not_answer_holds_up_nobody() {
     let why = agent.line("tipme: no notification is shown: ");
     assert!(why.contains("did not answer"), "{why}");
     wait_for(&told, "The mark failed");
+}
+
+/// A session in which xfwm4 takes its own keys.
+fn session_of_xfwm4() -> Session {
+    Session::start(Options { manager: Manager::Xfwm4, ..Options::default() }).unwrap()
+}
+
+#[test]
+fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
+    let (session, state, bus) = (session_of_xfwm4(), TempDir::new().unwrap(), Bus::start());
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let _holder = HotKeys::grab(&session.target(), Bindings(vec![(Action::Mark, "f9".parse().unwrap())])).unwrap();
+    let agent = Agent::start(&session, state.path(), |command| {
+        command.args(["--no-dialog", "--start-key", "f9"]).env(ADDRESS, &bus.address);
+    });
+    let told = "hot key f9 (start recording) is held by another program, probably the window manager Xfwm4. Try: tipme \
+                agent --start-key KEY";
+    let keypad = agent.line("tipme: hot key ctrl+alt+1 ");
+    assert!(keypad.contains(" is held on the keypad by another program, probably the window manager Xfwm4;"));
+    agent.line("ready: ctrl+alt+minus marks, without f9 on :");
+    let text = wait_for(&shown, told);
+    assert!(text.contains("\nf9 is not available\n"), "{text}");
+    press(&session, &["ctrl+alt+minus"]);
+    wait_for(&shown, "The mark failed");
+}
+
+#[test]
+fn another_key_marks_where_the_one_asked_for_is_taken() {
+    let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let taken = ["ctrl+alt+minus", "super+minus"].map(|key| (Action::Mark, key.parse().unwrap()));
+    let _holder = HotKeys::grab(&session.target(), Bindings(taken.to_vec())).unwrap();
+    let agent = Agent::start(&session, state.path(), |command| {
+        command.arg("--no-dialog").env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ctrl+alt+shift+m marks, without ctrl+alt+minus on :");
+    let text = wait_for(&shown, "Try: tipme agent --mark-key KEY");
+    assert!(text.contains("\nctrl+alt+shift+m marks instead of ctrl+alt+minus\n"), "{text}");
+    press(&session, &["ctrl+alt+shift+m"]);
+    wait_for(&shown, "The mark failed");
 }
