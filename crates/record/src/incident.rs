@@ -39,7 +39,7 @@ pub enum Section {
     Losses = 13,
     /// JSON, [`Cost`].
     Cost = 14,
-    /// JSON, [`Words`]; may be appended to a sealed file, the last one counts.
+    /// JSON, [`Words`]; may be appended to a sealed file, see [`Incident::words`].
     Words = 15,
     /// JSON, [`Groups`].
     Groups = 16,
@@ -285,6 +285,9 @@ pub struct ProgramCost {
 #[serde(default)]
 pub struct Words {
     pub text: String,
+    /// Whether the cause that was found was the one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right: Option<bool>,
     pub at_ns: u64,
 }
 
@@ -313,6 +316,17 @@ impl Incident {
     pub fn json<T: for<'a> Deserialize<'a> + Default>(&self, section: Section) -> Result<T, serde_json::Error> {
         let bytes = self.bytes(section);
         if bytes.is_empty() { Ok(T::default()) } else { serde_json::from_slice(bytes) }
+    }
+
+    /// What the user said after the mark: the last text and the last judgement, which may stand in different sections.
+    pub fn words(&self) -> Result<Words, serde_json::Error> {
+        let mut words = Words::default();
+        for (_, bytes) in self.sections.iter().filter(|(kind, _)| *kind == Section::Words) {
+            let later: Words = serde_json::from_slice(bytes)?;
+            let text = if later.text.is_empty() { words.text } else { later.text };
+            words = Words { text, right: later.right.or(words.right), at_ns: later.at_ns };
+        }
+        Ok(words)
     }
 
     /// Adds a section of raw bytes.

@@ -59,7 +59,7 @@ pub enum Verb {
     Record(Record),
     /// "It was bad just now": freeze the last seconds into an incident file
     Mark(Mark),
-    /// The session's hot keys, dialog and notification; runs as the user
+    /// The session's hot keys, and the cause as a notification; runs as the user
     Agent(Agent),
     /// Find the cause in an incident file
     Diagnose(Diagnose),
@@ -185,9 +185,15 @@ pub struct Mark {
 }
 
 #[derive(Args)]
-#[command(after_help = "Keys: start, mark, and stop or restart the recording of input. A key that another program
-holds is told, and the others are served; where it is the key that marks, super+minus does, else
-ctrl+alt+shift+m, else ctrl+alt+pause. There is one agent for a display. Example:
+#[command(after_help = "Keys: start, mark, and stop or restart the recording of input; each says at the screen what it
+did. A press that marks is told at once, and the cause takes the place of that notification, with
+buttons: details, a note of yours, and whether it was this.
+
+A key that another program holds is told, and the others are served; where it is the key that
+marks, super+minus does, else ctrl+alt+shift+m, else ctrl+alt+pause. There is one agent for a
+display.
+
+Example:
   tipme agent --mark-key ctrl+alt+m")]
 pub struct Agent {
     /// The recorder's folder [default: /run/tipme]
@@ -198,7 +204,7 @@ pub struct Agent {
     pub display: Option<String>,
     #[command(flatten)]
     pub keys: Keys,
-    /// Open no dialog: ask for no description, and show no cause where a notification is refused
+    /// Open no dialog: neither for notes and details, nor with the cause where no notification can be shown
     #[arg(long)]
     pub no_dialog: bool,
     /// Show neither causes nor failures on the desktop

@@ -72,6 +72,11 @@ pub fn notice(path: &Path) -> Notice {
     )
 }
 
+/// The whole verdict for people.
+pub fn text(path: &Path) -> Result<String> {
+    verdict(path).map(|verdict| tipme_report::text(&verdict))
+}
+
 fn verdict(path: &Path) -> Result<Verdict> {
     Ok(tipme_analysis::diagnose(&read(path)?, &Options::default())?)
 }
