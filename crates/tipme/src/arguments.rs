@@ -8,6 +8,7 @@ mod duration;
 mod fork;
 mod hot_keys;
 mod idle;
+mod incidents;
 mod load;
 mod manage;
 mod measure;
@@ -25,6 +26,7 @@ pub use compare::Compare;
 pub use fork::{Fork, LoadChoice};
 pub use hot_keys::{HotKeys, HotKeysChoice, Keys};
 pub use idle::Idle;
+pub use incidents::{Incidents, IncidentsVerb};
 pub use load::Load;
 pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, Why};
 pub use measure::{Measure, ProfileChoice};
@@ -49,7 +51,7 @@ const EXAMPLES: &str = "Examples:
   sudo tipme record            record, always on, in memory only
   tipme agent                  in the session: Ctrl-Alt-Minus marks
   tipme mark -m \"editor hung\"  mark from a shell
-  tipme diagnose FILE          the verdict
+  tipme diagnose               the verdict of the newest mark
   sudo tipme demo              the whole loop on a private display
   sudo tipme selftest          known faults, diagnosed and checked";
 
@@ -214,11 +216,16 @@ pub struct Agent {
 
 #[derive(Args)]
 #[command(after_help = "Exit codes: 0 a verdict, 3 no finding, 2 the file cannot be read. Examples:
-  tipme diagnose /var/lib/tipme/incidents/20260101T120000.000Z.tipme
+  tipme diagnose
+  tipme diagnose 20260101T1200
   tipme diagnose FILE --app xterm --json")]
 pub struct Diagnose {
-    /// The incident file
-    pub file: PathBuf,
+    /// The incident: its file, its id, or the beginning of its id [default: your newest]
+    #[arg(value_name = "INCIDENT")]
+    pub file: Option<String>,
+    /// The recorder's folder [default: /var/lib/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,
@@ -234,16 +241,6 @@ pub struct Diagnose {
     /// Look at what happened this long before the mark
     #[arg(long, value_name = "SECONDS_BEFORE_MARK")]
     pub at: Option<f64>,
-}
-
-#[derive(Args)]
-pub struct Incidents {
-    /// The recorder's folder [default: /var/lib/tipme]
-    #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
-    /// One JSON document instead of text
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Args)]
