@@ -30,7 +30,7 @@ const OWNED: [(&str, &[&str]); 8] = [
     ("x11rb", &["desktop"]),
     ("wayland-client", &["desktop"]),
     ("evdev", &["desktop"]),
-    ("zbus", &["sched"]),
+    ("zbus", &["desktop", "sched"]),
     ("zstd", &["store"]),
 ];
 

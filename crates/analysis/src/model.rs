@@ -40,6 +40,9 @@ pub struct About {
     pub time: String,
     pub machine: tipme_record::incident::Machine,
     pub user_text: String,
+    /// Whether the user says that the cause was the one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub user_right: Option<bool>,
     /// Seconds before the mark that are held completely.
     pub window_s: f64,
     pub losses: Vec<tipme_record::incident::Loss>,

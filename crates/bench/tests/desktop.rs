@@ -7,7 +7,7 @@ use tipme_bench::Session;
 use tipme_bench::process::Process;
 use tipme_bench::session::Options;
 use tipme_desktop::echo::EchoWindow;
-use tipme_desktop::hotkeys::{Action, Bindings, Event, HotKeys};
+use tipme_desktop::hotkeys::{Action, Bindings, Event, HotKeys, Why};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 use tipme_desktop::{Error, How, Target, focus, server};
@@ -55,20 +55,26 @@ fn each_hot_key_does_its_own() {
 }
 
 #[test]
-fn a_taken_key_is_named() {
+fn a_taken_key_is_named_and_the_others_are_held() {
     let session = session();
-    let _holder = HotKeys::grab(&session.target(), Bindings::default()).expect("free keys");
-    let error = HotKeys::grab(&session.target(), Bindings::default()).err().expect("taken keys");
-    assert!(matches!(&error, Error::Taken { key, .. } if key == "ctrl+alt+plus"), "{error}");
-    let mut others = Bindings::default();
-    for (action, key) in [(Action::Start, "f9"), (Action::StopKeys, "f11"), (Action::StartKeys, "f12")] {
-        others.set(action, key.parse().expect("a key"));
-    }
-    let error = HotKeys::grab(&session.target(), others.clone()).err().expect("a taken key");
-    let text = error.to_string();
-    assert!(text.starts_with("hot key ctrl+alt+minus is held by another program on display :"), "{text}");
-    others.set(Action::Mark, "f10".parse().expect("a key"));
-    assert!(HotKeys::grab(&session.target(), others).is_ok());
+    let mut held = Bindings(Vec::new());
+    held.set(Action::Mark, "ctrl+alt+minus".parse().expect("a key"));
+    held.set(Action::Start, "f9".parse().expect("a key"));
+    let holder = HotKeys::grab(&session.target(), held).expect("a display");
+    assert_eq!(holder.refusals(), []);
+    let mut keys = HotKeys::grab(&session.target(), Bindings::default()).expect("a display");
+    let refused: Vec<_> = keys.refusals().iter().map(|one| (one.action, one.chord.to_string(), one.why)).collect();
+    assert_eq!(refused, [(Action::Mark, "ctrl+alt+minus".to_owned(), Why::Taken)]);
+    assert!(keys.keys(Action::Mark).is_empty());
+    let mut typist = typist(&session);
+    chord(&mut typist, "ctrl+alt+0");
+    assert_eq!(pressed(&mut keys), Some(Action::StopKeys));
+    let mut add = |key: &str| keys.add(Action::Mark, key.parse().expect("a key")).expect("a display");
+    assert!(!add("f9") && !add("ctrl+alt+0") && add("f10"));
+    chord(&mut typist, "f10");
+    assert_eq!(pressed(&mut keys), Some(Action::Mark));
+    chord(&mut typist, "ctrl+alt+1");
+    assert_eq!(pressed(&mut keys), Some(Action::StartKeys));
 }
 
 #[test]

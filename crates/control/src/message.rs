@@ -20,7 +20,15 @@ pub enum Request {
         trigger: Trigger,
     },
     /// Adds the user's words to an incident that was marked before. Answer: [`Response::Done`].
-    Describe { incident: PathBuf, text: String },
+    Describe {
+        incident: PathBuf,
+        /// Empty where there are none; what was said before stays then.
+        #[serde(default)]
+        text: String,
+        /// Whether the cause that was found was the one; what was said before stays where this is missing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        right: Option<bool>,
+    },
     /// Removes an incident of the caller's, by its id; root may remove all. Answer: [`Response::Done`].
     Remove { id: String },
     /// Keeps an incident of the caller's when the folder is full, or lets it go again. Answer: [`Response::Done`].
@@ -29,7 +37,7 @@ pub enum Request {
     Keys { record: bool },
     /// Answer: [`Response::Status`].
     Status,
-    /// Goes on recording where it was paused; else nothing happens. Answer: [`Response::Done`].
+    /// Goes on recording everything, input too where that was stopped. Answer: [`Response::Done`].
     Start,
 }
 
@@ -44,6 +52,9 @@ pub enum Response {
         id: String,
         /// From the request to the sealed file.
         seconds: f64,
+        /// Input is not recorded now, so that the incident cannot say what was typed when.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        input_stopped: bool,
     },
     Done,
     Status(Status),
@@ -81,6 +92,12 @@ pub struct Status {
     pub armed_ns: u64,
     /// How far back the records reach now, in seconds.
     pub held_s: f64,
+    /// How far back an incident reaches if memory allows, in seconds.
+    pub window_s: f64,
+    /// Records that were lost since it was armed.
+    pub lost: u64,
+    /// Users that may mark, besides root.
+    pub allowed: Vec<u32>,
     /// False while input records are stopped.
     pub keys: bool,
     /// Displays that are recorded, such as `:0`.

@@ -17,6 +17,9 @@ pub const ANSWER_BYTES_MAX: usize = 4096;
 /// Letters of a text to be read that are shown.
 const TEXT_MAX: usize = 1000;
 
+/// Letters of a long text that are shown.
+const PAGE_MAX: usize = 200_000;
+
 /// A program that can ask, and show a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asker {
@@ -83,6 +86,24 @@ impl Asker {
     }
 }
 
+impl Asker {
+    /// A long text, from a file.
+    fn page(&self, file: &Path) -> Command {
+        const SHELL: &str = r#"if command -v less > /dev/null; then less "$0"; else cat "$0"; read -r _; fi"#;
+        let mut command = self.program();
+        match self {
+            Asker::Zenity(_) => {
+                let size = ["--width", "900", "--height", "700", "--font", "monospace 10", "--filename"];
+                command.args(["--text-info", "--title", "tipme"]).args(size).arg(file)
+            }
+            Asker::Kdialog(_) => command.args(["--title", "tipme", "--textbox"]).arg(file).args(["900", "700"]),
+            Asker::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]).arg(file),
+            Asker::Xmessage(_) => command.args(["-buttons", "Close:0", "-file"]).arg(file),
+        };
+        command
+    }
+}
+
 /// The executable `name` in a colon-separated list of folders.
 pub(crate) fn find_program(path: &str, name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
@@ -94,7 +115,7 @@ pub(crate) fn find_program(path: &str, name: &str) -> Option<PathBuf> {
 /// An open question, or a text that is shown.
 pub struct Dialog {
     child: Child,
-    /// Where a terminal's shell leaves the answer; other programs print it.
+    /// Where a terminal's shell leaves the answer, which other programs print; or a long text that is shown.
     file: Option<tempfile::TempPath>,
 }
 
@@ -118,6 +139,14 @@ impl Dialog {
     pub fn tell(asker: &Asker, text: &str, display: &str) -> Result<Dialog, Error> {
         let started = Dialog::start(asker.tell(text), None, display);
         started.map_err(|cause| Error::Io { what: "cannot open a dialog with the cause".to_string(), cause })
+    }
+
+    /// Starts the program with a long text to be read; returns at once.
+    pub fn page(asker: &Asker, text: &str, display: &str) -> Result<Dialog, Error> {
+        let failed = |cause| Error::Io { what: "cannot open a window with the details".to_string(), cause };
+        let file = tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path();
+        std::fs::write(&file, plain(text, PAGE_MAX)).map_err(failed)?;
+        Dialog::start(asker.page(&file), Some(file), display).map_err(failed)
     }
 
     fn start(mut command: Command, file: Option<tempfile::TempPath>, display: &str) -> std::io::Result<Dialog> {

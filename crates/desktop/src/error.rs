@@ -21,9 +21,6 @@ pub enum Error {
     /// The server lacks an extension.
     #[error("display :{display} has no {extension} extension")]
     NoExtension { display: u32, extension: &'static str },
-    /// Another program holds the grab of a hot key.
-    #[error("hot key {key} is held by another program on display :{display}; choose another key or free it there")]
-    Taken { display: u32, key: String },
     /// No key of this keyboard gives the symbol.
     #[error("the keyboard of display :{display} has no key for {key}; choose another key")]
     NoKey { display: u32, key: String },

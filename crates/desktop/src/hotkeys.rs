@@ -2,19 +2,20 @@
 //! Hot keys: grabs on the root window of an X display.
 //!
 //! A key is grabbed with every combination of Caps Lock and Num Lock, on every keycode that gives
-//! its symbol, the keypad's included. When the server goes away the grabs are made again as soon
-//! as it is back.
+//! its symbol, the keypad's included. What another program holds is left to it, and named: the others are held
+//! nevertheless. When the server goes away the grabs are made again as soon as it is back.
+
+mod held;
 
 use crate::clock;
-use crate::connect::{Connection, Target};
+use crate::connect::Target;
 use crate::error::Error;
 use crate::keymap::{Keymap, symbols};
+use held::Held;
 use std::str::FromStr;
 use std::time::Duration;
 use tipme_record::Nanos;
-use x11rb::errors::ReplyError;
-use x11rb::protocol::xproto::{ConnectionExt as _, Grab, GrabMode, KeyPressEvent, Keycode, Mapping, ModMask};
-use x11rb::protocol::{ErrorKind, Event as Message};
+use x11rb::protocol::xproto::{Keycode, ModMask};
 
 /// Time between two attempts to reach a server that went away.
 const RETRY: Nanos = Nanos::from_millis(500);
@@ -35,6 +36,16 @@ pub enum Action {
 impl Action {
     /// All actions.
     pub const ALL: [Action; 4] = [Action::Start, Action::Mark, Action::StopKeys, Action::StartKeys];
+
+    /// What the key is for, in words.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Action::Start => "start recording",
+            Action::Mark => "mark",
+            Action::StopKeys => "stop the recording of input",
+            Action::StartKeys => "restart the recording of input",
+        }
+    }
 }
 
 /// A key with the modifiers that must be held, as in `ctrl+alt+minus`.
@@ -105,8 +116,31 @@ pub enum Event {
     Pressed { action: Action, at: Nanos },
     /// The server is gone, for the reason given; attempts to reach it go on.
     Lost(String),
-    /// The server is back and the keys are grabbed again.
+    /// The server is back and the keys are grabbed again, those that can be had.
     Restored,
+    /// The keyboard has changed, and with it which keys can be had.
+    Changed,
+}
+
+/// A hot key that cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub action: Action,
+    pub chord: Chord,
+    pub why: Why,
+}
+
+/// Why a hot key cannot be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The keyboard has no such key.
+    Missing,
+    /// Another program holds all of its places.
+    Taken,
+    /// Another program holds the place where people press it; it works elsewhere, as on the keypad.
+    MainTaken,
+    /// Another program holds it on the keypad only.
+    KeypadTaken,
 }
 
 /// Grabbed keys and the connection that holds them.
@@ -118,16 +152,52 @@ pub struct HotKeys {
 }
 
 impl HotKeys {
-    /// Grabs all keys of `bindings`, or none: an error names the key that another program holds.
+    /// Grabs the keys of `bindings` that can be had; [`HotKeys::refusals`] names the others.
+    ///
+    /// # Errors
+    /// Where the display cannot be used.
     pub fn grab(target: &Target, bindings: Bindings) -> Result<HotKeys, Error> {
         let held = Some(Held::take(target, &bindings)?);
         Ok(HotKeys { target: target.clone(), bindings, held, retry_at: Nanos(0) })
     }
 
+    /// The keys that cannot be had now.
+    pub fn refusals(&self) -> &[Refusal] {
+        self.held.as_ref().map_or(&[], Held::refusals)
+    }
+
+    /// The keys by which an action can be asked for, the one that was asked for first before others.
+    pub fn keys(&self, action: Action) -> Vec<&Chord> {
+        let refused = |chord: &Chord| {
+            let of_it = |refusal: &&Refusal| refusal.action == action && refusal.chord == *chord;
+            self.refusals().iter().find(of_it).is_some_and(|refusal| matches!(refusal.why, Why::Missing | Why::Taken))
+        };
+        let bound = self.bindings.0.iter().filter(|(known, chord)| *known == action && !refused(chord));
+        bound.map(|(_, chord)| chord).collect()
+    }
+
+    /// Gives an action one more key, where that one is free and has no other meaning; whether it has it now.
+    ///
+    /// # Errors
+    /// Where the display cannot be used.
+    pub fn add(&mut self, action: Action, chord: Chord) -> Result<bool, Error> {
+        let Some(held) = &mut self.held else { return Ok(false) };
+        if self.bindings.0.iter().any(|(_, known)| *known == chord) {
+            return Ok(false);
+        }
+        self.bindings.0.push((action, chord));
+        held.grab_all(&self.bindings)?;
+        if held.refusals().iter().all(|refusal| Some(&refusal.chord) != self.bindings.0.last().map(|(_, last)| last)) {
+            return Ok(true);
+        }
+        self.bindings.0.pop();
+        held.grab_all(&self.bindings).map(|_| false)
+    }
+
     /// Waits for a hot key, at most until `timeout` has passed.
     ///
-    /// Errors are those that do not pass by themselves: a key that was free is taken when the server
-    /// is back, or the new server refuses the connection.
+    /// # Errors
+    /// Those that do not pass by themselves: the new server refuses the connection.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Event>, Error> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         let Some(held) = &mut self.held else { return self.restore(deadline) };
@@ -153,119 +223,6 @@ impl HotKeys {
             Err(error) => return Err(error),
         }
         Ok(Some(Event::Restored))
-    }
-}
-
-/// One grabbed key.
-#[derive(Clone, PartialEq, Eq)]
-struct Grabbed {
-    code: Keycode,
-    modifiers: ModMask,
-    action: Action,
-}
-
-/// A connection with its grabs.
-struct Held {
-    connection: Connection,
-    grabbed: Vec<Grabbed>,
-    num_lock: ModMask,
-    /// Keycode and server time of the last release: a press at the same time is the keyboard's repeat.
-    released: Option<(Keycode, u32)>,
-}
-
-impl Held {
-    fn take(target: &Target, bindings: &Bindings) -> Result<Held, Error> {
-        let connection = Connection::open(target)?;
-        let mut held = Held { connection, grabbed: Vec::new(), num_lock: ModMask::from(0u16), released: None };
-        held.grab_all(bindings)?;
-        Ok(held)
-    }
-
-    /// Grabs what the bindings are on the keyboard of now; nothing happens where that is held already.
-    ///
-    /// A server tells of a new mapping whenever another keyboard is used, and a press in between two
-    /// grabs would be lost.
-    fn grab_all(&mut self, bindings: &Bindings) -> Result<(), Error> {
-        let keymap = Keymap::load(&self.connection)?;
-        let (num_lock, places) = (keymap.num_lock(), self.places(&keymap, bindings)?);
-        if (num_lock, &places) == (self.num_lock, &self.grabbed) {
-            return Ok(());
-        }
-        self.release()?;
-        self.num_lock = num_lock;
-        for place in places {
-            self.grab_one(&place, bindings)?;
-            self.grabbed.push(place);
-        }
-        Ok(())
-    }
-
-    /// Where the keys of the bindings are; an error names the first that the keyboard lacks.
-    fn places(&self, keymap: &Keymap, bindings: &Bindings) -> Result<Vec<Grabbed>, Error> {
-        let mut places = Vec::new();
-        for (action, chord) in &bindings.0 {
-            let found = wanted(keymap, chord);
-            if found.is_empty() {
-                return Err(Error::NoKey { display: self.connection.display(), key: chord.to_string() });
-            }
-            places.extend(found.into_iter().map(|(code, modifiers)| Grabbed { code, modifiers, action: *action }));
-        }
-        Ok(places)
-    }
-
-    fn grab_one(&self, place: &Grabbed, bindings: &Bindings) -> Result<(), Error> {
-        let (wire, root) = (self.connection.wire(), self.connection.root());
-        let mut cookies = Vec::new();
-        for lock in [ModMask::from(0u16), ModMask::LOCK, self.num_lock, ModMask::LOCK | self.num_lock] {
-            let (mask, mode) = (place.modifiers | lock, GrabMode::ASYNC);
-            let sent = wire.grab_key(false, root, mask, place.code, mode, mode);
-            cookies.push(sent.map_err(|error| self.connection.failed(error))?);
-        }
-        for cookie in cookies {
-            cookie.check().map_err(|error| self.refused(error, place.action, bindings))?;
-        }
-        Ok(())
-    }
-
-    fn refused(&self, error: ReplyError, action: Action, bindings: &Bindings) -> Error {
-        let taken = matches!(&error, ReplyError::X11Error(refusal) if refusal.error_kind == ErrorKind::Access);
-        match bindings.0.iter().find(|(known, _)| *known == action) {
-            Some((_, chord)) if taken => Error::Taken { display: self.connection.display(), key: chord.to_string() },
-            _ => self.connection.failed(error),
-        }
-    }
-
-    fn next(&mut self, deadline: Nanos, bindings: &Bindings) -> Result<Option<Event>, Error> {
-        while let Some(message) = self.connection.event(deadline)? {
-            match message {
-                Message::KeyPress(press) => {
-                    if let Some(action) = self.action(&press) {
-                        return Ok(Some(Event::Pressed { action, at: clock::now() }));
-                    }
-                }
-                Message::KeyRelease(release) => self.released = Some((release.detail, release.time)),
-                Message::MappingNotify(change) if change.request != Mapping::POINTER => self.grab_all(bindings)?,
-                _ => {}
-            }
-        }
-        Ok(None)
-    }
-
-    fn release(&mut self) -> Result<(), Error> {
-        self.grabbed.clear();
-        let sent = self.connection.wire().ungrab_key(Grab::ANY, self.connection.root(), ModMask::ANY);
-        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
-        Ok(())
-    }
-
-    fn action(&self, press: &KeyPressEvent) -> Option<Action> {
-        if self.released == Some((press.detail, press.time)) {
-            return None;
-        }
-        let ignored = u16::from(ModMask::LOCK | self.num_lock);
-        let state = u16::from(press.state) & 0xff & !ignored;
-        let fits = |grabbed: &&Grabbed| grabbed.code == press.detail && u16::from(grabbed.modifiers) == state;
-        self.grabbed.iter().find(fits).map(|grabbed| grabbed.action)
     }
 }
 

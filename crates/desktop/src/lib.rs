@@ -22,6 +22,7 @@ pub mod input;
 pub mod keymap;
 pub mod notify;
 mod plain;
+pub mod presence;
 pub mod server;
 pub mod window;
 

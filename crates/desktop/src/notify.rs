@@ -1,111 +1,180 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Desktop notifications, by a program that sends them, and whether the session's daemon took them.
+//! Desktop notifications, over the session's message bus, and which of their buttons are pressed.
+//!
+//! Nothing here holds up its caller for long: opening the connection and each call have [`PATIENCE`], and a daemon that
+//! did not answer is not asked for [`REST`].
 
-use crate::dialog::find_program;
 use crate::error::Error;
 use crate::plain::plain;
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::fs::File;
-use std::io::{Read, Seek};
-use std::os::unix::process::CommandExt;
+use std::collections::HashMap;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, SyncSender};
 use std::time::{Duration, Instant};
+use zbus::blocking::{Connection, MessageIterator, connection::Builder};
+use zbus::zvariant::Value;
+use zbus::{MatchRule, message::Type};
 
 /// How long the daemon may take: a daemon that is stopped answers never.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the program is asked whether it has ended.
-const GLANCE: Duration = Duration::from_millis(20);
-/// How long the notification stays, where the daemon lets us choose: some sentences are to be read.
-const SHOWN_MS: &str = "20000";
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a daemon is not asked that did not answer.
+const REST: Duration = Duration::from_secs(30);
+/// How long a notification stays, where the daemon lets us choose: some sentences are to be read.
+const SHOWN_MS: i32 = 20_000;
 /// Letters of a summary and of a body, at most.
 const SUMMARY_MAX: usize = 120;
 const BODY_MAX: usize = 600;
-/// Bytes of the program's complaint that are read.
-const COMPLAINT_BYTES_MAX: u64 = 1000;
+/// Signals of the daemon that wait to be read, at most.
+const SIGNALS_MAX: usize = 32;
 
-/// Shows a notification; returns once the daemon has taken it, or with the reason why it has not, after ten seconds at
-/// most. The text may have anything in it but markup: that is shown as letters.
-///
-/// # Errors
-/// Where there is no program for it, no session bus, no daemon, or no answer.
-pub fn notify(summary: &str, body: &str) -> Result<(), Error> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let (summary, body) = (plain(summary, SUMMARY_MAX), plain(body, BODY_MAX));
-    let sent = bus().and_then(|()| command(&path, &summary, &body)).and_then(|command| send(command, PATIENCE));
-    sent.map_err(|reason| Error::NoNotification { reason })
+const NAME: &str = "org.freedesktop.Notifications";
+const OBJECT: &str = "/org/freedesktop/Notifications";
+
+/// What is to be shown. The text may have anything in it but markup: that is shown as letters.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Note<'a> {
+    /// The notification that it takes the place of; zero for none.
+    pub replaces: u32,
+    pub summary: &'a str,
+    pub body: &'a str,
+    /// Buttons: their keys and what stands on them.
+    pub actions: &'a [(&'a str, &'a str)],
 }
 
-fn command(path: &str, summary: &str, body: &str) -> Result<Command, String> {
-    const SERVICE: &str = "org.freedesktop.Notifications";
-    if let Some(program) = find_program(path, "notify-send") {
-        let mut command = Command::new(program);
-        command.args(["--app-name", "tipme", "--expire-time", SHOWN_MS, "--"]);
-        // The program reads backslashes in the body, and only there, as a C compiler does.
-        command.args([summary, &body.replace('\\', "\\\\")]);
-        return Ok(command);
+/// A button that was pressed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pressed {
+    /// Of the notification.
+    pub id: u32,
+    pub key: String,
+}
+
+/// Shows notifications.
+pub struct Notifier {
+    bus: Option<Connection>,
+    pressed: SyncSender<Pressed>,
+    /// The daemon is not asked before.
+    rests_until: Option<Instant>,
+    /// A thread still tries to connect, though nobody waits for it any more: there is one of these at most.
+    connecting: Arc<AtomicBool>,
+}
+
+impl Notifier {
+    /// Tells `pressed` of buttons; what does not fit there is lost, and said on stderr.
+    pub fn new(pressed: SyncSender<Pressed>) -> Notifier {
+        Notifier { bus: None, pressed, rests_until: None, connecting: Arc::default() }
     }
-    let program = find_program(path, "gdbus").ok_or("no program sends any; install notify-send (libnotify-bin)")?;
-    let mut command = Command::new(program);
-    command.args(["call", "--session", "--dest", SERVICE, "--object-path", "/org/freedesktop/Notifications"]);
-    command.args(["--method", &format!("{SERVICE}.Notify"), "--", "tipme", "0", ""]);
-    command.args([&quoted(summary), &quoted(body), "[]", "{}", SHOWN_MS]);
-    Ok(command)
+
+    /// Shows a notification; returns its number once the daemon has taken it.
+    ///
+    /// # Errors
+    /// Where there is no session bus, no daemon, or no answer.
+    pub fn show(&mut self, note: &Note<'_>) -> Result<u32, Error> {
+        let refused = |reason: String| Error::NoNotification { reason };
+        if self.rests_until.is_some_and(|until| Instant::now() < until) {
+            return Err(refused(silence()));
+        }
+        match self.try_to_show(note) {
+            Ok(id) => Ok(id),
+            Err(Trouble::Silent) => {
+                self.rests_until = Some(Instant::now() + REST);
+                Err(refused(silence()))
+            }
+            Err(Trouble::Other(why)) => Err(refused(why)),
+        }
+    }
+
+    /// A bus that has ended since the last call is looked for once more.
+    fn try_to_show(&mut self, note: &Note<'_>) -> Result<u32, Trouble> {
+        let had = self.bus.is_some();
+        let line = self.line()?;
+        match call(&line, note) {
+            Err(zbus::Error::InputOutput(error)) if had && error.kind() != std::io::ErrorKind::TimedOut => {
+                self.bus = None;
+                let line = self.line()?;
+                call(&line, note).map_err(trouble)
+            }
+            shown => shown.map_err(trouble),
+        }
+    }
+
+    fn line(&mut self) -> Result<Connection, Trouble> {
+        if let Some(bus) = &self.bus {
+            return Ok(bus.clone());
+        }
+        let bus = connect(&self.connecting)?;
+        listen(&bus, self.pressed.clone()).map_err(trouble)?;
+        Ok(self.bus.insert(bus).clone())
+    }
 }
 
-/// A string as gdbus reads it.
-fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
-    format!("'{escaped}'")
+/// Why nothing is shown.
+enum Trouble {
+    /// Nobody answered.
+    Silent,
+    Other(String),
 }
 
-/// Fails where no session bus is named: the programs would start one of their own, with nobody on it.
-fn bus() -> Result<(), String> {
+fn silence() -> String {
+    format!("the notification daemon did not answer within {PATIENCE:?}; see whether it is stopped")
+}
+
+fn trouble(error: zbus::Error) -> Trouble {
+    match error {
+        zbus::Error::InputOutput(error) if error.kind() == std::io::ErrorKind::TimedOut => Trouble::Silent,
+        zbus::Error::MethodError(name, said, _) => {
+            let said = plain(said.as_deref().unwrap_or_default(), BODY_MAX);
+            Trouble::Other(format!("{NAME}: {name}: {said}; see whether a notification daemon runs"))
+        }
+        other => Trouble::Other(format!("the session bus: {other}; start the agent anew from within the session")),
+    }
+}
+
+/// Fails where no session bus is named: one would be started, with nobody on it.
+fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Trouble> {
     let named = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
     let usual = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).join("bus").exists());
-    let why = "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set; start the agent from within the session";
-    if named || usual { Ok(()) } else { Err(why.to_owned()) }
-}
-
-/// Runs the program to its end; its complaint where it fails. It has ended afterwards.
-fn send(mut command: Command, patience: Duration) -> Result<(), String> {
-    let name = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();
-    let failed = |cause: std::io::Error| format!("{name}: {cause}");
-    let mut said = tempfile::tempfile().map_err(failed)?;
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone().map_err(failed)?);
-    let mut child = command.process_group(0).spawn().map_err(failed)?;
-    match wait(&mut child, patience).map_err(failed)? {
-        Some(status) if status.success() => Ok(()),
-        Some(status) => {
-            Err(format!("{name}: {}; see whether a notification daemon runs", complaint(&mut said, status)))
-        }
-        None => {
-            Err(format!("the notification daemon did not answer {name} within {patience:?}; see whether it is stopped"))
-        }
+    if !named && !usual {
+        let why =
+            "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set; start the agent from within the session";
+        return Err(Trouble::Other(why.to_owned()));
     }
-}
-
-/// How it ended; `None` where it had to be killed.
-fn wait(child: &mut Child, patience: Duration) -> std::io::Result<Option<ExitStatus>> {
-    let deadline = Instant::now() + patience;
-    while Instant::now() < deadline {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        std::thread::sleep(GLANCE);
+    if connecting.swap(true, Ordering::AcqRel) {
+        return Err(Trouble::Silent);
     }
-    // It may end just now by itself.
-    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-    child.wait().map(|_| None)
+    let ((sender, opened), connecting) = (mpsc::sync_channel(1), Arc::clone(connecting));
+    std::thread::spawn(move || {
+        let bus = Builder::session().and_then(|bus| bus.method_timeout(PATIENCE).build());
+        connecting.store(false, Ordering::Release);
+        // Where nobody waits any more, the connection ends here.
+        drop(sender.send(bus));
+    });
+    opened.recv_timeout(PATIENCE).map_err(|_| Trouble::Silent)?.map_err(trouble)
 }
 
-/// The first line that the program wrote, or how it ended.
-fn complaint(said: &mut File, status: ExitStatus) -> String {
-    let mut bytes = Vec::new();
-    let read = said.rewind().and_then(|()| said.take(COMPLAINT_BYTES_MAX).read_to_end(&mut bytes));
-    let text = read.map(|_| plain(&String::from_utf8_lossy(&bytes), BODY_MAX)).unwrap_or_default();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    line.map_or_else(|| status.to_string(), str::to_owned)
+/// Hands on which buttons are pressed, until the connection ends.
+fn listen(bus: &Connection, pressed: SyncSender<Pressed>) -> Result<(), zbus::Error> {
+    let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME)?.interface(NAME)?.path(OBJECT)?;
+    let signals = MessageIterator::for_match_rule(rule.member("ActionInvoked")?.build(), bus, Some(SIGNALS_MAX))?;
+    std::thread::spawn(move || {
+        for signal in signals.flatten() {
+            let Ok((id, key)) = signal.body().deserialize::<(u32, String)>() else { continue };
+            if pressed.try_send(Pressed { id, key }).is_err() {
+                eprintln!("tipme: too many buttons were pressed at a time; press again");
+            }
+        }
+    });
+    Ok(())
+}
+
+fn call(bus: &Connection, note: &Note<'_>) -> Result<u32, zbus::Error> {
+    let (summary, body) = (plain(note.summary, SUMMARY_MAX), plain(note.body, BODY_MAX));
+    let actions: Vec<&str> = note.actions.iter().flat_map(|(key, label)| [*key, *label]).collect();
+    // What was shown stays after one of its buttons was pressed, where the daemon knows how.
+    let hints = HashMap::from([("resident", Value::from(true)), ("desktop-entry", Value::from("tipme-agent"))]);
+    let words = ("tipme", note.replaces, "", summary.as_str(), body.as_str(), actions, hints, SHOWN_MS);
+    bus.call_method(Some(NAME), OBJECT, Some(NAME), "Notify", &words)?.body().deserialize()
 }
 
 #[cfg(test)]
@@ -113,35 +182,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_are_quoted_for_gdbus() {
-        assert_eq!(quoted("it's\n\\ "), "'it\\'s\\n\\\\ '");
-    }
-
-    #[test]
-    fn without_a_program_there_is_none() {
-        let error = command("/nonexistent", "a", "b").expect_err("there is no such folder");
-        assert!(error.contains("libnotify-bin"), "{error}");
-    }
-
-    fn script(text: &str, patience: Duration) -> Result<(), String> {
-        let mut command = Command::new("sh");
-        command.args(["-c", text]);
-        send(command, patience)
-    }
-
-    #[test]
-    fn a_refusal_is_told_with_the_programs_own_words() {
-        const LONG: Duration = Duration::from_secs(60);
-        assert_eq!(script("exit 0", LONG), Ok(()));
-        let why = |text: &str| script(text, LONG).expect_err("it failed");
-        assert!(why("echo >&2; echo ' no <such> daemon' >&2; exit 1").starts_with("sh: no (such) daemon; "));
-        assert!(why("exit 7").contains("exit status: 7"));
-        assert!(why("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1").len() < 1000);
-    }
-
-    #[test]
-    fn one_that_does_not_end_is_killed() {
-        let error = script("sleep 1000 & wait", Duration::from_millis(50)).expect_err("it does not end");
+    fn a_daemon_that_did_not_answer_is_left_alone_for_a_while() {
+        let mut notifier = Notifier::new(mpsc::sync_channel(1).0);
+        notifier.rests_until = Some(Instant::now() + REST);
+        let error = notifier.show(&Note::default()).expect_err("it rests").to_string();
         assert!(error.contains("did not answer"), "{error}");
+    }
+
+    #[test]
+    fn errors_name_the_remedy() {
+        let why = |error| match trouble(error) {
+            Trouble::Silent => "silent".to_owned(),
+            Trouble::Other(why) => why,
+        };
+        assert!(why(zbus::Error::InvalidReply).contains("start the agent anew"));
+        let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        assert_eq!(why(zbus::Error::InputOutput(late.into())), "silent");
     }
 }

@@ -39,7 +39,7 @@ pub enum Section {
     Losses = 13,
     /// JSON, [`Cost`].
     Cost = 14,
-    /// JSON, [`Words`]; may be appended to a sealed file, the last one counts.
+    /// JSON, [`Words`]; may be appended to a sealed file, see [`Incident::words`].
     Words = 15,
     /// JSON, [`Groups`].
     Groups = 16,
@@ -316,7 +316,18 @@ pub struct ProgramCost {
 #[serde(default)]
 pub struct Words {
     pub text: String,
+    /// Whether the cause that was found was the one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right: Option<bool>,
     pub at_ns: u64,
+}
+
+impl Words {
+    /// These, and what was said later: what that leaves out stays.
+    pub fn then(self, later: Words) -> Words {
+        let text = if later.text.is_empty() { self.text } else { later.text };
+        Words { text, right: later.right.or(self.right), at_ns: later.at_ns }
+    }
 }
 
 /// A damaged place in a file: what was not read, and why.
@@ -344,6 +355,15 @@ impl Incident {
     pub fn json<T: for<'a> Deserialize<'a> + Default>(&self, section: Section) -> Result<T, serde_json::Error> {
         let bytes = self.bytes(section);
         if bytes.is_empty() { Ok(T::default()) } else { serde_json::from_slice(bytes) }
+    }
+
+    /// What the user said after the mark: the last text and the last judgement, which may stand in different sections.
+    pub fn words(&self) -> Result<Words, serde_json::Error> {
+        let mut words = Words::default();
+        for (_, bytes) in self.sections.iter().filter(|(kind, _)| *kind == Section::Words) {
+            words = words.then(serde_json::from_slice(bytes)?);
+        }
+        Ok(words)
     }
 
     /// Adds a section of raw bytes.

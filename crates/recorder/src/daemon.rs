@@ -27,6 +27,7 @@ use tipme_control::{Call, Request, Response, Server, Status, Trigger};
 use tipme_desktop::chords::Press;
 use tipme_desktop::hotkeys::Action;
 use tipme_kernel::{Detail, Kernel, Storage};
+use tipme_record::incident::Words;
 use tipme_record::{Class, Nanos};
 use tipme_store::Folder;
 
@@ -294,12 +295,15 @@ impl<'a> Recorder<'a> {
                 let mark = Mark { text, trigger: trigger.name().to_owned(), uid, at: None };
                 return self.mark(mark, move |response| call.answer(&response));
             }
-            Request::Describe { incident, text } => return self.descriptions.add(incident, text, call),
+            Request::Describe { incident, text, right } => {
+                let words = Words { text, right, at_ns: monotonic_now().0 };
+                return self.descriptions.add(incident, words, call);
+            }
             Request::Remove { id } => done(self.folder.remove(&id, uid)),
             Request::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
             Request::Keys { record } => self.record_keys(uid, record),
             Request::Status => Response::Status(self.status()),
-            Request::Start => Response::Done,
+            Request::Start => self.record_keys(uid, true),
         };
         call.answer(&response);
     }
@@ -329,6 +333,9 @@ impl<'a> Recorder<'a> {
             pid: std::process::id(),
             armed_ns: self.armed.0,
             held_s: monotonic_now().since(from).0 as f64 / 1e9,
+            window_s: self.options.window.0 as f64 / 1e9,
+            lost: self.watch.lost(),
+            allowed: self.options.allowed.clone(),
             keys: self.silent.is_empty(),
             displays: self.displays.known().iter().map(|display| format!(":{}", display.display)).collect(),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
@@ -372,7 +379,10 @@ impl<'a> Recorder<'a> {
                 let asker = causes.asker();
                 self.mark(mark, move |response| listener.marked(&response, &asker));
             }
-            Action::Start => listener.tell("recording"),
+            Action::Start => match self.record_keys(uid, true) {
+                Response::Error(why) => listener.tell(&why),
+                _ => listener.tell("recording, with input"),
+            },
             Action::StopKeys => {
                 self.record_keys(uid, false);
                 listener.tell("input is no longer recorded");
@@ -415,12 +425,12 @@ impl<'a> Recorder<'a> {
             let now = monotonic_now();
             self.hot_marked = Some(mark.at.map_or(now, |at| at.min(now)));
         }
-        let capture = self.capture(&mark);
+        let (capture, input_stopped) = (self.capture(&mark), !self.silent.is_empty());
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
         let (folder, sealing) = (self.folder.clone(), self.sealing.clone());
         std::thread::spawn(move || {
             let sealed = capture.and_then(|capture| seal(capture, &displays, &inquiries, &folder));
-            answer(sealed.map_or_else(|error| refuse(format!("{error:#}")), |path| marked(path, begun)));
+            answer(sealed.map_or_else(|error| refuse(format!("{error:#}")), |path| marked(path, begun, input_stopped)));
             sealing.fetch_sub(1, Ordering::AcqRel);
         });
     }
@@ -473,9 +483,9 @@ pub(crate) fn refuse(error: impl std::fmt::Display) -> Response {
     Response::Error(error.to_string())
 }
 
-fn marked(incident: std::path::PathBuf, begun: Instant) -> Response {
+fn marked(incident: std::path::PathBuf, begun: Instant, input_stopped: bool) -> Response {
     let id = incident.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Response::Marked { incident, id, seconds: begun.elapsed().as_secs_f64() }
+    Response::Marked { incident, id, seconds: begun.elapsed().as_secs_f64(), input_stopped }
 }
 
 /// Waits for a request, a signal, or the next tick; whether it was one of the first two.

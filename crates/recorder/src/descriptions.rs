@@ -3,7 +3,6 @@
 //! none to wait.
 
 use crate::daemon::refuse;
-use crate::identity::monotonic_now;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,14 +48,13 @@ impl Descriptions {
     }
 
     /// Has words added to an incident, and the caller told.
-    pub(crate) fn add(&self, incident: PathBuf, text: String, call: Call) {
+    pub(crate) fn add(&self, incident: PathBuf, words: Words, call: Call) {
         let max = if call.caller.uid == 0 { 2 * WAITING_MAX } else { WAITING_MAX };
         if self.waiting.fetch_add(1, Ordering::AcqRel) >= max {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             let why = format!("{WAITING_MAX} descriptions wait to be written already; try again in a second");
             return call.answer(&Response::Error(why));
         }
-        let words = Words { text, at_ns: monotonic_now().0 };
         // Without the thread the caller sees a closed connection.
         self.sender.send(Description { incident, words, call }).ok();
     }

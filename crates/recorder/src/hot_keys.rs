@@ -88,9 +88,10 @@ impl Listener {
     /// Tells what became of a mark, and has its cause told where somebody can read it.
     pub(crate) fn marked(self, response: &Response, causes: &Asker) {
         match response {
-            Response::Marked { incident, .. } => {
+            Response::Marked { incident, input_stopped, .. } => {
                 say(&format!("marked {} (hot key)", incident.display()));
-                self.tell(&format!("marked {}", incident.display()));
+                let without = if *input_stopped { "; input is not recorded, so that it tells of no key" } else { "" };
+                self.tell(&format!("marked {}{without}", incident.display()));
                 causes.ask(self, incident);
             }
             Response::Error(why) => {

@@ -48,6 +48,11 @@ impl Watch {
         self.measuring.is_some()
     }
 
+    /// Records that were lost since the arming, as of the last second.
+    pub(crate) fn lost(&self) -> u64 {
+        self.seen.iter().map(|(_, count)| count).sum()
+    }
+
     /// To be called at every tick; does its work once a second.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
         self.sample_cost(kernel, now)?;

@@ -72,6 +72,12 @@ pub(crate) fn read_section_head(from: &mut impl Read, at: u64) -> Result<Option<
     }
 }
 
+/// Reads one section that begins at `at`; `None` where there is none that can be read.
+pub(crate) fn read_section(from: &mut impl Read, at: u64) -> Option<Vec<u8>> {
+    let head = read_section_head(from, at).ok()??;
+    read_stored(from, &head, (0, at)).ok()
+}
+
 struct Reader<R> {
     from: R,
     at: u64,

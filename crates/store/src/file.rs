@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files: written whole or not at all, and readable by their owner only.
 
-use crate::decode::{decode_from, read_header, read_section_head};
+use crate::decode::{decode_from, read_header, read_section, read_section_head};
 use crate::encode::{write_seal, write_section, write_unsealed};
 use crate::error::{ReadError, WriteError};
 use crate::folder::{ENDING, PARTIAL_ENDING, is_plain_id};
@@ -56,7 +56,7 @@ pub fn read(path: &Path) -> Result<Incident, ReadError> {
 }
 
 /// Adds the user's words to a sealed file, at most [`MAX_WORDS_BYTES`] of them, in the place of earlier ones: the file
-/// never grows by more than one such section.
+/// never grows by more than one such section. What they do not say stays as it was said before.
 ///
 /// What an earlier, interrupted call left at the end is overwritten. A symbolic link is not followed, and the owner
 /// of the file cannot keep the caller waiting by a lease.
@@ -68,7 +68,6 @@ pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
     if words.text.len() > MAX_WORDS_BYTES {
         return Err(unfit(format!("they have more than {MAX_WORDS_BYTES} bytes")));
     }
-    let bytes = serde_json::to_vec(words).map_err(|error| unfit(error.to_string()))?;
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -76,6 +75,8 @@ pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
         .open(path)
         .map_err(|error| WriteError::io(path, error))?;
     let end = whole_end(&mut file).map_err(unfit)?;
+    let words = words_at(&mut file, end).then(words.clone());
+    let bytes = serde_json::to_vec(&words).map_err(|error| unfit(error.to_string()))?;
     replace(&mut file, end, &bytes).map_err(|error| WriteError::io(path, error))
 }
 
@@ -126,6 +127,12 @@ fn whole_end(file: &mut File) -> Result<u64, String> {
         file.seek(SeekFrom::Start(end)).map_err(|error| error.to_string())?;
     }
     if end == header.sealed_len && end <= length { Ok(end) } else { Err("it is damaged".into()) }
+}
+
+/// The words behind the sealed sections; none where what is there cannot be read.
+fn words_at(file: &mut File, end: u64) -> Words {
+    let bytes = file.seek(SeekFrom::Start(end)).ok().and_then(|_| read_section(file, end));
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// Writes words behind the sealed sections. Where that fails, what was there before is put back.

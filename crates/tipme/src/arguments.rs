@@ -8,7 +8,7 @@ mod duration;
 mod fork;
 mod hot_keys;
 mod idle;
-pub mod incidents;
+mod incidents;
 mod load;
 mod manage;
 mod measure;
@@ -26,6 +26,7 @@ pub use compare::Compare;
 pub use fork::{Fork, LoadChoice};
 pub use hot_keys::{HotKeys, HotKeysChoice, Keys};
 pub use idle::Idle;
+pub use incidents::{Incidents, IncidentsVerb};
 pub use load::Load;
 pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, Why};
 pub use measure::{Measure, ProfileChoice};
@@ -50,7 +51,7 @@ const EXAMPLES: &str = "Examples:
   sudo tipme record            record, always on, in memory only
   tipme agent                  in the session: Ctrl-Alt-Minus marks
   tipme mark -m \"editor hung\"  mark from a shell
-  tipme diagnose FILE          the verdict
+  tipme diagnose               the verdict of the newest mark
   sudo tipme demo              the whole loop on a private display
   sudo tipme selftest          known faults, diagnosed and checked";
 
@@ -60,7 +61,7 @@ pub enum Verb {
     Record(Record),
     /// "It was bad just now": freeze the last seconds into an incident file
     Mark(Mark),
-    /// The session's hot keys, dialog and notification; runs as the user
+    /// The session's hot keys, and the cause as a notification; runs as the user
     Agent(Agent),
     /// Find the cause in an incident file
     Diagnose(Diagnose),
@@ -186,7 +187,15 @@ pub struct Mark {
 }
 
 #[derive(Args)]
-#[command(after_help = "Keys: start, mark, and stop or restart the recording of input. Example:
+#[command(after_help = "Keys: start, mark, and stop or restart the recording of input; each says at the screen what it
+did. A press that marks is told at once, and the cause takes the place of that notification, with
+buttons: details, a note of yours, and whether it was this.
+
+A key that another program holds is told, and the others are served; where it is the key that
+marks, super+minus does, else ctrl+alt+shift+m, else ctrl+alt+pause. There is one agent for a
+display.
+
+Example:
   tipme agent --mark-key ctrl+alt+m")]
 pub struct Agent {
     /// The recorder's folder [default: /run/tipme]
@@ -197,7 +206,7 @@ pub struct Agent {
     pub display: Option<String>,
     #[command(flatten)]
     pub keys: Keys,
-    /// Open no dialog: ask for no description, and show no cause where a notification is refused
+    /// Open no dialog: neither for notes and details, nor with the cause where no notification can be shown
     #[arg(long)]
     pub no_dialog: bool,
     /// Show neither causes nor failures on the desktop
@@ -207,11 +216,16 @@ pub struct Agent {
 
 #[derive(Args)]
 #[command(after_help = "Exit codes: 0 a verdict, 3 no finding, 2 the file cannot be read. Examples:
-  tipme diagnose /var/lib/tipme/incidents/20260101T120000.000Z.tipme
+  tipme diagnose
+  tipme diagnose 20260101T1200
   tipme diagnose FILE --app xterm --json")]
 pub struct Diagnose {
-    /// The incident file
-    pub file: PathBuf,
+    /// The incident: its file, its id, or the beginning of its id [default: your newest]
+    #[arg(value_name = "INCIDENT")]
+    pub file: Option<String>,
+    /// The recorder's folder [default: /var/lib/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,
@@ -227,19 +241,6 @@ pub struct Diagnose {
     /// Look at what happened this long before the mark
     #[arg(long, value_name = "SECONDS_BEFORE_MARK")]
     pub at: Option<f64>,
-}
-
-#[derive(Args)]
-pub struct Incidents {
-    /// The recorder's folder [default: /var/lib/tipme]
-    #[arg(long, value_name = "DIR", global = true)]
-    pub state_dir: Option<PathBuf>,
-    /// One JSON document instead of text
-    #[arg(long)]
-    pub json: bool,
-    /// What to do with one of them instead
-    #[command(subcommand)]
-    pub verb: Option<incidents::Verb>,
 }
 
 #[derive(Args)]

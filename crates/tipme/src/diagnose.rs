@@ -2,25 +2,35 @@
 //! `tipme diagnose`.
 
 use crate::arguments::Diagnose;
+use crate::incidents;
+use crate::incidents::kept::{Kept, Summary};
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::ExitCode;
 use tipme_analysis::{Options, Verdict};
 use tipme_record::Pid;
 use tipme_record::incident::Incident;
+use tipme_recorder::StateDirs;
 use tipme_report::Notice;
+use tipme_store::Folder;
 
 /// Exit code where the incident was read and nothing unusual is in it.
 const NO_FINDING: u8 = 3;
 
 /// Reads an incident and prints the verdict. An error means that the file could not be read.
 pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
-    let incident = read(&arguments.file)?;
+    let dirs = StateDirs::choose(arguments.state_dir.as_deref());
+    let path = incidents::find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
+    let before = std::fs::metadata(&path);
+    let incident = read(&path)?;
     if arguments.interactions {
         return list(&incident, arguments.json);
     }
     let options = Options { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
     let verdict = tipme_analysis::diagnose(&incident, &options)?;
+    if let Some(before) = before.ok().filter(|_| options == Options::default()) {
+        Kept::open().put(&path, &before, &verdict);
+    }
     if arguments.json {
         println!("{}", tipme_report::json(&verdict));
     } else {
@@ -50,15 +60,9 @@ pub fn read(path: &Path) -> Result<Incident> {
     Ok(incident)
 }
 
-/// What the user said of an incident, and the first line of its verdict.
-pub fn headline(path: &Path) -> (String, String) {
-    match verdict(path) {
-        Ok(verdict) => {
-            let line = tipme_report::text(&verdict).lines().next().unwrap_or_default().to_owned();
-            (verdict.incident.user_text, line)
-        }
-        Err(error) => (String::new(), format!("cannot be read: {error:#}")),
-    }
+/// What a list shows of an incident, which is found where it is not known.
+pub fn summary(path: &Path) -> Result<Summary> {
+    Kept::open().get(path).map_or_else(|| Ok(Summary::of(&verdict(path)?)), Ok)
 }
 
 /// The verdict at a glance, found by another process within a time, also of an incident that cannot be read.
@@ -72,6 +76,17 @@ pub fn notice(path: &Path) -> Notice {
     )
 }
 
+/// The whole verdict for people.
+pub fn text(path: &Path) -> Result<String> {
+    verdict(path).map(|verdict| tipme_report::text(&verdict))
+}
+
+/// Finds the verdict, and keeps it.
 fn verdict(path: &Path) -> Result<Verdict> {
-    Ok(tipme_analysis::diagnose(&read(path)?, &Options::default())?)
+    let before = std::fs::metadata(path);
+    let verdict = tipme_analysis::diagnose(&read(path)?, &Options::default())?;
+    if let Ok(before) = before {
+        Kept::open().put(path, &before, &verdict);
+    }
+    Ok(verdict)
 }

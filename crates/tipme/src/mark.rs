@@ -7,12 +7,18 @@ use std::process::ExitCode;
 use tipme_control::{Client, Request, Response, Trigger};
 use tipme_recorder::StateDirs;
 
+/// How input is recorded again.
+const RESTART: &str = "restart it with the agent's key (ctrl+alt+1), or the recorder";
+
 /// Marks, and prints the incident's path.
 pub fn run(arguments: Mark) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let request = Request::Mark { text: arguments.message, trigger: Trigger::Command };
     match Client::new(dirs.run_dir()).call(&request)? {
-        Response::Marked { incident, seconds, .. } => {
+        Response::Marked { incident, seconds, input_stopped, .. } => {
+            if input_stopped {
+                eprintln!("tipme: input is not recorded, so that the incident tells of no key; {RESTART}");
+            }
             eprintln!("written in {seconds:.2} s; read the cause with: tipme diagnose FILE");
             println!("{}", incident.display());
             Ok(ExitCode::SUCCESS)

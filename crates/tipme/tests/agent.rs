@@ -82,15 +82,19 @@ fn without_a_recorder_a_press_is_answered_with_the_remedy() {
 }
 
 #[test]
-fn a_key_that_another_agent_holds_is_named() {
+fn a_second_agent_names_the_first() {
     let (session, folder) = (session(), tempfile::tempdir().unwrap());
     let first = Agent::start(&session, folder.path(), |_| ());
     first.line("ready: ");
     let mut second = Agent::start(&session, folder.path(), |command| {
-        command.args(["--start-key", "f9"]);
+        command.args(["--mark-key", "f9"]);
     });
-    second.line("tipme: hot key ctrl+alt+minus is held by another program on display ");
+    let why = second.line(&format!("tipme: another agent (process {}) serves display ", first.child.id()));
+    assert!(why.contains(" already: ctrl+alt+minus marks; end it first: kill "), "{why}");
     assert_eq!(second.child.wait().unwrap().code(), Some(2));
+    drop(first);
+    let third = Agent::start(&session, folder.path(), |_| ());
+    third.line("ready: ctrl+alt+minus marks on ");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use session_agent::{Agent, LONG, press, program, session};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use support::Recording;
 use tempfile::TempDir;
 use tipme_bench::Session;
@@ -22,7 +22,11 @@ use tipme_bench::faults::Fault;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::job::Helper;
 use tipme_bench::seen::Seen;
+use tipme_bench::session::{Manager, Options};
+use tipme_control::{Client, Request, Response};
+use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::{Connection, focus};
 
 /// A bus that starts no programs by itself.
 const BUS: &str = r#"<busconfig><type>session</type><listen>unix:dir=/tmp</listen><policy context="default">
@@ -72,9 +76,15 @@ impl Bus {
     /// Starts a notification daemon, which keeps what it shows in a file, and waits until it shows something.
     fn start_notifications(&self, session: &Session) -> (Running, PathBuf) {
         let (settings, shown) = (self.folder.path().join("dunstrc"), self.folder.path().join("shown"));
-        program(self.folder.path(), "keep", r#"printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown""#);
-        let keep = self.folder.path().join("keep");
-        let rules = format!("[global]\nmarkup = full\n[all]\nsummary = \"*\"\nscript = {}\n", keep.display());
+        let keep = r#"printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown"
+            echo "$DUNST_ID $(date +%s%3N) $DUNST_SUMMARY" >> "${0%/*}/ids""#;
+        program(self.folder.path(), "keep", keep);
+        // Shown the buttons, the person presses the one that is named in a file.
+        program(self.folder.path(), "menu", r#"tee -a "${0%/*}/menus" | grep -F -m 1 "$(cat "${0%/*}/button")""#);
+        let [keep, menu] = ["keep", "menu"].map(|name| self.folder.path().join(name).display().to_string());
+        let rules = format!(
+            "[global]\nmarkup = full\ndmenu = {menu}\nalways_run_script = true\n[all]\nsummary = \"*\"\nscript = {keep}\n"
+        );
         std::fs::write(&settings, rules).unwrap();
         let mut command = Command::new("dunst");
         session.prepare(command.arg("-conf").arg(&settings));
@@ -85,6 +95,30 @@ impl Bus {
         wait_for(&shown, "ready");
         (daemon, shown)
     }
+}
+
+impl Bus {
+    /// Presses a button of the notification that is shown, by the daemon's own tool.
+    fn push(&self, label: &str) {
+        std::fs::write(self.folder.path().join("button"), label).unwrap();
+        let status = Command::new("dunstctl").arg("context").env(ADDRESS, &self.address).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// What was shown: the number of the notification, when in milliseconds of the wall clock, and its summary.
+    fn ids(&self) -> Vec<(u32, u128, String)> {
+        let text = std::fs::read_to_string(self.folder.path().join("ids")).unwrap_or_default();
+        let row = |line: &str| {
+            let mut words = line.splitn(3, ' ');
+            Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.to_owned()))
+        };
+        text.lines().filter_map(row).collect()
+    }
+}
+
+/// Milliseconds of the wall clock.
+fn now_ms() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
 }
 
 /// Polls until something is so.
@@ -197,4 +231,158 @@ fn a_daemon_that_does_not_answer_holds_up_nobody() {
     let why = agent.line("tipme: no notification is shown: ");
     assert!(why.contains("did not answer"), "{why}");
     wait_for(&told, "The mark failed");
+}
+
+/// A session in which xfwm4 takes its own keys.
+fn session_of_xfwm4() -> Session {
+    Session::start(Options { manager: Manager::Xfwm4, ..Options::default() }).unwrap()
+}
+
+#[test]
+fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
+    let (session, state, bus) = (session_of_xfwm4(), TempDir::new().unwrap(), Bus::start());
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let _holder = HotKeys::grab(&session.target(), Bindings(vec![(Action::Mark, "f9".parse().unwrap())])).unwrap();
+    let agent = Agent::start(&session, state.path(), |command| {
+        command.args(["--no-dialog", "--start-key", "f9"]).env(ADDRESS, &bus.address);
+    });
+    let told = "hot key f9 (start recording) is held by another program, probably the window manager Xfwm4. Try: tipme \
+                agent --start-key KEY";
+    let keypad = agent.line("tipme: hot key ctrl+alt+1 ");
+    assert!(keypad.contains(" is held on the keypad by another program, probably the window manager Xfwm4;"));
+    agent.line("ready: ctrl+alt+minus marks, without f9 on :");
+    let text = wait_for(&shown, told);
+    assert!(text.contains("\nf9 is not available\n"), "{text}");
+    press(&session, &["ctrl+alt+minus"]);
+    wait_for(&shown, "The mark failed");
+}
+
+#[test]
+fn another_key_marks_where_the_one_asked_for_is_taken() {
+    let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let taken = ["ctrl+alt+minus", "super+minus"].map(|key| (Action::Mark, key.parse().unwrap()));
+    let _holder = HotKeys::grab(&session.target(), Bindings(taken.to_vec())).unwrap();
+    let agent = Agent::start(&session, state.path(), |command| {
+        command.arg("--no-dialog").env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ctrl+alt+shift+m marks, without ctrl+alt+minus on :");
+    let text = wait_for(&shown, "Try: tipme agent --mark-key KEY");
+    assert!(text.contains("\nctrl+alt+shift+m marks instead of ctrl+alt+minus\n"), "{text}");
+    press(&session, &["ctrl+alt+shift+m"]);
+    wait_for(&shown, "The mark failed");
+}
+
+/// A folder with a `zenity` that gives a note when asked, and keeps what else it shall show.
+fn notes() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let keep = r#"case "$1" in --entry) echo "the editor hung" ;; *) cat "${@: -1}" >> "${0%/*}/told" ;; esac"#;
+    program(folder.path(), "zenity.bash", keep);
+    program(folder.path(), "zenity", r#"exec bash "${0}.bash" "$@""#);
+    let told = folder.path().join("told");
+    (folder, told)
+}
+
+#[test]
+fn a_press_is_told_at_once_and_takes_no_focus() {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let (mut session, bus) = (session(), Bus::start());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let ((_daemon, _), (folder, told)) = (bus.start_notifications(&session), notes());
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        with_dialog(command, folder.path());
+        command.env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    let typed = folder.path().join("typed");
+    let words = ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
+    session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
+    let focused = || focus(&Connection::open(&session.target()).unwrap()).unwrap();
+    let before = focused();
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    typist.text("before ").unwrap();
+    let pressed = now_ms();
+    typist.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
+    typist.text("after\n").unwrap();
+    agent.line("marked ");
+    wait_for(&typed, "before after\n");
+    until("the verdict is shown", || bus.ids().len() == 3);
+    typist.text("later\n").unwrap();
+    wait_for(&typed, "later\n");
+    assert_eq!(focused(), before);
+    assert!(!told.exists(), "a window opened that nobody asked for");
+    let [_, first, second] = &bus.ids()[..] else { panic!("{:?}", bus.ids()) };
+    assert!(first.2.starts_with("Captured the last ") && first.2.ends_with(" s, looking for the cause"), "{first:?}");
+    assert!(first.1 - pressed < 1_000, "told after {} ms", first.1 - pressed);
+    println!("told after {} ms, the verdict after {} ms", first.1 - pressed, second.1 - pressed);
+    assert_eq!(first.0, second.0, "the verdict takes the place of what was told first");
+}
+
+#[test]
+fn the_buttons_of_a_verdict_do_what_they_say() {
+    let (session, bus) = (session(), Bus::start());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let ((_daemon, shown), (folder, told)) = (bus.start_notifications(&session), notes());
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        with_dialog(command, folder.path());
+        command.env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    let mark = || {
+        let count = bus.ids().len();
+        press(&session, &["ctrl+alt+minus"]);
+        let path = PathBuf::from(agent.line("marked "));
+        until("the verdict is shown", || bus.ids().len() == count + 2);
+        assert!(!told.exists(), "a window opened that nobody asked for");
+        path
+    };
+    let words = |path: &Path| tipme_store::read(path).unwrap().words().unwrap();
+    let first = mark();
+    bus.push("Add note");
+    until("the words are in the incident", || words(&first).text == "the editor hung");
+    let second = mark();
+    bus.push("It was this");
+    wait_for(&shown, "Kept: it was this");
+    assert_eq!((words(&second).right, words(&first).right), (Some(true), None));
+    let third = mark();
+    bus.push("Something else");
+    wait_for(&shown, "Kept: it was something else");
+    assert_eq!(words(&third).right, Some(false));
+    let fourth = mark();
+    bus.push("Details");
+    let (_, verdict) = support::diagnose(&fourth, &[]);
+    wait_for(&told, verdict.lines().next().unwrap());
+}
+
+#[test]
+fn each_key_says_at_the_screen_what_it_did() {
+    let (session, bus) = (session(), Bus::start());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        command.arg("--no-dialog").env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    let keys = || match Client::new(recording.dir.path()).call(&Request::Status).unwrap() {
+        Response::Status(status) => status.keys,
+        other => panic!("{other:?}"),
+    };
+    press(&session, &["ctrl+alt+0"]);
+    wait_for(
+        &shown,
+        "Input is no longer recorded\nWhat a mark finds cannot say which key or click had to wait; ctrl+alt+1 ",
+    );
+    assert!(!keys());
+    press(&session, &["ctrl+alt+minus"]);
+    wait_for(&shown, "Input is not recorded. What a mark finds cannot say");
+    let marked = recording.mark_output("by hand");
+    assert!(String::from_utf8_lossy(&marked.stderr).contains("input is not recorded"));
+    press(&session, &["ctrl+alt+1"]);
+    wait_for(&shown, "Input is recorded again\nOf the last ");
+    assert!(keys());
+    press(&session, &["ctrl+alt+0"]);
+    until("input is no longer recorded", || !keys());
+    press(&session, &["ctrl+alt+plus"]);
+    wait_for(&shown, "Recording\nOf the last ");
+    assert!(keys(), "to start means to record everything");
 }

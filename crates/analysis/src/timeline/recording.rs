@@ -20,9 +20,7 @@ use crate::timeline::waits::Waits;
 use crate::timeline::wakes::Wakes;
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use tipme_record::incident::{
-    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline, Words,
-};
+use tipme_record::incident::{Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline};
 use tipme_record::records::{
     Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty, Wait,
 };
@@ -58,6 +56,7 @@ pub struct Recording {
     pub baselines: Vec<StoredBaseline>,
     /// What the user said, with the mark or later.
     pub user_text: String,
+    pub user_right: Option<bool>,
     pub pauses: PauseIndex,
     /// Found when first asked for.
     pub homes: OnceCell<Homes>,
@@ -109,7 +108,8 @@ impl Recording {
             _ => Some(document(incident, Section::Groups)?),
         };
         self.throttling = Throttling::read(groups, incident.bytes(Section::Samples));
-        let words: Words = document(incident, Section::Words)?;
+        let words = incident.words().map_err(|cause| Error::Document { section: Section::Words, cause })?;
+        self.user_right = words.right;
         let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
         self.user_text = crate::decode::bytes::clean(text);
         Ok(())

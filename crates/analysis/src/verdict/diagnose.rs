@@ -70,6 +70,7 @@ fn about(recording: &Recording) -> About {
         time: time_text(meta.mark_realtime_ns),
         machine: meta.machine.clone(),
         user_text: recording.user_text.clone(),
+        user_right: recording.user_right,
         window_s: recording.mark.since(from).0 as f64 / 1e9,
         losses: recording.losses.per_second.clone(),
     }

@@ -17,7 +17,11 @@ fn requests_have_these_forms() {
         ),
         (
             r#"{"describe":{"incident":"/tmp/a.tipme","text":"late"}}"#,
-            Request::Describe { incident: "/tmp/a.tipme".into(), text: "late".into() },
+            Request::Describe { incident: "/tmp/a.tipme".into(), text: "late".into(), right: None },
+        ),
+        (
+            r#"{"describe":{"incident":"/tmp/a.tipme","text":"","right":true}}"#,
+            Request::Describe { incident: "/tmp/a.tipme".into(), text: String::new(), right: Some(true) },
         ),
         (r#"{"remove":{"id":"a"}}"#, Request::Remove { id: "a".into() }),
         (r#"{"pin":{"id":"a","pinned":true}}"#, Request::Pin { id: "a".into(), pinned: true }),
@@ -38,15 +42,22 @@ fn responses_have_these_forms() {
     let forms = [
         (
             r#"{"marked":{"incident":"/tmp/a.tipme","id":"a","seconds":0.25}}"#,
-            Response::Marked { incident: "/tmp/a.tipme".into(), id: "a".into(), seconds: 0.25 },
+            Response::Marked { incident: "/tmp/a.tipme".into(), id: "a".into(), seconds: 0.25, input_stopped: false },
+        ),
+        (
+            r#"{"marked":{"incident":"/tmp/a.tipme","id":"a","seconds":0.25,"input_stopped":true}}"#,
+            Response::Marked { incident: "/tmp/a.tipme".into(), id: "a".into(), seconds: 0.25, input_stopped: true },
         ),
         (r#""done""#, Response::Done),
         (
-            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"keys":true,"displays":[":0"],"missing":[]}}"#,
+            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"keys":true,"displays":[":0"],"missing":[]}}"#,
             Response::Status(Status {
                 pid: 7,
                 armed_ns: 1,
                 held_s: 2.5,
+                window_s: 40.0,
+                lost: 3,
+                allowed: vec![1000],
                 keys: true,
                 displays: vec![":0".into()],
                 missing: vec![],

@@ -13,7 +13,7 @@ use tipme_record::incident::{Incident, Section, Words};
 use tipme_store::{Bounds, Folder, append_words, read, write};
 
 fn words(text: &str) -> Words {
-    Words { text: text.into(), at_ns: 9 }
+    Words { text: text.into(), right: None, at_ns: 9 }
 }
 
 fn said(path: &Path) -> String {
@@ -27,6 +27,18 @@ fn names(dir: &Path) -> Vec<String> {
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+#[test]
+fn a_judgement_and_a_text_do_not_replace_each_other() {
+    let dir = TempDir::new().unwrap();
+    let mut unsaid = incident("one");
+    unsaid.sections.retain(|(section, _)| *section != Section::Words);
+    let path = write(dir.path(), &unsaid, 0).unwrap();
+    append_words(&path, &words("it hung")).unwrap();
+    append_words(&path, &Words { right: Some(false), at_ns: 10, ..Words::default() }).unwrap();
+    append_words(&path, &Words { right: Some(true), at_ns: 11, ..Words::default() }).unwrap();
+    assert_eq!(read(&path).unwrap().words().unwrap(), Words { text: "it hung".into(), right: Some(true), at_ns: 11 });
 }
 
 #[test]

@@ -1,48 +1,198 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tells the person at the screen: by a notification, and where none can be shown by a dialog.
+//!
+//! One thread shows notifications, in the order in which they are told: what is said of one press takes the place of what
+//! was said of it before. Buttons come back as [`Choice`]s.
 
 use super::crew::Crew;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tipme_desktop::dialog::{Asker, Dialog};
-use tipme_desktop::notify::notify;
+use tipme_desktop::notify::{Note, Notifier, Pressed};
 use tipme_report::Notice;
 
-/// Notices that wait for a daemon, or for their dialog to be closed, at a time; a further one is told on stderr only.
-const NOTICES_MAX: usize = 8;
+/// Messages that wait to be shown; a further one is told on stderr only.
+const MESSAGES_MAX: usize = 16;
+/// Dialogs that are open at a time.
+const DIALOGS_MAX: usize = 8;
+/// Notifications whose buttons are known: the last ones.
+const SHOWN_MAX: usize = 64;
+/// Buttons that wait to be answered.
+const CHOICES_MAX: usize = 16;
 /// How long a dialog stays open.
 const READ_PATIENCE: Duration = Duration::from_secs(300);
+
+/// Buttons of a verdict: their keys, what stands on them, and what they mean.
+const BUTTONS: [(&str, &str, Choice); 4] = [
+    ("details", "Details", Choice::Details),
+    ("note", "Add note", Choice::Note),
+    ("right", "It was this", Choice::Right),
+    ("wrong", "Something else", Choice::Wrong),
+];
+
+/// What a person wants of a verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Choice {
+    Details,
+    Note,
+    Right,
+    Wrong,
+}
+
+/// What is chosen of an incident, and the press that it came from.
+pub type Chosen = (Choice, PathBuf, Press);
+
+/// One press of a key, of all that the agent has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Press(pub u64);
+
+/// Something to be told.
+pub struct Message {
+    pub notice: Notice,
+    /// What it is about: it takes the place of what was told of this before.
+    pub press: Option<Press>,
+    /// Something follows soon: where no notification can be shown, this is not told.
+    pub passing: bool,
+    /// The incident that it is the verdict of.
+    pub verdict: Option<PathBuf>,
+}
+
+impl From<Notice> for Message {
+    fn from(notice: Notice) -> Message {
+        Message { notice, press: None, passing: false, verdict: None }
+    }
+}
+
+/// A notification that was shown.
+struct Shown {
+    id: u32,
+    press: Press,
+    verdict: Option<PathBuf>,
+}
+
+type AllShown = Arc<Mutex<VecDeque<Shown>>>;
 
 #[derive(Clone)]
 pub struct Teller {
     /// Where nothing may be shown there is none.
-    crew: Option<Crew>,
-    asker: Option<Asker>,
-    display: String,
+    messages: Option<SyncSender<Message>>,
 }
 
 impl Teller {
-    /// Shows nothing where `shows` is false, and no dialog without a program for it.
-    pub fn new(shows: bool, asker: Option<Asker>, display: &str) -> Teller {
-        Teller { crew: shows.then(|| Crew::new(NOTICES_MAX)), asker, display: display.to_owned() }
+    /// Shows nothing where `shows` is false, and no dialog without a program for it. What is chosen comes over the
+    /// receiver.
+    pub fn new(shows: bool, asker: Option<Asker>, display: &str) -> (Teller, Receiver<Chosen>) {
+        let (choices, chosen) = sync_channel(CHOICES_MAX);
+        if !shows {
+            return (Teller { messages: None }, chosen);
+        }
+        let (messages, waiting) = sync_channel::<Message>(MESSAGES_MAX);
+        let (pressed, buttons) = sync_channel(CHOICES_MAX);
+        let shown = AllShown::default();
+        let screen = Screen {
+            notifier: Notifier::new(pressed),
+            shown: Arc::clone(&shown),
+            dialogs: Crew::new(DIALOGS_MAX),
+            asker,
+            display: display.to_owned(),
+            choices: choices.clone(),
+        };
+        std::thread::spawn(move || show_all(screen, &waiting));
+        std::thread::spawn(move || buttons.iter().for_each(|button| choose(&button, &shown, &choices)));
+        (Teller { messages: Some(messages) }, chosen)
+    }
+
+    /// Whether anything is shown at all.
+    pub fn shows(&self) -> bool {
+        self.messages.is_some()
     }
 
     /// Returns at once: nobody waits for a daemon, or for a dialog to be closed.
-    pub fn tell(&self, notice: Notice) {
-        let Some(crew) = &self.crew else { return };
-        let teller = self.clone();
-        if !crew.start(move || teller.show(&notice)) {
-            eprintln!("tipme: {NOTICES_MAX} notices wait to be shown or closed; close the open dialogs");
+    pub fn tell(&self, message: impl Into<Message>) {
+        let Some(messages) = &self.messages else { return };
+        if messages.try_send(message.into()).is_err() {
+            eprintln!("tipme: {MESSAGES_MAX} notices wait to be shown; see whether the notification daemon is stopped");
+        }
+    }
+}
+
+fn show_all(mut screen: Screen, messages: &Receiver<Message>) {
+    messages.iter().for_each(|message| screen.show(message));
+}
+
+/// Hands on what a button means, where it is one of a verdict.
+fn choose(button: &Pressed, shown: &AllShown, choices: &SyncSender<Chosen>) {
+    let Some((.., choice)) = BUTTONS.iter().find(|(key, ..)| *key == button.key) else { return };
+    let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(of_it) = shown.iter().rev().find(|shown| shown.id == button.id) else { return };
+    let Some(incident) = of_it.verdict.clone() else { return };
+    if choices.try_send((*choice, incident, of_it.press)).is_err() {
+        eprintln!("tipme: {CHOICES_MAX} buttons wait for their answer; press again");
+    }
+}
+
+/// Where notices appear.
+struct Screen {
+    notifier: Notifier,
+    shown: AllShown,
+    dialogs: Crew,
+    asker: Option<Asker>,
+    display: String,
+    choices: SyncSender<Chosen>,
+}
+
+impl Screen {
+    fn show(&mut self, message: Message) {
+        let Notice { summary, body } = &message.notice;
+        let replaces = message.press.and_then(|press| self.id(press)).unwrap_or(0);
+        let actions = BUTTONS.map(|(key, label, _)| (key, label));
+        let actions: &[(&str, &str)] = if message.verdict.is_some() { &actions } else { &[] };
+        match self.notifier.show(&Note { replaces, summary, body, actions }) {
+            Ok(id) => self.remember(id, message),
+            Err(_) if message.passing => {}
+            Err(refused) => {
+                eprintln!("tipme: {refused}");
+                self.show_dialog(message);
+            }
         }
     }
 
-    fn show(&self, notice: &Notice) {
-        let Err(refused) = notify(&notice.summary, &notice.body) else { return };
-        eprintln!("tipme: {refused}");
-        let Some(asker) = &self.asker else { return };
-        let text = format!("{}\n\n{}", notice.summary, notice.body);
-        match Dialog::tell(asker, &text, &self.display) {
-            Ok(dialog) => drop(dialog.answer(READ_PATIENCE)),
-            Err(error) => eprintln!("tipme: {error}"),
+    fn id(&self, press: Press) -> Option<u32> {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.iter().rev().find(|shown| shown.press == press).map(|shown| shown.id)
+    }
+
+    fn remember(&self, id: u32, message: Message) {
+        let Some(press) = message.press else { return };
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let verdict = message.verdict.or_else(|| shown.iter().find(|shown| shown.id == id)?.verdict.clone());
+        shown.retain(|shown| shown.id != id);
+        shown.push_back(Shown { id, press, verdict });
+        while shown.len() > SHOWN_MAX {
+            shown.pop_front();
+        }
+    }
+
+    /// Nobody waits for the dialog. After a verdict the person is asked for words.
+    fn show_dialog(&self, message: Message) {
+        let Some(asker) = self.asker.clone() else { return };
+        let (display, choices) = (self.display.clone(), self.choices.clone());
+        let text = format!("{}\n\n{}", message.notice.summary, message.notice.body);
+        let begun = self.dialogs.start(move || {
+            match Dialog::tell(&asker, &text, &display) {
+                Ok(dialog) => drop(dialog.answer(READ_PATIENCE)),
+                Err(error) => eprintln!("tipme: {error}"),
+            }
+            if let (Some(incident), Some(press)) = (message.verdict, message.press) {
+                // Without it the incident has no words, which can be added later.
+                let _ = choices.try_send((Choice::Note, incident, press));
+            }
+        });
+        if !begun {
+            eprintln!("tipme: {DIALOGS_MAX} dialogs are open; close them");
         }
     }
 }

@@ -1,24 +1,94 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments of what owners do with their incidents.
+//! Options of `tipme incidents`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// What to do with an incident.
+const SECONDS_OF_DAY: f64 = 86_400.0;
+/// The longest time that can be looked back.
+const DAYS_MAX: f64 = 36_500.0;
+
+#[derive(Args)]
+#[command(after_help = "An incident is named by its id, by the beginning of its id, or by its file. Examples:
+  tipme incidents --since 2d --app xterm
+  tipme incidents show 20260101T12
+  tipme incidents note 20260101T12 \"the editor hung while I saved\"")]
+pub struct Incidents {
+    #[command(subcommand)]
+    pub verb: Option<IncidentsVerb>,
+    /// The recorder's folder [default: /var/lib/tipme]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub state_dir: Option<PathBuf>,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Those of the last time only, such as 90min, 12h or 3d
+    #[arg(long, value_name = "TIME", value_parser = past)]
+    pub since: Option<Duration>,
+    /// Those of this application only
+    #[arg(long, value_name = "NAME")]
+    pub app: Option<String>,
+    /// Those with a first cause of this kind only, such as disk-queue
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<String>,
+}
+
 #[derive(Subcommand)]
-pub enum Verb {
+pub enum IncidentsVerb {
+    /// One incident: its file, what was said of it, and its verdict
+    Show {
+        /// Which one [default: the newest]
+        #[arg(value_name = "ID")]
+        id: Option<String>,
+    },
+    /// Add words of yours to an incident
+    Note {
+        /// Which one
+        #[arg(value_name = "ID")]
+        id: String,
+        /// What was bad
+        #[arg(value_name = "WORDS", required = true)]
+        words: Vec<String>,
+    },
     /// Remove an incident of yours for good
     Rm {
-        /// Its id: the name of its file without the ending
+        /// Which one
+        #[arg(value_name = "ID")]
         id: String,
     },
     /// Keep an incident of yours when the folder is full; 20 of them and 512 MiB at most
     Pin {
-        /// Its id: the name of its file without the ending
+        /// Which one
+        #[arg(value_name = "ID")]
         id: String,
     },
     /// Let a pinned incident go again when the folder is full
     Unpin {
-        /// Its id: the name of its file without the ending
+        /// Which one
+        #[arg(value_name = "ID")]
         id: String,
     },
+    /// The room that incidents take, and who has them
+    DiskUsage,
+}
+
+/// A time up to a hundred years, in days too.
+fn past(text: &str) -> Result<Duration, String> {
+    let Some(days) = text.strip_suffix('d') else { return super::duration::duration(text) };
+    let days: f64 = days.parse().map_err(|_| format!("{days:?} is no number of days"))?;
+    let possible = days > 0.0 && days <= DAYS_MAX;
+    possible.then(|| Duration::from_secs_f64(days * SECONDS_OF_DAY)).ok_or_else(|| "more than no day".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_past_is_told_in_days_too() {
+        assert_eq!(past("2d"), Ok(Duration::from_secs(172_800)));
+        assert_eq!(past("90min"), Ok(Duration::from_secs(5_400)));
+        assert!(["d", "-1d", "0d", "99999d", "NaNd", "3"].into_iter().all(|text| past(text).is_err()));
+    }
 }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A connection to a display with its grabs.
+
+use super::{Action, Bindings, Chord, Event, Refusal, Why, wanted};
+use crate::clock;
+use crate::connect::{Connection, Target};
+use crate::error::Error;
+use crate::keymap::Keymap;
+use tipme_record::Nanos;
+use x11rb::errors::ReplyError;
+use x11rb::protocol::xproto::{ConnectionExt as _, Grab, GrabMode, KeyPressEvent, Keycode, Mapping, ModMask};
+use x11rb::protocol::{ErrorKind, Event as Message};
+
+/// One place of a hot key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    code: Keycode,
+    modifiers: ModMask,
+    /// Its place in the bindings.
+    binding: usize,
+    /// Where people press it mostly, and not on the keypad.
+    main: bool,
+}
+
+pub(super) struct Held {
+    connection: Connection,
+    /// All places of the bindings on this keyboard, whoever holds them.
+    places: Vec<Place>,
+    /// For each place whether it is held.
+    had: Vec<bool>,
+    /// How many bindings the places are of.
+    count: usize,
+    refusals: Vec<Refusal>,
+    num_lock: ModMask,
+    /// Keycode and server time of the last release: a press at the same time is the keyboard's repeat.
+    released: Option<(Keycode, u32)>,
+}
+
+impl Held {
+    pub(super) fn take(target: &Target, bindings: &Bindings) -> Result<Held, Error> {
+        let mut held = Held {
+            connection: Connection::open(target)?,
+            places: Vec::new(),
+            had: Vec::new(),
+            count: 0,
+            refusals: Vec::new(),
+            num_lock: ModMask::from(0u16),
+            released: None,
+        };
+        held.grab_all(bindings)?;
+        Ok(held)
+    }
+
+    pub(super) fn refusals(&self) -> &[Refusal] {
+        &self.refusals
+    }
+
+    /// Grabs what can be had of the bindings on the keyboard of now; whether other keys are refused than before.
+    ///
+    /// Nothing happens where the places are the same: a server tells of a new mapping whenever another keyboard is used,
+    /// and a press in between two grabs would be lost.
+    pub(super) fn grab_all(&mut self, bindings: &Bindings) -> Result<bool, Error> {
+        let keymap = Keymap::load(&self.connection)?;
+        let (num_lock, places) = (keymap.num_lock(), places(&keymap, bindings));
+        let count = bindings.0.len();
+        if (num_lock, &places, count) == (self.num_lock, &self.places, self.count) {
+            return Ok(false);
+        }
+        self.release()?;
+        (self.num_lock, self.places, self.count) = (num_lock, places, count);
+        self.had = self.places.iter().map(|place| self.grab_one(*place)).collect::<Result<_, _>>()?;
+        let refused = (0..bindings.0.len()).filter_map(|number| self.refusal(number, bindings)).collect();
+        let before = std::mem::replace(&mut self.refusals, refused);
+        Ok(before != self.refusals)
+    }
+
+    /// Why a binding is not, or not wholly, held.
+    fn refusal(&self, number: usize, bindings: &Bindings) -> Option<Refusal> {
+        let places = self.places.iter().zip(&self.had).filter(|(place, _)| place.binding == number);
+        let all = |main: bool| places.clone().filter(|(place, _)| place.main == main).all(|(_, had)| *had);
+        let why = match (all(true), all(false)) {
+            _ if places.clone().next().is_none() => Why::Missing,
+            (true, true) => return None,
+            (true, false) => Why::KeypadTaken,
+            (false, _) if places.clone().any(|(_, had)| *had) => Why::MainTaken,
+            (false, _) => Why::Taken,
+        };
+        let (action, chord) = bindings.0[number].clone();
+        Some(Refusal { action, chord, why })
+    }
+
+    /// Whether the place is held, whatever locks are on.
+    fn grab_one(&self, place: Place) -> Result<bool, Error> {
+        let (wire, root) = (self.connection.wire(), self.connection.root());
+        let mut cookies = Vec::new();
+        for lock in [ModMask::from(0u16), ModMask::LOCK, self.num_lock, ModMask::LOCK | self.num_lock] {
+            let (mask, mode) = (place.modifiers | lock, GrabMode::ASYNC);
+            let sent = wire.grab_key(false, root, mask, place.code, mode, mode);
+            cookies.push(sent.map_err(|error| self.connection.failed(error))?);
+        }
+        let mut whole = true;
+        for cookie in cookies {
+            match cookie.check() {
+                Ok(()) => {}
+                Err(ReplyError::X11Error(refusal)) if refusal.error_kind == ErrorKind::Access => whole = false,
+                Err(error) => return Err(self.connection.failed(error)),
+            }
+        }
+        Ok(whole)
+    }
+
+    pub(super) fn next(&mut self, deadline: Nanos, bindings: &Bindings) -> Result<Option<Event>, Error> {
+        while let Some(message) = self.connection.event(deadline)? {
+            match message {
+                Message::KeyPress(press) => {
+                    if let Some(action) = self.action(&press, bindings) {
+                        return Ok(Some(Event::Pressed { action, at: clock::now() }));
+                    }
+                }
+                Message::KeyRelease(release) => self.released = Some((release.detail, release.time)),
+                Message::MappingNotify(change) if change.request != Mapping::POINTER && self.grab_all(bindings)? => {
+                    return Ok(Some(Event::Changed));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn release(&mut self) -> Result<(), Error> {
+        let sent = self.connection.wire().ungrab_key(Grab::ANY, self.connection.root(), ModMask::ANY);
+        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+        Ok(())
+    }
+
+    fn action(&self, press: &KeyPressEvent, bindings: &Bindings) -> Option<Action> {
+        if self.released == Some((press.detail, press.time)) {
+            return None;
+        }
+        let ignored = u16::from(ModMask::LOCK | self.num_lock);
+        let state = u16::from(press.state) & 0xff & !ignored;
+        let fits = |place: &&Place| place.code == press.detail && u16::from(place.modifiers) == state;
+        let place = self.places.iter().find(fits)?;
+        bindings.0.get(place.binding).map(|(action, _)| *action)
+    }
+}
+
+/// Where the keys of the bindings are.
+fn places(keymap: &Keymap, bindings: &Bindings) -> Vec<Place> {
+    let of_one = |(binding, (_, chord)): (usize, &(Action, Chord))| {
+        let main = Chord { symbols: chord.symbols.iter().take(1).copied().collect(), ..chord.clone() };
+        let main = wanted(keymap, &main);
+        let place =
+            move |(code, modifiers)| Place { code, modifiers, binding, main: main.contains(&(code, modifiers)) };
+        wanted(keymap, chord).into_iter().map(place)
+    };
+    bindings.0.iter().enumerate().flat_map(of_one).collect()
+}

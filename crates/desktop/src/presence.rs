@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which agent serves a display: one at a time, which owns a selection of the display and says there what it does.
+//!
+//! The selection goes with the connection, so that an agent that was killed is in nobody's way.
+
+use crate::connect::{Connection, Target};
+use crate::error::Error;
+use crate::plain::plain;
+use x11rb::connection::Connection as _;
+use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass};
+use x11rb::{CURRENT_TIME, NONE};
+
+/// The selection that an agent owns.
+const SELECTION: &[u8] = b"_TIPME_AGENT";
+/// What the agent says of itself, on the window that owns the selection.
+const WORDS: &[u8] = b"_TIPME_AGENT_WORDS";
+const PID: &[u8] = b"_NET_WM_PID";
+/// Bytes of the words that are read, in units of four.
+const WORDS_MAX: u32 = 256;
+/// Letters of a window manager's name.
+const NAME_MAX: usize = 40;
+
+/// An agent as others see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Agent {
+    pub pid: u32,
+    /// What it says of its keys.
+    pub words: String,
+}
+
+/// This process serves the display, as long as the value lives.
+pub struct Presence {
+    connection: Connection,
+    window: Window,
+}
+
+impl Presence {
+    /// Takes the display for this process; the other agent where one serves it already.
+    ///
+    /// # Errors
+    /// Where the display cannot be used.
+    pub fn claim(target: &Target) -> Result<Result<Presence, Agent>, Error> {
+        let connection = Connection::open(target)?;
+        if let Some(agent) = of(&connection)? {
+            return Ok(Err(agent));
+        }
+        let failed = |error| connection.failed(error);
+        let (wire, selection) = (connection.wire(), atom(&connection, SELECTION)?);
+        let window = wire.generate_id().map_err(|error| connection.failed(error))?;
+        let (root, aux) = (connection.root(), CreateWindowAux::new());
+        let class = WindowClass::INPUT_ONLY;
+        wire.create_window(0, window, root, -1, -1, 1, 1, 0, class, 0, &aux).map_err(failed)?.ignore_error();
+        wire.set_selection_owner(window, selection, CURRENT_TIME).map_err(failed)?.ignore_error();
+        let presence = Presence { connection, window };
+        let pid = std::process::id().to_ne_bytes();
+        presence.set(PID, AtomEnum::CARDINAL, 32, &pid)?;
+        Ok(Ok(presence))
+    }
+
+    /// Says to whoever asks what this agent does.
+    ///
+    /// # Errors
+    /// Where the display cannot be used.
+    pub fn say(&self, words: &str) -> Result<(), Error> {
+        self.set(WORDS, AtomEnum::STRING, 8, words.as_bytes())
+    }
+
+    fn set(&self, property: &[u8], kind: AtomEnum, format: u8, data: &[u8]) -> Result<(), Error> {
+        let property = atom(&self.connection, property)?;
+        let count = data.len() as u32 / u32::from(format / 8);
+        let wire = self.connection.wire();
+        let sent = wire.change_property(PropMode::REPLACE, self.window, property, kind, format, count, data);
+        let cookie = sent.map_err(|error| self.connection.failed(error))?;
+        cookie.check().map_err(|error| self.connection.failed(error))
+    }
+}
+
+/// The agent that serves a display, if one does.
+///
+/// # Errors
+/// Where the display cannot be used.
+pub fn find(target: &Target) -> Result<Option<Agent>, Error> {
+    of(&Connection::open(target)?)
+}
+
+/// What the window manager of a display calls itself, where it does.
+///
+/// # Errors
+/// Where the display cannot be used.
+pub fn window_manager(target: &Target) -> Result<Option<String>, Error> {
+    let connection = Connection::open(target)?;
+    let check = property(&connection, connection.root(), b"_NET_SUPPORTING_WM_CHECK")?;
+    let Some(window) = number(&check) else { return Ok(None) };
+    let name = property(&connection, window, b"_NET_WM_NAME")?;
+    let name = String::from_utf8_lossy(&name);
+    // Some add the machine that they were built for.
+    let name = name.split(['\0', '(']).next().unwrap_or_default();
+    let name = plain(name.trim(), NAME_MAX);
+    Ok(Some(name).filter(|name| !name.is_empty()))
+}
+
+fn of(connection: &Connection) -> Result<Option<Agent>, Error> {
+    let sent = connection.wire().get_selection_owner(atom(connection, SELECTION)?);
+    let reply = sent.map_err(|error| connection.failed(error))?.reply();
+    let window = reply.map_err(|error| connection.failed(error))?.owner;
+    if window == NONE {
+        return Ok(None);
+    }
+    let pid = number(&property(connection, window, PID)?).unwrap_or(0);
+    let words = property(connection, window, WORDS)?;
+    Ok(Some(Agent { pid, words: plain(&String::from_utf8_lossy(&words), 4 * WORDS_MAX as usize) }))
+}
+
+fn atom(connection: &Connection, name: &[u8]) -> Result<Atom, Error> {
+    let sent = connection.wire().intern_atom(false, name).map_err(|error| connection.failed(error))?;
+    Ok(sent.reply().map_err(|error| connection.failed(error))?.atom)
+}
+
+/// Empty where the window does not have it, or is gone.
+fn property(connection: &Connection, window: Window, name: &[u8]) -> Result<Vec<u8>, Error> {
+    let name = atom(connection, name)?;
+    let sent = connection.wire().get_property(false, window, name, AtomEnum::ANY, 0, WORDS_MAX);
+    match sent.map_err(|error| connection.failed(error))?.reply() {
+        Ok(reply) => Ok(reply.value),
+        Err(x11rb::errors::ReplyError::X11Error(_)) => Ok(Vec::new()),
+        Err(error) => Err(connection.failed(error)),
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The agent's place on its display: there is one, or a press would mark twice.
+
+use super::keys::Held;
+use anyhow::{Result, bail};
+use tipme_desktop::Target;
+use tipme_desktop::presence::{Presence, window_manager};
+
+pub struct Place {
+    presence: Presence,
+    target: Target,
+}
+
+impl Place {
+    /// # Errors
+    /// Where another agent has it, or the display cannot be used.
+    pub fn take(target: &Target) -> Result<Place> {
+        match Presence::claim(target)? {
+            Ok(presence) => Ok(Place { presence, target: target.clone() }),
+            Err(other) => bail!(
+                "another agent (process {}) serves display :{} already: {}; end it first: kill {0}",
+                other.pid,
+                target.display,
+                other.words
+            ),
+        }
+    }
+
+    /// Lets `tipme status` know.
+    pub fn say(&self, held: &Held) {
+        if let Err(error) = self.presence.say(&held.to_string()) {
+            eprintln!("tipme: {error}; tipme status does not know the keys");
+        }
+    }
+
+    /// Who holds a key cannot be asked for; mostly it is this.
+    pub fn window_manager(&self) -> Option<String> {
+        window_manager(&self.target).ok().flatten()
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The list: one line for an incident, the newest last.
+
+use super::kept::{Kept, Summary};
+use super::{all, is_own, when};
+use crate::arguments::Incidents;
+use crate::diagnose;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tipme_store::{Folder, Listed, id_at};
+
+/// More verdicts than that which are to be found first are told of, since each takes about a second.
+const SILENT_MAX: usize = 3;
+
+/// An incident and what was found in it; or why nothing can be.
+struct Row {
+    listed: Listed,
+    found: Result<Summary>,
+}
+
+/// What is listed, and what is not.
+struct Rows {
+    rows: Vec<Row>,
+    foreign: usize,
+}
+
+pub fn run(folder: &Folder, arguments: &Incidents) -> Result<ExitCode> {
+    let from = arguments.since.map(|time| id_at(ago(time)));
+    let mut listed = all(folder)?;
+    listed.retain(|one| from.as_ref().is_none_or(|from| one.id >= *from));
+    let (own, foreign): (Vec<Listed>, Vec<Listed>) = listed.into_iter().partition(is_own);
+    let rows = find_all(own).into_iter().filter(|row| row.fits(arguments)).collect();
+    let rows = Rows { rows, foreign: foreign.len() };
+    if arguments.json {
+        println!("{}", rows.json());
+    } else if rows.rows.is_empty() && rows.foreign == 0 {
+        println!("no such incidents in {}; mark one with: tipme mark", folder.path().display());
+    } else {
+        print!("{}", rows.text());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Nanoseconds of 1970 so long ago.
+fn ago(time: Duration) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(time).as_nanos() as u64
+}
+
+/// Verdicts that are kept are taken; the others are found one at a time, since many incidents take minutes.
+fn find_all(listed: Vec<Listed>) -> Vec<Row> {
+    let kept = Kept::open();
+    let known: Vec<Option<Summary>> = listed.iter().map(|one| kept.get(&one.path)).collect();
+    let missing = known.iter().filter(|found| found.is_none()).count();
+    if missing > SILENT_MAX {
+        eprintln!("tipme: diagnosing {missing} incidents, whose verdicts are kept from now on");
+    }
+    let find = |(listed, known): (Listed, Option<Summary>)| {
+        let found = known.map_or_else(|| diagnose::summary(&listed.path), Ok);
+        Row { listed, found }
+    };
+    listed.into_iter().zip(known).map(find).collect()
+}
+
+impl Row {
+    fn fits(&self, arguments: &Incidents) -> bool {
+        let none = Summary::default();
+        let found = self.found.as_ref().unwrap_or(&none);
+        let app = arguments.app.as_ref().is_none_or(|app| *app == found.application);
+        app && arguments.kind.as_ref().is_none_or(|kind| Some(kind) == found.kind.as_ref())
+    }
+
+    fn json(&self) -> Value {
+        let (none, listed) = (Summary::default(), &self.listed);
+        let (found, error) = match &self.found {
+            Ok(found) => (found, None),
+            Err(error) => (&none, Some(format!("{error:#}"))),
+        };
+        json!({
+            "id": listed.id, "path": listed.path.display().to_string(), "time": when::local(&listed.id),
+            "owner": listed.owner, "bytes": listed.bytes, "pinned": listed.pinned,
+            "application": found.application, "latency_ms": found.latency_ms, "kind": found.kind,
+            "culprit": found.culprit, "verdict": found.headline,
+            "user_text": found.user_text, "user_right": found.user_right, "error": error,
+        })
+    }
+
+    /// Id, time, application, latency, cause, words.
+    fn cells(&self) -> [String; 6] {
+        let (id, time) = (self.listed.id.clone(), when::local(&self.listed.id));
+        let rest = match &self.found {
+            Ok(found) => [found.application.clone(), latency(found), cause(found), words(found)],
+            Err(error) => [String::new(), String::new(), format!("cannot be read: {error:#}"), String::new()],
+        };
+        let [application, latency, cause, words] = rest;
+        [id, time, application, latency, cause, words]
+    }
+}
+
+fn latency(found: &Summary) -> String {
+    found.latency_ms.map(|ms| format!("{ms:.0} ms")).unwrap_or_default()
+}
+
+fn cause(found: &Summary) -> String {
+    match &found.kind {
+        Some(kind) if found.culprit.is_empty() => kind.clone(),
+        Some(kind) => format!("{kind}: {}", found.culprit),
+        None => "nothing unusual".to_owned(),
+    }
+}
+
+fn words(found: &Summary) -> String {
+    let answer = match found.user_right {
+        Some(true) => "(it was this) ",
+        Some(false) => "(it was something else) ",
+        None => "",
+    };
+    format!("{answer}{}", found.user_text.replace('\n', " "))
+}
+
+const HEADS: [&str; 6] = ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORDS"];
+
+impl Rows {
+    fn json(&self) -> Value {
+        let (right, wrong) = self.answers();
+        let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
+        json!({ "schema": 1, "incidents": rows, "foreign": self.foreign, "right": right, "wrong": wrong })
+    }
+
+    fn text(&self) -> String {
+        let cells: Vec<[String; 6]> = self.rows.iter().map(Row::cells).collect();
+        let wide = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..6).map(|column| wide(column).max(HEADS[column].len())).collect();
+        let line = |row: &[String; 6]| {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+        };
+        let mut text = if cells.is_empty() { String::new() } else { line(&HEADS.map(str::to_owned)) };
+        text.extend(cells.iter().map(line));
+        text.push_str(&self.foot());
+        text
+    }
+
+    fn foot(&self) -> String {
+        let (right, wrong) = self.answers();
+        let mut lines = Vec::new();
+        if right + wrong > 0 {
+            lines.push(format!("Asked whether it was this: yes {right}, no {wrong}.\n"));
+        }
+        if self.foreign > 0 {
+            lines.push(format!("Not shown: {} of other users; root sees all.\n", self.foreign));
+        }
+        lines.concat()
+    }
+
+    /// How often people said that it was the cause, and that it was not.
+    fn answers(&self) -> (usize, usize) {
+        let count = |wanted| {
+            self.rows
+                .iter()
+                .filter(|row| row.found.as_ref().is_ok_and(|found| found.user_right == Some(wanted)))
+                .count()
+        };
+        (count(true), count(false))
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme incidents` and `tipme diagnose` over real incidents. Needs root, to be other users.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use serde_json::Value;
+use std::fs::{self, File, FileTimes};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use support::{Recording, tipme};
+use tempfile::TempDir;
+
+/// Somebody who is not root.
+const USER: u32 = 12_345;
+
+/// A folder of incidents and a folder of verdicts.
+struct Desk {
+    dir: TempDir,
+}
+
+impl Desk {
+    /// With golden incidents under these ids.
+    fn with(incidents: &[(&str, &str)]) -> Desk {
+        let dir = TempDir::new().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(dir.path().join("incidents")).unwrap();
+        let desk = Desk { dir };
+        for (id, golden) in incidents {
+            let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(golden);
+            fs::copy(golden.with_extension("tipme"), desk.file(id)).unwrap();
+            fs::set_permissions(desk.file(id), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        desk
+    }
+
+    fn file(&self, id: &str) -> PathBuf {
+        self.dir.path().join("incidents").join(id).with_extension("000Z.tipme")
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = tipme();
+        command.args(words).arg("--state-dir").arg(self.dir.path());
+        command.env("XDG_CACHE_HOME", self.dir.path().join("cache")).env("TZ", "UTC-3");
+        command
+    }
+
+    fn output(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    fn text(&self, words: &[&str]) -> String {
+        String::from_utf8(self.output(words).stdout).unwrap()
+    }
+
+    fn complaint(&self, words: &[&str]) -> String {
+        String::from_utf8(self.output(words).stderr).unwrap()
+    }
+}
+
+const TWO: [(&str, &str); 2] = [("20260131T230000", "stopped"), ("20260201T120000", "mutex-asleep")];
+
+/// Other bytes of the same number, under the same time.
+fn spoil(file: &Path) {
+    let meta = fs::metadata(file).unwrap();
+    fs::write(file, vec![0; meta.len() as usize]).unwrap();
+    let times = FileTimes::new().set_modified(meta.modified().unwrap());
+    File::options().write(true).open(file).unwrap().set_times(times).unwrap();
+}
+
+#[test]
+fn a_list_tells_when_where_what_and_why() {
+    let desk = Desk::with(&TWO);
+    let text = desk.text(&["incidents"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    let heads: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(heads, ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORDS"]);
+    assert!(lines[1].starts_with("20260131T230000.000Z  2026-02-01 02:00:00  patient"), "{text}");
+    assert!(lines[1].ends_with(" ms   stopped: power-saver"), "{text}");
+    let only = |words: &[&str]| desk.text(&[&["incidents"], words].concat()).lines().count();
+    assert_eq!((only(&["--kind", "stopped"]), only(&["--app", "nobody"]), only(&["--since", "1h"])), (2, 1, 1));
+    let json: Value = serde_json::from_str(&desk.text(&["incidents", "--json"])).unwrap();
+    assert_eq!(json["incidents"][0]["kind"], "stopped");
+    assert_eq!(json["incidents"][1]["id"], "20260201T120000.000Z");
+    assert_eq!((&json["foreign"], &json["right"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn no_incident_is_read_whose_verdict_is_kept() {
+    let desk = Desk::with(&TWO);
+    let first = desk.text(&["incidents"]);
+    TWO.iter().for_each(|(id, _)| spoil(&desk.file(id)));
+    assert_eq!(desk.text(&["incidents"]), first, "the verdicts are known");
+    let file = File::options().append(true).open(desk.file(TWO[0].0)).unwrap();
+    file.set_len(9).unwrap();
+    let text = desk.text(&["incidents"]);
+    assert!(text.contains("cannot be read: "), "another file has another verdict: {text}");
+    let kept = desk.dir.path().join("cache/tipme/20260201T120000.000Z.verdict.json");
+    let document = fs::read_to_string(&kept).unwrap();
+    fs::write(&kept, document.replace("\"analysis\":\"", "\"analysis\":\"old-")).unwrap();
+    assert_eq!(desk.text(&["incidents"]).matches("cannot be read: ").count(), 2, "another analysis, another verdict");
+}
+
+#[test]
+fn an_incident_is_named_by_the_beginning_of_its_id_and_the_newest_needs_no_name() {
+    let desk = Desk::with(&TWO);
+    let newest = desk.text(&["diagnose"]);
+    assert_eq!(newest, desk.text(&["diagnose", "20260201"]));
+    assert_eq!(newest, desk.text(&["diagnose", desk.file(TWO[1].0).to_str().unwrap()]));
+    assert_ne!(newest, desk.text(&["diagnose", "20260131"]));
+    assert!(desk.text(&["incidents", "show"]).ends_with(&format!("\n\n{newest}")));
+    let why = desk.complaint(&["diagnose", "2026"]);
+    assert!(why.contains("2 ids begin with \"2026\"; give more of it: 20260131T230000.000Z 2026"), "{why}");
+    assert!(desk.complaint(&["incidents", "show", "1999"]).contains("see: tipme incidents"));
+    assert!(Desk::with(&[]).complaint(&["diagnose"]).contains("no incident of yours in "));
+    assert!(desk.text(&["incidents", "disk-usage"]).contains("yours: 2 incidents, "));
+}
+
+#[test]
+fn incidents_of_others_are_counted() {
+    let desk = Desk::with(&TWO);
+    chown(desk.file(TWO[0].0), Some(USER), None).unwrap();
+    let output = desk.command(&["incidents"]).uid(USER).env("XDG_CACHE_HOME", "/nonexistent").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("stopped: "), "{text}");
+    assert!(text.ends_with("\nNot shown: 1 of other users; root sees all.\n"), "{text}");
+}
+
+#[test]
+fn a_folder_of_verdicts_that_others_may_write_to_is_not_used() {
+    let desk = Desk::with(&TWO[..1]);
+    let cache = desk.dir.path().join("cache/tipme");
+    fs::create_dir_all(&cache).unwrap();
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(desk.text(&["incidents"]).contains("stopped: "));
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
+}
+
+#[test]
+fn notes_are_kept_and_answers_counted() {
+    let recording = Recording::start(&["--display", "none"]);
+    let (path, _) = recording.mark();
+    let desk = |words: &[&str]| {
+        let cache = recording.dir.path().join("cache");
+        let output =
+            tipme().args(words).arg("--state-dir").arg(recording.dir.path()).env("XDG_CACHE_HOME", cache).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    assert!(desk(&["incidents"]).contains("it hung"));
+    let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    assert!(desk(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("kept in "));
+    let right = tipme_control::Request::Describe { incident: path, text: String::new(), right: Some(true) };
+    tipme_control::Client::new(recording.dir.path()).call(&right).unwrap();
+    let text = desk(&["incidents"]);
+    assert!(text.contains("(it was this) no, it stuttered\n"), "{text}");
+    assert!(text.ends_with("Asked whether it was this: yes 1, no 0.\n"), "{text}");
+    assert!(desk(&["incidents", "show"]).contains("You said: no, it stuttered\nYou answered: it was this\n"));
+}
