@@ -204,6 +204,18 @@ pub struct Locks {
     pub proc_locks: String,
     /// Owners read from the lock words of mutexes that threads were waiting for.
     pub futexes: Vec<FutexOwner>,
+    /// Who had the other end of pipes that threads were waiting for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pipes: Vec<PipeEnd>,
+}
+
+/// A process that had the other end of a pipe which a thread waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PipeEnd {
+    pub tid: u32,
+    pub inode: u64,
+    pub holder: u32,
 }
 
 /// A thread that waited for a mutex at the mark, and the owner in the lock word.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From captured bytes to a sealed file, in a thread of its own.
 
+mod ends;
 mod files;
 mod questions;
 
@@ -31,7 +32,7 @@ fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) ->
     let proc_locks = owners::file_locks();
     let stacks = parse_stacks(&capture.stacks);
     let known = questions::ask(inquiries, &capture, &stacks);
-    let locks = Locks { proc_locks, futexes: known.owners };
+    let locks = Locks { proc_locks, futexes: known.owners, pipes: known.pipes };
     capture.meta.missing.extend(known.missing);
     capture.meta.machine = identity::machine();
     capture.meta.irq_names = identity::interrupt_names();

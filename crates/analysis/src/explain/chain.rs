@@ -388,7 +388,7 @@ impl Walker<'_> {
             Waited::Futex => self.recording.futex_owner(span.tid),
             Waited::FileLock => wait.and_then(|wait| self.recording.file_lock_owner(wait.inode)),
             Waited::Child => self.recording.living_child(span.tid, wait),
-            Waited::Peer => wait.map(|wait| Tid(wait.peer.0)),
+            Waited::Peer => self.recording.pipe_holder(span.tid).or(wait.map(|wait| Tid(wait.peer.0))),
             _ => None,
         };
         holder.filter(|holder| *holder != Tid(0) && *holder != span.tid)
@@ -411,6 +411,15 @@ impl Recording {
     /// The owner in the lock word that a thread still waited for at the mark.
     fn futex_owner(&self, tid: Tid) -> Option<Tid> {
         self.locks.futexes.iter().find(|futex| futex.tid == tid.0).map(|futex| Tid(futex.owner))
+    }
+
+    /// The process that had the other end of the pipe which a thread still waited for at the mark: one that did not
+    /// start the waiter before others, since a shell may keep what it gave to its children.
+    fn pipe_holder(&self, tid: Tid) -> Option<Tid> {
+        let pid = self.tasks.pid(tid, self.mark);
+        let holders = self.locks.pipes.iter().filter(|end| end.tid == tid.0).map(|end| Pid(end.holder));
+        let holder = holders.min_by_key(|holder| (self.tasks.descends(pid, *holder, self.mark), holder.0));
+        holder.map(|holder| Tid(holder.0))
     }
 
     /// The process that holds a lock on the file with this inode number, from /proc/locks.

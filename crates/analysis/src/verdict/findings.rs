@@ -20,6 +20,9 @@ use tipme_record::{Nanos, Pid, Tid};
 const SHARE_MIN: f64 = 0.05;
 const LENGTH_MIN: Nanos = Nanos::from_millis(5);
 
+/// Where all causes together explain less of what is too much, none of them is told: it would blame somebody for a part.
+const EXPLAINED_MIN: f64 = 0.5;
+
 /// A group with what was found out about it.
 #[derive(Clone, Debug)]
 pub struct Cause {
@@ -43,6 +46,10 @@ pub fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Vec<Findi
     let (mut weighty, light): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(|cause| weighty(cause, problem));
     weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
     weighty.sort_by_key(|cause| std::cmp::Reverse(cause.group.nanos));
+    let explained = weighty.iter().map(|cause| share(cause.group.nanos, problem)).sum::<f64>();
+    if explained < EXPLAINED_MIN {
+        return Vec::new();
+    }
     if problem.is_command() && !weighty.first().is_some_and(|cause| holds_up(cause, problem)) {
         return Vec::new();
     }

@@ -2,6 +2,7 @@
 //! What an incident wants to know of living processes. An incident is sealed within the time that is stated here,
 //! whatever they do.
 
+use super::ends::Waiting;
 use super::files::Wanted;
 use crate::capture::Capture;
 use crate::inquiry::{Asker, Inquiries};
@@ -9,8 +10,9 @@ use crate::owners::{futex_owner, futex_waits};
 use crate::processes::user;
 use crate::symbols::{Stacks, name_user, user_addresses};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
-use tipme_record::incident::{FileName, FutexOwner, Missing};
+use tipme_record::incident::{FileName, FutexOwner, Missing, PipeEnd};
 use tipme_record::records::Wait;
 
 /// How long an incident waits for the owners of locks, which are worth less the later they are read.
@@ -21,6 +23,7 @@ const NAMES_PATIENCE: Duration = Duration::from_secs(5);
 /// What was found, and why there is not more.
 pub(super) struct Known {
     pub(super) owners: Vec<FutexOwner>,
+    pub(super) pipes: Vec<PipeEnd>,
     pub(super) files: Vec<FileName>,
     /// As in the symbol section.
     pub(super) functions: Vec<u8>,
@@ -44,8 +47,13 @@ pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks) -> 
     let names = inquiries.ask(NAMES_PATIENCE, move |asker| ask_names(asker, files, functions, marker));
     let missing = [("owners of locks", owners.missing), ("names", names.missing)];
     let missing = missing.into_iter().filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
-    let mut known =
-        Known { owners: owners.found, files: Vec::new(), functions: Vec::new(), missing: missing.collect() };
+    let mut known = Known {
+        owners: owners.found,
+        pipes: Waiting::by(&capture.tasks).resolve(Path::new("/proc")),
+        files: Vec::new(),
+        functions: Vec::new(),
+        missing: missing.collect(),
+    };
     for name in names.found {
         match name {
             Name::File(file) => known.files.push(file),

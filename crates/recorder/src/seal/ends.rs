@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who has the other end of a pipe that somebody waits for at the mark. The kernel tells it without asking anybody:
+//! names and numbers of open files only are read, no file is opened.
+
+use crate::owners::waits;
+use crate::processes::text;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use tipme_record::incident::PipeEnd;
+use tipme_record::records::Wait;
+
+const TYPE_BITS: u32 = 0o170_000;
+const TYPE_FIFO: u32 = 0o010_000;
+/// read, readv, preadv2, splice; and write, writev, vmsplice.
+const READS: [i32; 4] = [0, 19, 327, 275];
+const WRITES: [i32; 3] = [1, 20, 278];
+
+/// Waiters, processes, and open files of one process and of all that are looked at; what lies beyond stays unknown.
+const WAITERS_MAX: usize = 4_096;
+const PROCESSES_MAX: usize = 16_384;
+const FILES_MAX: usize = 1_024;
+const ALL_FILES_MAX: usize = 131_072;
+/// Holders of one end that are told.
+const HOLDERS_MAX: usize = 4;
+
+/// Bytes read of what the kernel says of an open file.
+const INFO_BYTES: u64 = 1_024;
+const ACCESS_BITS: u32 = 3;
+
+/// A pipe, and whether the end that is asked for is the one that is written to.
+type End = (u64, bool);
+
+/// Who waits for which end of a pipe.
+pub(super) struct Waiting(BTreeMap<End, Vec<(u32, u32)>>);
+
+impl Waiting {
+    /// By the bytes of the task walk.
+    pub(super) fn by(tasks: &[u8]) -> Waiting {
+        let mut waiting: BTreeMap<End, Vec<(u32, u32)>> = BTreeMap::new();
+        for (wait, end) in waits(tasks).filter_map(|wait| Some((wait, end_of(&wait)?))).take(WAITERS_MAX) {
+            waiting.entry(end).or_default().push((wait.head.tid.0, wait.pid.0));
+        }
+        Waiting(waiting)
+    }
+
+    /// Looks at the open files of all processes. Who has both ends itself waits for itself, which is idle.
+    pub(super) fn resolve(self, proc: &Path) -> Vec<PipeEnd> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let mut holders: BTreeMap<End, BTreeSet<u32>> = BTreeMap::new();
+        let mut left = ALL_FILES_MAX;
+        for pid in numbers(proc).take(PROCESSES_MAX) {
+            for end in ends(&proc.join(pid.to_string()), &mut left).filter(|end| self.0.contains_key(end)) {
+                holders.entry(end).or_default().insert(pid);
+            }
+        }
+        let mut found = Vec::new();
+        for (end, waiters) in &self.0 {
+            let Some(holders) = holders.get(end) else { continue };
+            for (tid, _) in waiters.iter().filter(|(_, pid)| !holders.contains(pid)) {
+                let told = holders.iter().take(HOLDERS_MAX);
+                found.extend(told.map(|holder| PipeEnd { tid: *tid, inode: end.0, holder: *holder }));
+            }
+        }
+        found
+    }
+}
+
+/// The end of a pipe that a wait is for; `None` where it is none, or its other end is known already.
+fn end_of(wait: &Wait) -> Option<End> {
+    let fifo = wait.mode & TYPE_BITS == TYPE_FIFO && wait.inode != 0 && wait.peer.0 == 0;
+    let write =
+        if READS.contains(&wait.syscall) { Some(true) } else { WRITES.contains(&wait.syscall).then_some(false) };
+    write.filter(|_| fifo).map(|write| (wait.inode, write))
+}
+
+/// The ends of pipes that a process has open.
+fn ends(process: &Path, left: &mut usize) -> impl Iterator<Item = End> {
+    let files: Vec<u32> = numbers(&process.join("fd")).take(FILES_MAX.min(*left)).collect();
+    *left -= files.len();
+    let infos = files.into_iter().filter_map(|file| {
+        let name = std::fs::read_link(process.join(format!("fd/{file}"))).ok()?;
+        // A named pipe has the path of a file.
+        let may_be = name.to_string_lossy().starts_with(['p', '/']);
+        may_be.then(|| text(&process.join(format!("fdinfo/{file}")).to_string_lossy(), INFO_BYTES))
+    });
+    let ends: Vec<End> = infos.filter_map(|info| opened(&info)).flatten().collect();
+    ends.into_iter()
+}
+
+/// The ends that an open file is, by what the kernel says of it: both where it was opened for reading and writing.
+fn opened(info: &str) -> Option<impl Iterator<Item = End> + use<>> {
+    let value = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let inode: u64 = value("ino:")?.parse().ok()?;
+    let access = u32::from_str_radix(value("flags:")?, 8).ok()? & ACCESS_BITS;
+    let both = [(access != 0, true), (access != 1, false)];
+    Some(both.into_iter().filter(|(has, _)| *has).map(move |(_, write)| (inode, write)))
+}
+
+/// The names in a folder that are numbers.
+fn numbers(folder: &Path) -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::pipe;
+    use std::process::{Command, Stdio};
+    use zerocopy::FromZeros;
+
+    #[test]
+    fn flags_tell_the_ends() {
+        let ends = |flags: &str| -> Vec<End> {
+            let info = format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t15\nino:\t77\n");
+            opened(&info).into_iter().flatten().collect()
+        };
+        assert_eq!([ends("0100000"), ends("0100001")], [[(77, false)], [(77, true)]]);
+        assert_eq!(ends("02"), [(77, true), (77, false)]);
+        assert_eq!(opened("rubbish").into_iter().flatten().count(), 0);
+    }
+
+    #[test]
+    fn the_holder_of_the_other_end_is_found_and_a_pipe_to_oneself_has_none() {
+        use std::os::unix::fs::MetadataExt;
+        let (reader, writer) = pipe().expect("a pipe can be made");
+        let inode = std::fs::metadata(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader)))
+            .expect("it is open")
+            .ino();
+        let wait = |pid: u32| Waiting(BTreeMap::from([((inode, true), vec![(7, pid)])]));
+        let own = std::process::id();
+        assert_eq!(wait(own).resolve(Path::new("/proc")), []);
+        let mut child = Command::new("sleep").arg("60").stdout(Stdio::from(writer)).spawn().expect("it starts");
+        let found = wait(own).resolve(Path::new("/proc"));
+        let holder = child.id();
+        child.kill().and_then(|()| child.wait()).expect("it is ours");
+        assert_eq!(found, [PipeEnd { tid: 7, inode, holder }]);
+    }
+
+    #[test]
+    fn only_pipes_without_a_known_peer_are_asked_for() {
+        let mut wait = Wait::new_zeroed();
+        (wait.mode, wait.inode, wait.syscall) = (0o010_600, 9, 0);
+        assert_eq!(end_of(&wait), Some((9, true)));
+        wait.syscall = 1;
+        assert_eq!(end_of(&wait), Some((9, false)));
+        wait.mode = 0o140_777;
+        assert_eq!(end_of(&wait), None);
+    }
+}
