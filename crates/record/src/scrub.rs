@@ -8,7 +8,7 @@
 
 use crate::chunk::{CHUNK_BYTES, entries};
 use crate::incident::{Groups, Incident, Meta, Section, StoredBaseline};
-use crate::records::{Exec, Exit, Head, Kind, Rename, Task, Wait};
+use crate::records::{Exec, Exit, Head, Kind, Polled, Rename, Task, Wait};
 use crate::units::{Pid, Tid};
 use std::collections::BTreeSet;
 use std::mem::offset_of;
@@ -98,11 +98,10 @@ fn places(section: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 /// An address of another machine becomes one that is meant for documents; which one it was cannot be told from it.
-fn without_address(bytes: &mut [u8]) {
-    let Some(wait) = Wait::read(bytes) else { return };
-    let address = Ipv4Addr::from(wait.address.to_ne_bytes());
-    let place = bytes.get_mut(offset_of!(Wait, address)..).and_then(|place| place.first_chunk_mut::<4>());
-    if let Some(place) = place.filter(|_| !address.is_unspecified() && !address.is_loopback()) {
+fn without_address(bytes: &mut [u8], at: usize) {
+    let Some(place) = bytes.get_mut(at..).and_then(|place| place.first_chunk_mut::<4>()) else { return };
+    let address = Ipv4Addr::from(*place);
+    if !address.is_unspecified() && !address.is_loopback() {
         *place = Ipv4Addr::new(192, 0, 2, 1).octets();
     }
 }
@@ -147,7 +146,8 @@ impl Scrubber<'_> {
     fn record(&self, bytes: &mut [u8]) {
         let Ok((head, _)) = Head::read_from_prefix(bytes) else { return };
         let (name, tail) = match Kind::from_number(head.kind) {
-            Some(Kind::Wait) => return without_address(bytes),
+            Some(Kind::Wait) => return without_address(bytes, offset_of!(Wait, address)),
+            Some(Kind::Polled) => return without_address(bytes, offset_of!(Polled, address)),
             Some(Kind::Task) => (offset_of!(Task, comm), bytes.len()),
             Some(Kind::Exec) => (offset_of!(Exec, comm), Exec::SIZE),
             Some(Kind::Exit) => (offset_of!(Exit, comm), Exit::SIZE),
@@ -264,14 +264,17 @@ mod tests {
     #[test]
     fn addresses_of_other_machines_go() {
         let scrubbed = |address: [u8; 4]| {
-            let mut wait = Wait::new_zeroed();
-            wait.head = head(30, Wait::SIZE, Kind::Wait);
-            wait.address = u32::from_ne_bytes(address);
+            let address = u32::from_ne_bytes(address);
+            let (mut wait, mut polled) = (Wait::new_zeroed(), Polled::new_zeroed());
+            (wait.head, wait.address) = (head(30, Wait::SIZE, Kind::Wait), address);
+            (polled.head, polled.address) = (head(30, Polled::SIZE, Kind::Polled), address);
             let mut incident = incident();
-            incident.push(Section::Tasks, wait.as_bytes().to_vec());
+            incident.push(Section::Tasks, [wait.as_bytes(), polled.as_bytes()].concat());
             let clean = scrub(&incident, &[]).expect("the document is whole");
             let tasks = clean.sections.iter().rfind(|(section, _)| *section == Section::Tasks).expect("it is kept");
-            Wait::read(&tasks.1).expect("it is a wait").address.to_ne_bytes()
+            let polled = Polled::read(&tasks.1[Wait::SIZE..]).expect("it is a polled file").address;
+            assert_eq!(Wait::read(&tasks.1).expect("it is a wait").address, polled);
+            polled.to_ne_bytes()
         };
         assert_eq!(scrubbed([10, 1, 2, 3]), [192, 0, 2, 1]);
         assert_eq!(scrubbed([127, 0, 0, 1]), [127, 0, 0, 1]);
