@@ -287,13 +287,16 @@ impl Walker<'_> {
         let idle_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
         let waited =
             if self.was_stopped(span, wait.as_ref()) { Waited::Stopped } else { self.recording.waits.kind(span) };
+        let tried = wait.filter(|_| waited == Waited::Sleep).and_then(|wait| self.recording.tried(span, &wait));
+        let (waited, wait) = tried.map_or((waited, wait), |(wait, _)| (Waited::FileLock, Some(wait)));
         let ends = idle_end
             || self.is_idle_server(span, waited)
             || ends_here(waited) && !self.ended_by_user(span, waited)
             || self.is_grabbed(span.tid, lo);
         let peer = if ends { None } else { self.loopback_peer(span, wait.as_ref()) };
         let waited = if peer.is_some() { Waited::Peer } else { waited };
-        let holder = if ends { None } else { peer.or_else(|| self.holder(span, wait.as_ref(), waited)) };
+        let known = peer.or_else(|| tried.and_then(|(_, holder)| holder));
+        let holder = if ends { None } else { known.or_else(|| self.holder(span, wait.as_ref(), waited)) };
         match holder {
             Some(holder) if !self.active.contains(&holder) => {
                 let parent = via;

@@ -3,7 +3,7 @@
 
 use crate::chain::{Doing, Piece};
 use crate::recording::Recording;
-use crate::waits::{Waited, call_name};
+use crate::waits::{Waited, call_name, locks_files};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -56,6 +56,9 @@ pub fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
         Waited::Fsync => "waited for data to reach the disk",
         Waited::PageIn => "waited for a page of a file",
         Waited::Disk => "waited for the disk",
+        Waited::FileLock if wait.is_some_and(|wait| !locks_files(wait)) => {
+            return "slept between tries of a file lock".to_owned();
+        }
         Waited::FileLock => "waited for a file lock",
         Waited::Futex => "waited for a lock",
         Waited::Child => "waited for a child",

@@ -2,18 +2,22 @@
 //! Evidence: sentences with figures for each finding. The first line names the culprit and its deed.
 
 use crate::chain::{Doing, Piece, Via};
-use crate::describe::{doing_text, span_text, stack_text, thread_text, wait_text};
+use crate::describe::{count_text, doing_text, span_text, stack_text, thread_text, wait_text};
 use crate::findings::address_text;
 use crate::jobs::Members;
 use crate::load::Load;
 use crate::model::Kind;
 use crate::partition::{Budget, Group, Owner, length};
 use crate::throttle::{self, limit_of};
+use crate::waits::Waited;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
 /// Lines on one question.
 const LINES_MAX: usize = 2;
+
+/// The first sleep begins so long after the first try, at most.
+const TRIED_BEFORE: Nanos = Nanos::from_millis(10);
 
 /// A function must take this share of the samples to be named.
 const FUNCTION_SHARE_MIN: f64 = 0.1;
@@ -28,6 +32,7 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
         }
         Kind::LockWait | Kind::KernelLock | Kind::PeerWait | Kind::ChildWait => {
             lines.extend(via_line(budget, group));
+            lines.extend(attempts_line(budget, group));
             lines.extend(far_end_lines(budget, group));
         }
         _ => lines.extend(stack_line(budget, group)),
@@ -106,6 +111,23 @@ fn via_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
     let stack = via.wait.and_then(|wait| stack_text(budget.recording, &wait)).map(|stack| format!(": {stack}"));
     let who = thread_text(budget.recording, via.waiter, longest.lo);
     Some(format!("{who} {}{}", wait_text(via.waited, via.wait.as_ref()), stack.unwrap_or_default()))
+}
+
+/// How often the lock of a file was tried in vain, where it was.
+fn attempts_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    let via = via_to(budget, group, longest).filter(|via| via.waited == Waited::FileLock).and_then(|via| via.wait);
+    let own = || if let Doing::Waited(Waited::FileLock, wait) = longest.doing { wait } else { None };
+    let wait = via.or_else(own)?;
+    let (lo, hi) =
+        (budget.pieces(group).map(|piece| piece.lo).min()?, budget.pieces(group).map(|piece| piece.hi).max()?);
+    let failures = budget.recording.attempts.failures(wait.device, wait.inode, lo.before(TRIED_BEFORE), hi);
+    let file = budget.recording.file(&wait).unwrap_or("a file");
+    (failures > 0).then(|| format!("the lock of {file} was tried {} in vain", times_text(failures)))
+}
+
+fn times_text(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{} times", count_text(count)) }
 }
 
 fn queue_line(budget: &Budget<'_>, group: &Group) -> String {

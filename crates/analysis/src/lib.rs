@@ -9,6 +9,7 @@
 //! Nothing here reads a file, a clock or a process, and no bytes in an incident can make it panic or
 //! use memory without bound: what is damaged is left out and noted.
 
+mod attempts;
 mod baseline;
 mod blame;
 mod bursts;

@@ -2,6 +2,7 @@
 //! An incident taken apart: its sections decoded, its records sorted by time and kind.
 
 use crate::Error;
+use crate::attempts::Attempts;
 use crate::bursts::PauseIndex;
 use crate::bytes::{chunks, loose_records};
 use crate::contention::Contention;
@@ -25,7 +26,8 @@ use tipme_record::incident::{
     Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline, Words,
 };
 use tipme_record::records::{
-    Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty, Wait,
+    Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty,
+    Wait,
 };
 use tipme_record::{Cpu, Device, Entry, Kind, Nanos, entries};
 
@@ -56,6 +58,8 @@ pub struct Recording {
     pub throttling: Throttling,
     /// Paths of files by device and inode.
     pub files: HashMap<(Device, u64), String>,
+    /// Tries of locks of files.
+    pub attempts: Attempts,
     pub signals: Vec<Signal>,
     pub samples: Vec<Sample>,
     pub displays: Vec<Display>,
@@ -148,6 +152,8 @@ impl Recording {
         self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
+        let attempts = typed(of(Kind::Attempt), Kind::Attempt, Attempt::read);
+        self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
         let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
         self.messages = Messages::new(messages, &self.displays, &self.timeline);
         self.terminals = Terminals::new(&typed(of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);

@@ -159,6 +159,7 @@ const FUTEX_PRIVATE: u64 = 0x80;
 const POLL: i32 = 7;
 const PPOLL: i32 = 271;
 const FCNTL: i32 = 72;
+const FLOCK: i32 = 73;
 const SET_LOCK_WAIT: [u64; 2] = [7, 38];
 const PIPE_FILES: u32 = 0x5049_5045;
 const TERMINAL_FILES: u32 = 0x1cd1;
@@ -370,6 +371,11 @@ pub fn is_private_futex(wait: &Wait) -> bool {
 /// Whether a wait is in one of the calls by which event loops wait.
 pub fn polls(wait: &Wait) -> bool {
     EVENT_CALLS.contains(&wait.syscall)
+}
+
+/// Whether a wait is in one of the calls that lock files: flock, fcntl.
+pub fn locks_files(wait: &Wait) -> bool {
+    matches!(wait.syscall, FLOCK | FCNTL)
 }
 
 /// Whether a wait is a `poll` of a single file.

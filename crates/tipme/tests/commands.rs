@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands in a terminal that wait, each told by the name of what it waits for. Real programs, recorded, marked and
+//! diagnosed. Needs root, bash and perl.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Recording, diagnose};
+use tipme_bench::Session;
+use tipme_bench::session::Options;
+use tipme_desktop::inject::{Pace, Typist};
+
+/// Only a test that fails waits for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long what a command waits for is held back.
+const HELD: Duration = Duration::from_millis(1_500);
+
+/// Somebody who holds something back until told to let go; killed with the value.
+struct Holder(Child);
+
+impl Holder {
+    /// A script of perl, which says a line when it is ready; what that line says.
+    fn start(session: &Session, script: &str) -> (Holder, String) {
+        let mut command = Command::new("perl");
+        command.args(["-e", script]).current_dir(session.folder()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said = line.trim().to_owned();
+        assert!(!said.is_empty(), "the holder failed");
+        (Holder(child), said)
+    }
+
+    fn let_go(&mut self) {
+        self.0.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    }
+
+    fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A shell in a terminal, whose command is the script `c` in the session's folder.
+fn shell(command: &str) -> Session {
+    let mut session = Session::start(Options::default()).unwrap();
+    // The file `d` says that it is done.
+    std::fs::write(session.folder().join("c"), format!("{command}\n: > d\n")).unwrap();
+    session.open_terminal(&[], &["bash", "--norc", "-i"].map(Into::into)).unwrap();
+    session
+}
+
+fn typist(session: &Session) -> Typist {
+    Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
+}
+
+/// Types the command while something is held back, and gives the verdict on it.
+fn verdict(session: &Session, held: impl FnOnce()) -> Value {
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let mut typist = typist(session);
+    typist.text("true\ntrue\ntrue\n").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    typist.text("sh c\n").unwrap();
+    std::thread::sleep(HELD);
+    held();
+    let (begun, done) = (Instant::now(), session.folder().join("d"));
+    while !done.exists() {
+        assert!(begun.elapsed() < PATIENCE, "the command does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let (path, _) = recording.mark();
+    let (_, text) = diagnose(&path, &["--json"]);
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Kind and culprit's process of the first finding, and all that is said as evidence.
+fn first(verdict: &Value) -> (String, u64, String) {
+    let finding = &verdict["findings"][0];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let evidence: Vec<String> = finding["evidence"].as_array().into_iter().flatten().map(text).collect();
+    (text(&finding["kind"]), finding["culprit"]["pid"].as_u64().unwrap_or_default(), evidence.join("\n"))
+}
+
+const HOLDS_FILE: &str = r#"
+    use Fcntl ":flock"; $| = 1; open my $file, ">", "lock" or die; flock $file, LOCK_EX or die;
+    print "ready\n"; <STDIN>; flock $file, LOCK_UN; <STDIN>;
+"#;
+
+const HOLDS_RANGE: &str = r#"
+    use Fcntl; $| = 1; open my $file, ">", "lock" or die;
+    my $all = pack "ssx4qqlx4", F_WRLCK, 0, 0x40000000, 2, 0; fcntl $file, F_SETLK, $all or die;
+    print "ready\n"; <STDIN>; close $file; <STDIN>;
+"#;
+
+/// As a database does: a byte of the file is locked, or tried again after a while.
+const TRIES_RANGE: &str = r#"
+    use Fcntl; open my $file, "+<", "lock" or die;
+    my $one = pack "ssx4qqlx4", F_RDLCK, 0, 0x40000000, 1, 0;
+    select undef, undef, undef, 0.05 until fcntl $file, F_SETLK, $one;
+"#;
+
+#[test]
+fn a_lock_that_a_script_tries_again_and_again_has_its_holder() {
+    let session = shell("until flock -n lock true; do sleep 0.1; done");
+    let (mut holder, _) = Holder::start(&session, HOLDS_FILE);
+    let verdict = verdict(&session, || holder.let_go());
+    let (kind, culprit, evidence) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
+    let file = session.folder().join("lock");
+    assert!(evidence.contains(&format!("the lock of {} was tried", file.display())), "{evidence}");
+}
+
+#[test]
+fn a_lock_that_a_thread_tries_again_and_again_has_its_holder() {
+    let session = shell(&format!("perl -e '{TRIES_RANGE}'"));
+    let (mut holder, _) = Holder::start(&session, HOLDS_RANGE);
+    let verdict = verdict(&session, || holder.let_go());
+    let (kind, culprit, evidence) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
+    assert!(evidence.contains("in vain"), "{evidence}");
+}
