@@ -8,6 +8,7 @@ use crate::jobs::Members;
 use crate::load::Load;
 use crate::model::Kind;
 use crate::partition::{Budget, Group, Owner, length};
+use crate::polls;
 use crate::throttle::{self, limit_of};
 use crate::waits::Waited;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +57,7 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
         Kind::ServerBusy => format!("the display server served {culprit}"),
         Kind::ServerGrab => format!("{culprit} held a grab of the display server"),
         Kind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
-        Kind::NetworkWait => format!("{waiters} waited for {culprit}"),
+        Kind::NetworkWait => network_line(budget, group, &waiters, &culprit),
         Kind::ChildWait => format!("{waiters} waited for {culprit} to end"),
         Kind::TimerSleep => format!("{culprit} slept by itself"),
         Kind::Stopped => format!("{culprit} stopped {waiters}"),
@@ -64,6 +65,25 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
         Kind::Stall => format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it"),
         _ => culprit,
     }
+}
+
+/// Who waited for which address, and whether an answer came for most of the time.
+fn network_line(budget: &Budget<'_>, group: &Group, waiters: &str, address: &str) -> String {
+    let waits = || {
+        budget.pieces(group).filter_map(|piece| match piece.doing {
+            Doing::Waited(_, wait) => Some((piece, wait?)),
+            _ => None,
+        })
+    };
+    let silent = waits().filter(|(piece, wait)| polls::is_unanswered(wait, piece.hi, budget.recording.mark));
+    let silent = silent.map(|(piece, _)| length(piece)).fold(0, u64::saturating_add);
+    let server = if waits().any(|(_, wait)| polls::is_for_names(&wait)) { "the name server " } else { "" };
+    let silence = if silent.saturating_mul(2) > group.nanos {
+        format!(", and no answer came for {}", span_text(Nanos(silent)))
+    } else {
+        String::new()
+    };
+    format!("{waiters} waited for {server}{address}{silence}")
 }
 
 /// The culprit in a sentence.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Home waits: where a thread that takes input is while it has nothing to do.
 //!
-//! The sets of files that a thread polls are not recorded, so its event wait is learned: it is a wait in which events
-//! find the thread again and again. Every toolkit has its own, a condition behind which another thread polls among them.
+//! The sets of files that a thread polls are known only where they are small, so its event wait is learned: it is a wait in
+//! which events find the thread again and again. Every toolkit has its own, a condition behind which another thread polls among them.
 
 use crate::messages::Side;
 use crate::recording::Recording;
@@ -56,10 +56,10 @@ impl Homes {
         Homes(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
     }
 
-    /// Whether a wait is one of its thread's home waits; `None` where none of them is known.
-    fn has(&self, wait: &Wait) -> Option<bool> {
-        let known = self.0.get(&wait.head.tid).filter(|known| !known.is_empty())?;
-        Some(known.contains(&signature(wait)))
+    /// Whether a thread has home waits of this kind; `None` where none of them is known.
+    fn has(&self, tid: Tid, signature: Signature) -> Option<bool> {
+        let known = self.0.get(&tid).filter(|known| !known.is_empty())?;
+        Some(known.contains(&signature))
     }
 }
 
@@ -77,13 +77,15 @@ fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
     let span = near.find(|span| span.segment.state == State::Blocked)?;
     let wait = recording.waits.find(&span)?;
     let for_lock = wait.syscall == FUTEX && !recording.waits.is_for_condition(&span);
-    (!for_lock).then(|| signature(wait))
+    (!for_lock).then(|| recording.signature(wait))
 }
 
-pub fn signature(wait: &Wait) -> Signature {
+/// `file` is the inode of the only file that is polled, where that is known.
+fn signature(wait: &Wait, file: Option<u64>) -> Signature {
     match wait.syscall {
         FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),
-        POLL | PPOLL => (POLL, u64::from(is_lone(wait))),
+        POLL | PPOLL if is_lone(wait) => (POLL, file.unwrap_or(0).max(1)),
+        POLL | PPOLL => (POLL, 0),
         call if EPOLLS.contains(&call) => (EPOLLS[0], wait.args[0]),
         other => (other, 0),
     }
@@ -92,6 +94,11 @@ pub fn signature(wait: &Wait) -> Signature {
 impl Recording {
     fn homes(&self) -> &Homes {
         self.homes.get_or_init(|| Homes::learn(self))
+    }
+
+    /// What tells a wait apart from the others of its thread.
+    pub fn signature(&self, wait: &Wait) -> Signature {
+        signature(wait, self.polls.of(wait).first().map(|file| file.inode))
     }
 
     /// Whether a thread waits for the next event, or is not there at all.
@@ -113,7 +120,8 @@ impl Recording {
         let Some(wait) = self.waits.find(span) else {
             return kind == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN && self.waits.is_idle(span);
         };
-        match self.homes().has(wait) {
+        match self.homes().has(wait.head.tid, self.signature(wait)) {
+            _ if self.awaits_remote(wait) => false,
             Some(home) => home || polls(wait) && !is_lone(wait),
             None => kind == Waited::Events || is_condition(wait),
         }
@@ -126,6 +134,6 @@ impl Recording {
 
     /// Whether a wait for a condition is its thread's event wait.
     pub fn is_home_condition(&self, wait: &Wait) -> bool {
-        wait.syscall == FUTEX && self.homes().has(wait) == Some(true)
+        wait.syscall == FUTEX && self.homes().has(wait.head.tid, self.signature(wait)) == Some(true)
     }
 }

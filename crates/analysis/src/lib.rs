@@ -45,6 +45,7 @@ mod occupancy;
 mod overhead;
 mod partition;
 mod periods;
+mod polls;
 mod problem;
 #[cfg(test)]
 mod properties;

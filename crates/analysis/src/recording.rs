@@ -13,6 +13,7 @@ use crate::interrupts::Interrupts;
 use crate::kin::Kin;
 use crate::messages::Messages;
 use crate::names::Names;
+use crate::polls::Polls;
 use crate::reclaim::Reclaiming;
 use crate::tasks::{Sources, Tasks};
 use crate::terminals::Terminals;
@@ -26,8 +27,8 @@ use tipme_record::incident::{
     Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline, Words,
 };
 use tipme_record::records::{
-    Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty,
-    Wait,
+    Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
+    Tty, Wait,
 };
 use tipme_record::{Cpu, Device, Entry, Kind, Nanos, entries};
 
@@ -45,6 +46,8 @@ pub struct Recording {
     pub timeline: Timeline,
     pub tasks: Tasks,
     pub waits: Waits,
+    /// The files of small sets that were polled.
+    pub polls: Polls,
     pub names: Names,
     pub messages: Messages,
     pub terminals: Terminals,
@@ -150,6 +153,8 @@ impl Recording {
         let waits = walked.iter().copied().chain(of(Kind::Wait));
         let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));
         self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
+        let polled = walked.iter().copied().chain(of(Kind::Polled));
+        self.polls = Polls::new(typed(polled, Kind::Polled, Polled::read));
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
         let attempts = typed(of(Kind::Attempt), Kind::Attempt, Attempt::read);

@@ -27,8 +27,12 @@ impl Holder {
     /// A script of perl, which says a line when it is ready; what that line says.
     fn start(session: &Session, script: &str) -> (Holder, String) {
         let mut command = Command::new("perl");
-        command.args(["-e", script]).current_dir(session.folder()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.args(["-e", script]).current_dir(session.folder());
+        Holder::run(command)
+    }
+
+    fn run(mut command: Command) -> (Holder, String) {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said = line.trim().to_owned();
@@ -130,4 +134,92 @@ fn a_lock_that_a_thread_tries_again_and_again_has_its_holder() {
     let (kind, culprit, evidence) = first(&verdict);
     assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
     assert!(evidence.contains("in vain"), "{evidence}");
+}
+
+/// A server that never answers over UDP.
+const SILENT: &str = r#"
+    use IO::Socket::INET; $| = 1;
+    my $server = IO::Socket::INET->new(LocalAddr => "127.0.0.1", Proto => "udp") or die;
+    print $server->sockport, "\n"; <STDIN>;
+"#;
+
+/// Asks, and polls for an answer three times, as resolvers do.
+const ASKS: &str = r#"
+    use IO::Socket::INET; use IO::Poll;
+    my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Proto => $ARGV[1]) or die;
+    for (1 .. 3) {
+        my $poll = IO::Poll->new; $poll->mask($socket => POLLIN);
+        syswrite $socket, "name?"; last if $poll->poll(0.6);
+    }
+"#;
+
+/// A server that answers whoever connects after a while, at a port or at a local name.
+const ANSWERS_LATE: &str = r#"
+    use IO::Socket::INET; use IO::Socket::UNIX; $| = 1;
+    my $server = $ARGV[0] ? IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5)
+        : IO::Socket::INET->new(LocalAddr => "127.0.0.1", Listen => 5) or die;
+    print $ARGV[0] ? "ready" : $server->sockport, "\n";
+    my $client = $server->accept; select undef, undef, undef, 1.5; syswrite $client, "answer\n"; <STDIN>;
+"#;
+
+/// Waits for an answer from a socket in one of two ways.
+const WAITS: &str = r#"
+    use IO::Socket::INET; use IO::Socket::UNIX; use IO::Poll;
+    my ($where, $how) = @ARGV;
+    my $socket = $where =~ /^\d+$/ ? IO::Socket::INET->new(PeerAddr => "127.0.0.1:$where")
+        : IO::Socket::UNIX->new(Peer => $where) or die;
+    if ($how eq "poll") { my $poll = IO::Poll->new; $poll->mask($socket => POLLIN); $poll->poll(60) }
+    if ($how eq "epoll") {
+        my $set = syscall 291, 0; my $event = pack "LQ", 1, 0;
+        syscall(233, $set, 1, fileno $socket, $event) == 0 or die;
+        my $events = "\0" x 64; syscall 232, $set, $events, 4, 60_000;
+    }
+"#;
+
+fn script(session: &Session, name: &str, text: &str) {
+    std::fs::write(session.folder().join(name), text).unwrap();
+}
+
+/// The verdict on a client that waits for a server which answers late.
+fn late(address: Option<&str>, how: &str) -> (String, u64, u64, Value) {
+    let session = shell(&format!("exec 2>&1; perl w $(cat where) {how}"));
+    script(&session, "w", WAITS);
+    let mut command = Command::new("perl");
+    command.args(["-e", ANSWERS_LATE]).args(address).current_dir(session.folder());
+    let (holder, said) = Holder::run(command);
+    script(&session, "where", address.unwrap_or(&said));
+    let verdict = verdict(&session, || ());
+    let (kind, culprit, _) = first(&verdict);
+    (kind, culprit, holder.id().into(), verdict)
+}
+
+#[test]
+fn an_answer_over_udp_that_does_not_come_has_its_address() {
+    let session = shell("");
+    script(&session, "a", ASKS);
+    let (holder, port) = Holder::start(&session, SILENT);
+    script(&session, "c", &format!("perl a {port} udp\n: > d\n"));
+    let verdict = verdict(&session, || ());
+    let (kind, _, evidence) = first(&verdict);
+    assert_eq!(kind, "network-wait", "{verdict:#}");
+    assert_eq!(verdict["findings"][0]["culprit"]["address"], format!("127.0.0.1:{port}"));
+    assert!(
+        evidence.starts_with(&format!("perl waited for 127.0.0.1:{port}, and no answer came for 1.")),
+        "{evidence}"
+    );
+    drop(holder);
+}
+
+#[test]
+fn a_poll_of_a_loopback_connection_leads_to_who_answers() {
+    for how in ["poll", "epoll"] {
+        let (kind, culprit, holder, verdict) = late(None, how);
+        assert_eq!((kind.as_str(), culprit), ("peer-wait", holder), "{how}: {verdict:#}");
+    }
+}
+
+#[test]
+fn a_poll_of_a_local_socket_leads_to_its_other_end() {
+    let (kind, culprit, holder, verdict) = late(Some("peer"), "poll");
+    assert_eq!((kind.as_str(), culprit), ("peer-wait", holder), "{verdict:#}");
 }
