@@ -21,6 +21,7 @@ const UNIX: u16 = 1;
 const INTERNET: [u16; 2] = [2, 10];
 const STATE_CONNECTED: u8 = 1;
 const STATE_LISTENS: u8 = 10;
+const STREAM: u32 = 1;
 const DATAGRAM: u32 = 2;
 const NAME_SERVICE: u16 = 53;
 /// The context of a timer's interrupt.
@@ -130,9 +131,18 @@ impl Recording {
             Some(by) => ended_by(&roles, by)?,
             None => roles.iter().min_by_key(|(role, _)| *role).filter(|(role, _)| is_asked(*role, loops))?,
         };
-        let waited = if *role == Role::Remote { Waited::Network } else { Waited::Peer };
-        let holder = (by.is_none() && *role == Role::Peer).then_some(Tid(file.peer.0));
-        Some(Named { waited, wait: as_wait(wait, file), holder })
+        let named = as_wait(wait, file);
+        let peer = (*role == Role::Peer).then_some(file.peer);
+        let owner = || self.port_owner(&named).filter(|_| span.end >= self.mark);
+        let holder = peer.or_else(owner).filter(|_| by.is_none()).map(|pid| Tid(pid.0));
+        let waited = if *role == Role::Remote && holder.is_none() { Waited::Network } else { Waited::Peer };
+        Some(Named { waited, wait: named, holder })
+    }
+
+    /// The process that has the port of this machine to which a thread is connected at the mark.
+    fn port_owner(&self, wait: &Wait) -> Option<Pid> {
+        let owners = self.ports.iter().filter(|owner| owner.port == wait.port && owner.pid != wait.pid.0);
+        owners.map(|owner| Pid(owner.pid)).next().filter(|_| is_loopback(wait) && wait.socket == STREAM)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::wakes::Wakes;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use tipme_record::incident::{
-    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline, Words,
+    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline, Words,
 };
 use tipme_record::records::{
     Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
@@ -67,6 +67,8 @@ pub struct Recording {
     pub samples: Vec<Sample>,
     pub displays: Vec<Display>,
     pub locks: Locks,
+    /// Who has the ports of this machine that threads waited for at the mark.
+    pub ports: Vec<PortOwner>,
     pub losses: Losses,
     pub cost: Cost,
     pub baselines: Vec<StoredBaseline>,
@@ -116,6 +118,7 @@ impl Recording {
         self.displays = document(incident, Section::Displays)?;
         self.locks = document(incident, Section::Locks)?;
         self.losses = document(incident, Section::Losses)?;
+        self.ports = document(incident, Section::Ports)?;
         self.cost = document(incident, Section::Cost)?;
         self.baselines = document(incident, Section::Baselines)?;
         let files: Vec<FileName> = document(incident, Section::Files)?;

@@ -19,7 +19,7 @@ use zerocopy::FromBytes;
 const STRANGER: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
 /// Sections that tell of nobody.
-const NAMELESS: [Section; 8] = [
+const NAMELESS: [Section; 9] = [
     Section::Sched,
     Section::Stacks,
     Section::Displays,
@@ -28,6 +28,7 @@ const NAMELESS: [Section; 8] = [
     Section::Locks,
     Section::Losses,
     Section::Cost,
+    Section::Ports,
 ];
 
 /// In front of the name and the module of a function: process, their two lengths, address.

@@ -8,7 +8,7 @@ use crate::capture::Capture;
 use crate::displays::Displays;
 use crate::inquiry::Inquiries;
 use crate::symbols::{Named, name_kernel, parse_stacks};
-use crate::{identity, owners};
+use crate::{identity, owners, ports};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use tipme_kernel::CommandLine;
@@ -26,6 +26,7 @@ pub(crate) fn seal(capture: Capture, displays: &Displays, inquiries: &Inquiries,
 
 fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) -> Result<Incident> {
     let proc_locks = owners::file_locks();
+    let port_owners = ports::port_owners(&capture.tasks);
     let stacks = parse_stacks(&capture.stacks);
     let known = questions::ask(inquiries, &capture, &stacks);
     let locks = Locks { proc_locks, futexes: known.owners };
@@ -54,6 +55,7 @@ fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) ->
     incident.push_json(Section::Cost, &capture.cost)?;
     incident.push_json(Section::Groups, &capture.groups)?;
     incident.push_json(Section::Files, &known.files)?;
+    incident.push_json(Section::Ports, &port_owners)?;
     Ok(incident)
 }
 

@@ -69,24 +69,39 @@ fn typist(session: &Session) -> Typist {
     Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
 }
 
-/// Types the command while something is held back, and gives the verdict on it.
-fn verdict(session: &Session, held: impl FnOnce()) -> Value {
+/// Types the command while something is held back, and leaves it waiting for a while.
+fn type_command(session: &Session) -> Recording {
     let recording = Recording::start(&["--display", &session.display_name()]);
     let mut typist = typist(session);
     typist.text("true\ntrue\ntrue\n").unwrap();
     std::thread::sleep(Duration::from_millis(300));
     typist.text("sh c\n").unwrap();
     std::thread::sleep(HELD);
-    held();
+    recording
+}
+
+fn marked(recording: &Recording) -> Value {
+    let (path, _) = recording.mark();
+    let (_, text) = diagnose(&path, &["--json"]);
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The verdict on the command after what it waits for was let go.
+fn verdict(session: &Session, let_go: impl FnOnce()) -> Value {
+    let recording = type_command(session);
+    let_go();
     let (begun, done) = (Instant::now(), session.folder().join("d"));
     while !done.exists() {
         assert!(begun.elapsed() < PATIENCE, "the command does not end");
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(500));
-    let (path, _) = recording.mark();
-    let (_, text) = diagnose(&path, &["--json"]);
-    serde_json::from_str(&text).unwrap()
+    marked(&recording)
+}
+
+/// The verdict while it still waits.
+fn verdict_meanwhile(session: &Session) -> Value {
+    marked(&type_command(session))
 }
 
 /// Kind and culprit's process of the first finding, and all that is said as evidence.
@@ -222,4 +237,24 @@ fn a_poll_of_a_loopback_connection_leads_to_who_answers() {
 fn a_poll_of_a_local_socket_leads_to_its_other_end() {
     let (kind, culprit, holder, verdict) = late(Some("peer"), "poll");
     assert_eq!((kind.as_str(), culprit), ("peer-wait", holder), "{verdict:#}");
+}
+
+#[test]
+fn who_holds_at_the_mark_is_named() {
+    let session = shell(&format!("perl -e '{TRIES_RANGE}'"));
+    let (holder, _) = Holder::start(&session, HOLDS_RANGE);
+    let verdict = verdict_meanwhile(&session);
+    let (kind, culprit, _) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
+}
+
+#[test]
+fn who_has_the_port_at_the_mark_is_named() {
+    let session = shell("perl w $(cat where) poll");
+    script(&session, "w", WAITS);
+    let (holder, port) = Holder::start(&session, &ANSWERS_LATE.replace("1.5;", "99;"));
+    script(&session, "where", &port);
+    let verdict = verdict_meanwhile(&session);
+    let (kind, culprit, _) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("peer-wait", holder.id().into()), "{verdict:#}");
 }
