@@ -80,6 +80,8 @@ pub(crate) const PROGRAMS: &[Program] = &[
     tracepoint("group_reclaim_end", "mm_vmscan_memcg_reclaim_end", "group-reclaim"),
     tracepoint("dirty_throttled", "balance_dirty_pages", "dirty"),
     tracepoint("file_read", "mm_filemap_add_to_page_cache", "files"),
+    tracepoint("flock_tried", "flock_lock_inode", "file-locks"),
+    tracepoint("range_tried", "posix_lock_inode", "file-locks"),
     tracepoint("lock_begin", "contention_begin", "locks"),
     tracepoint("lock_end", "contention_end", "locks"),
     tracepoint("folio_dirtied", "writeback_dirty_folio", "writers"),

@@ -47,11 +47,13 @@ pub enum Section {
     Files = 17,
     /// JSON, a list of [`StoredBaseline`].
     Baselines = 18,
+    /// JSON, a list of [`PortOwner`].
+    Ports = 19,
 }
 
 impl Section {
     /// All sections in the order in which they are written.
-    pub const ALL: [Section; 18] = [
+    pub const ALL: [Section; 19] = [
         Section::Meta,
         Section::Sched,
         Section::Rare,
@@ -69,6 +71,7 @@ impl Section {
         Section::Groups,
         Section::Files,
         Section::Baselines,
+        Section::Ports,
         Section::Words,
     ];
 
@@ -268,6 +271,14 @@ pub struct FileName {
     pub device: u32,
     pub inode: u64,
     pub path: String,
+}
+
+/// A process that has a port of this machine which threads waited for at the mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortOwner {
+    pub port: u16,
+    pub pid: u32,
 }
 
 /// What was usual for a class of interactions in an application, learned until the mark and before the window:

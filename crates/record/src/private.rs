@@ -7,8 +7,8 @@
 //! may be typed at a login. So a terminal is of the user whose session it is, and a service's messages are shown
 //! where nobody else has clients at that display. Who owns a process that is not known is not this user.
 
-use crate::incident::{Display, Incident, Locks, Section, Withheld};
-use crate::records::{Exec, Exit, Kind, Message, Owner, Tty, Wait};
+use crate::incident::{Display, Incident, Locks, PortOwner, Section, Withheld};
+use crate::records::{Exec, Exit, Kind, Message, Owner, Polled, Tty, Wait};
 use crate::rewrite;
 use crate::units::{Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_locks};
@@ -48,6 +48,7 @@ pub fn conceal(incident: &mut Incident, user: u32, disguise: &dyn Fn(u64) -> u64
     for (section, bytes) in &mut incident.sections {
         match section {
             Section::Cmdlines => *bytes = view.command_lines(bytes),
+            Section::Ports => *bytes = view.ports(bytes),
             Section::Locks => *bytes = locks(bytes, |tid| !own.contains(&Tid(tid)), disguise),
             _ => {}
         }
@@ -60,6 +61,8 @@ pub fn conceal(incident: &mut Incident, user: u32, disguise: &dyn Fn(u64) -> u64
 struct View {
     user: u32,
     owners: HashMap<Pid, Option<u32>>,
+    /// The processes of threads that waited.
+    processes: HashMap<Tid, Pid>,
     /// Displays that nobody but this user has clients at.
     displays: BTreeSet<u32>,
     withheld: Withheld,
@@ -70,7 +73,8 @@ struct View {
 impl View {
     fn of(incident: &Incident, user: u32) -> View {
         let (displays, hidden) = (BTreeSet::new(), BTreeSet::new());
-        let mut view = View { user, owners: owners(incident), displays, withheld: Withheld::default(), hidden };
+        let (owners, processes) = (owners(incident), waiters(incident));
+        let mut view = View { user, owners, processes, displays, withheld: Withheld::default(), hidden };
         view.displays = view.own_displays(incident);
         view
     }
@@ -114,6 +118,7 @@ impl View {
             Kind::Message => self.message(record),
             Kind::Tty => self.terminal(record),
             Kind::Wait => self.wait(record, disguise),
+            Kind::Polled => self.polled(record),
             Kind::Exec => self.line(record, Exec::read(record).map(|exec| exec.pid), Exec::SIZE),
             Kind::Exit => self.line(record, Exit::read(record).map(|exit| exit.pid), Exit::SIZE),
             _ => true,
@@ -151,6 +156,23 @@ impl View {
             rewrite::put(record, offset_of!(Wait, port), &[0; 2]);
         }
         true
+    }
+
+    fn polled(&mut self, record: &mut [u8]) -> bool {
+        let Some(polled) = Polled::read(record) else { return false };
+        let pid = self.processes.get(&polled.head.tid).copied();
+        if !matches!(pid.map_or(Of::Unknown, |pid| self.whose(pid)), Of::Own | Of::System) {
+            rewrite::put(record, offset_of!(Polled, address), &[0; 4]);
+            rewrite::put(record, offset_of!(Polled, port), &[0; 2]);
+        }
+        true
+    }
+
+    /// The ports of this user's processes and of services.
+    fn ports(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut ports: Vec<PortOwner> = serde_json::from_slice(bytes).unwrap_or_default();
+        ports.retain(|port| matches!(self.whose(Pid(port.pid)), Of::Own | Of::System));
+        serde_json::to_vec(&ports).unwrap_or_default()
     }
 
     /// Takes out the command line behind a record's fixed part.
@@ -197,6 +219,13 @@ fn locks(bytes: &[u8], others: impl Fn(u32) -> bool, disguise: &dyn Fn(u64) -> u
     let mut locks: Locks = serde_json::from_slice(bytes).unwrap_or_default();
     conceal_locks(&mut locks, others, disguise);
     serde_json::to_vec(&locks).unwrap_or_default()
+}
+
+/// The process of each thread that waited.
+fn waiters(incident: &Incident) -> HashMap<Tid, Pid> {
+    let records = [Section::Rare, Section::Tasks].into_iter().flat_map(|section| rewrite::records(incident, section));
+    let waits = records.filter(|(kind, _)| *kind == Kind::Wait).filter_map(|(_, bytes)| Wait::read(bytes));
+    waits.map(|wait| (wait.head.tid, wait.pid)).collect()
 }
 
 /// The user of each process that lived at the mark, or ended before it.

@@ -145,9 +145,10 @@ records! {
         magic: u32,
         /// AF_UNIX: process at the other end when it connected.
         peer: Pid,
-        /// AF_INET: remote IPv4 address, network order; 0 otherwise.
+        /// AF_INET: remote IPv4 address, network order. AF_INET6: the one that the remote address stands for, 127.0.0.1
+        /// where that is the machine itself; 0 otherwise.
         address: u32,
-        /// AF_INET: remote port, host order.
+        /// AF_INET and AF_INET6: remote port, host order.
         port: u16,
         /// Socket family; 0 where it is no socket.
         family: u16,
@@ -155,7 +156,37 @@ records! {
         state: u16,
         /// Context of the waker, as in `waking`.
         context: u16,
-        unused: u32,
+        /// Type of the socket: 1 stream, 2 datagram; 0 where it is no socket, or not known.
+        socket: u32,
+    }
+
+    /// One of the files that `head.tid` polled in the wait with the same thread and time, where they are four at most.
+    polled: Polled = 31 {
+        inode: u64,
+        /// As in `wait`.
+        peer: Pid,
+        address: u32,
+        mode: u32,
+        magic: u32,
+        port: u16,
+        family: u16,
+        socket: u16,
+        /// State of the socket: 1 connected, 10 accepts connections; 0 where it is no socket.
+        state: u8,
+        /// How many files there are in all.
+        files: u8,
+    }
+
+    /// `head.tid` tried to lock a file, without waiting, that somebody else has locked; or it got a lock on a file that
+    /// was tried in vain within the last ten seconds.
+    attempt: Attempt = 32 {
+        inode: u64,
+        device: Device,
+        pid: Pid,
+        /// Process that took the lock which is in the way, where the kernel knows it; it may have ended since.
+        holder: Pid,
+        /// How often it failed since the last such record of this thread, at most ten milliseconds ago; 0 where it got it.
+        failures: u32,
     }
 
     /// An interrupt or softirq that took 50 microseconds or more, at its end, on the time of `head.tid`.
@@ -273,7 +304,7 @@ records! {
     }
 
     /// Whose process it is: at the exit of the thread `head.tid` that it began with, or at the mark.
-    owner: Owner = 31 {
+    owner: Owner = 33 {
         pid: Pid,
         /// The real user id.
         uid: u32,

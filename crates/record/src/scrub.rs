@@ -10,7 +10,7 @@
 mod libraries;
 
 use crate::incident::{Groups, Incident, Locks, Machine, Meta, Missing, Section, StoredBaseline};
-use crate::records::{Exec, Exit, Head, Input, Kind, Rename, Task, Wait};
+use crate::records::{Exec, Exit, Head, Input, Kind, Polled, Rename, Task, Wait};
 use crate::rewrite::{self, put};
 use crate::units::{Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks};
@@ -24,8 +24,15 @@ use zerocopy::FromBytes;
 const STRANGER: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
 /// Sections that tell of nobody.
-const NAMELESS: [Section; 6] =
-    [Section::Sched, Section::Stacks, Section::Displays, Section::Samples, Section::Losses, Section::Cost];
+const NAMELESS: [Section; 7] = [
+    Section::Sched,
+    Section::Stacks,
+    Section::Displays,
+    Section::Samples,
+    Section::Losses,
+    Section::Cost,
+    Section::Ports,
+];
 
 /// In front of the name and the module of a function: process, their two lengths, address.
 const SYMBOL_HEAD: usize = 16;
@@ -165,7 +172,11 @@ impl Scrubber<'_> {
     /// Whether a record stays, and without what. Every kind has its rule.
     fn edit(&mut self, kind: Kind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         match kind {
-            Kind::Wait => self.wait(record, disguise),
+            Kind::Wait => {
+                self.address(record, offset_of!(Wait, address), offset_of!(Wait, port));
+                conceal_arguments(record, disguise);
+            }
+            Kind::Polled => self.address(record, offset_of!(Polled, address), offset_of!(Polled, port)),
             Kind::Task => self.identity(record, offset_of!(Task, comm), record.len()),
             Kind::Exec => self.identity(record, offset_of!(Exec, comm), Exec::SIZE),
             Kind::Exit => self.identity(record, offset_of!(Exit, comm), Exit::SIZE),
@@ -173,22 +184,21 @@ impl Scrubber<'_> {
             Kind::Input => self.input(record),
             Kind::Owner => return false,
             Kind::Switch | Kind::Waking | Kind::Migrate | Kind::Fork | Kind::Irq | Kind::Block | Kind::Reclaim => {}
-            Kind::Lock | Kind::Signal | Kind::Sample | Kind::Message | Kind::Tty | Kind::Tally => {}
+            Kind::Attempt | Kind::Lock | Kind::Signal | Kind::Sample | Kind::Message | Kind::Tty | Kind::Tally => {}
         }
         true
     }
 
     /// An address of another machine becomes one that is meant for documents; which one it was cannot be told from it,
     /// nor what was asked for there.
-    fn wait(&mut self, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) {
-        let Some(wait) = Wait::read(record) else { return };
-        let address = Ipv4Addr::from(wait.address.to_ne_bytes());
-        if !address.is_unspecified() && !address.is_loopback() {
+    fn address(&mut self, record: &mut [u8], address: usize, port: usize) {
+        let Some(place) = record.get(address..).and_then(|place| place.first_chunk::<4>()) else { return };
+        let known = Ipv4Addr::from(*place);
+        if !known.is_unspecified() && !known.is_loopback() {
             self.gone.addresses += 1;
-            put(record, offset_of!(Wait, address), &Ipv4Addr::new(192, 0, 2, 1).octets());
-            put(record, offset_of!(Wait, port), &[0; 2]);
+            put(record, address, &Ipv4Addr::new(192, 0, 2, 1).octets());
+            put(record, port, &[0; 2]);
         }
-        conceal_arguments(record, disguise);
     }
 
     /// Takes out the name of a thread and the command line of its process.
@@ -320,14 +330,17 @@ mod tests {
     #[test]
     fn addresses_of_other_machines_go() {
         let scrubbed = |address: [u8; 4]| {
-            let mut wait = Wait::new_zeroed();
-            wait.head = head(30, Wait::SIZE, Kind::Wait);
-            wait.address = u32::from_ne_bytes(address);
+            let address = u32::from_ne_bytes(address);
+            let (mut wait, mut polled) = (Wait::new_zeroed(), Polled::new_zeroed());
+            (wait.head, wait.address) = (head(30, Wait::SIZE, Kind::Wait), address);
+            (polled.head, polled.address) = (head(30, Polled::SIZE, Kind::Polled), address);
             let mut incident = incident();
-            incident.push(Section::Tasks, wait.as_bytes().to_vec());
+            incident.push(Section::Tasks, [wait.as_bytes(), polled.as_bytes()].concat());
             let clean = scrub(&incident, &[]).expect("the document is whole").0;
             let tasks = clean.sections.iter().rfind(|(section, _)| *section == Section::Tasks).expect("it is kept");
-            Wait::read(&tasks.1).expect("it is a wait").address.to_ne_bytes()
+            let polled = Polled::read(&tasks.1[Wait::SIZE..]).expect("it is a polled file").address;
+            assert_eq!(Wait::read(&tasks.1).expect("it is a wait").address, polled);
+            polled.to_ne_bytes()
         };
         assert_eq!(scrubbed([10, 1, 2, 3]), [192, 0, 2, 1]);
         assert_eq!(scrubbed([127, 0, 0, 1]), [127, 0, 0, 1]);

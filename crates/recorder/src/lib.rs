@@ -22,6 +22,7 @@ mod learning;
 mod look;
 mod losses;
 mod owners;
+mod ports;
 mod processes;
 mod sampler;
 mod seal;

@@ -26,14 +26,19 @@ pub(crate) fn futex_waits(tasks: &[u8]) -> impl Iterator<Item = Wait> {
 }
 
 /// The wait records among the bytes of a task walk.
-pub(crate) fn waits(mut bytes: &[u8]) -> impl Iterator<Item = Wait> {
+pub(crate) fn waits(bytes: &[u8]) -> impl Iterator<Item = Wait> {
+    loose(bytes, Kind::Wait).filter_map(Wait::read)
+}
+
+/// The records of a kind among the bytes of a task walk.
+pub(crate) fn loose(mut bytes: &[u8], kind: Kind) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         loop {
             let (head, _) = Head::read_from_prefix(bytes).ok()?;
             let (record, rest) = bytes.split_at_checked(usize::from(head.size).max(1))?;
             bytes = rest;
-            if head.kind == Kind::Wait as u8 {
-                return Wait::read(record);
+            if head.kind == kind as u8 {
+                return Some(record);
             }
         }
     })

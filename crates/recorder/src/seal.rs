@@ -9,7 +9,7 @@ use crate::capture::Capture;
 use crate::displays::Displays;
 use crate::inquiry::Inquiries;
 use crate::symbols::{Named, name_kernel, parse_stacks};
-use crate::{identity, owners};
+use crate::{identity, owners, ports};
 use anyhow::Result;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -30,6 +30,7 @@ pub(crate) fn seal(capture: Capture, displays: &Displays, inquiries: &Inquiries,
 
 fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) -> Result<Incident> {
     let proc_locks = owners::file_locks();
+    let port_owners = ports::port_owners(&capture.tasks);
     let stacks = parse_stacks(&capture.stacks);
     let known = questions::ask(inquiries, &capture, &stacks);
     let locks = Locks { proc_locks, futexes: known.owners, pipes: known.pipes };
@@ -57,6 +58,7 @@ fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) ->
     incident.push_json(Section::Cost, &capture.cost)?;
     incident.push_json(Section::Groups, &capture.groups)?;
     incident.push_json(Section::Files, &known.files)?;
+    incident.push_json(Section::Ports, &port_owners)?;
     conceal(&mut incident, &mut capture.meta);
     incident.sections.insert(0, (Section::Meta, serde_json::to_vec(&capture.meta)?));
     Ok(incident)

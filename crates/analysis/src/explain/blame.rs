@@ -224,7 +224,9 @@ impl<'a> Judge<'a> {
             Doing::Waited(waited, wait) => idle_kind(waited, wait.as_ref()),
             Doing::Queued(_) | Doing::Interrupted(_) => Kind::Unattributed,
         };
-        Blame { kind, who: Who::Thread(piece.tid) }
+        // Whoever waits for a lock of a file without a known holder does not hold it.
+        let nobody = matches!(piece.doing, Doing::Waited(Waited::FileLock, _)) && kind == Kind::LockWait;
+        Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
     }
 
     /// Whether a thread that takes input waits for its next event, which is no cause.

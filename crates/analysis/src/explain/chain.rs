@@ -10,6 +10,7 @@ use crate::decode::messages::Place;
 use crate::join::answer::{Interaction, Join};
 use crate::timeline::interrupts::Source;
 use crate::timeline::occupancy::{On, on_cpu};
+use crate::timeline::polls::{is_for_names, is_loopback, is_remote};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::{Waited, is_private_futex, polls};
@@ -22,7 +23,7 @@ const DEPTH_MAX: usize = 64;
 /// More pieces than this are not made.
 const PIECES_MAX: usize = 50_000;
 
-/// Polls in a row that are taken for one wait, and from the end of one to the begin of the next at most.
+/// Polls in a row that are taken for one wait, and what a thread does between two of them at most.
 const POLLS_MAX: usize = 1_024;
 const AGAIN: Nanos = Nanos::from_millis(5);
 
@@ -287,16 +288,18 @@ impl Walker<'_> {
 
     fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
         let wait = self.recording.waits.find(span).copied();
-        let idle_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
         let waited =
             if self.was_stopped(span, wait.as_ref()) { Waited::Stopped } else { self.recording.waits.kind(span) };
-        let ends = idle_end
-            || self.is_idle_server(span, waited)
-            || ends_here(waited) && !self.ended_by_user(span, waited)
-            || self.is_grabbed(span.tid, lo);
-        let peer = if ends { None } else { self.loopback_peer(span, wait.as_ref()) };
+        let named = wait.and_then(|wait| self.recording.named(span, waited, &wait));
+        let (waited, wait) = named.map_or((waited, wait), |named| (named.waited, Some(named.wait)));
+        let idle_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
+        let idle = idle_end || self.is_idle_server(span, waited) || self.is_grabbed(span.tid, lo);
+        let asks = !idle && matches!(waited, Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer);
+        let peer = if asks { self.loopback_peer(span, wait.as_ref()) } else { None };
         let waited = if peer.is_some() { Waited::Peer } else { waited };
-        let holder = if ends { None } else { peer.or_else(|| self.holder(span, wait.as_ref(), waited)) };
+        let ends = idle || ends_here(waited) && !self.ended_by_user(span, waited);
+        let known = peer.or_else(|| named.and_then(|named| named.holder));
+        let holder = if ends { None } else { known.or_else(|| self.holder(span, wait.as_ref(), waited)) };
         match holder {
             Some(holder) if !self.active.contains(&holder) => {
                 let parent = via;
@@ -342,14 +345,23 @@ impl Walker<'_> {
     /// The process on this machine whose packet ended a poll, or the last of several polls of the same files in a row.
     ///
     /// Packets over loopback arrive in a softirq on the time of whoever sent them. A poll that ends because its time is
-    /// up, and begins again at once, is one wait.
+    /// up, and begins again at once, is one wait. Who asks for a name waits for the name server, whoever stands behind it.
     fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
-        let wait = wait.filter(|wait| polls(wait) && !self.recording.takes_display_input(span.tid))?;
-        let (first, mut until) = (span.index, span.end);
+        let wait = wait.filter(|wait| polls(wait) && !is_for_names(wait))?;
+        if is_remote(wait) && !is_loopback(wait) || wait.family == 0 && self.recording.takes_display_input(span.tid) {
+            return None;
+        }
+        let (first, mut busy) = (span.index, Nanos(0));
         for index in (first..).take(POLLS_MAX) {
-            let span = self.recording.timeline.span(span.tid, index).filter(|span| span.start.since(until) < AGAIN)?;
-            if span.segment.state != State::Blocked || span.end.since(span.start) < AGAIN {
-                continue;
+            let span = self.recording.timeline.span(span.tid, index).filter(|_| busy < AGAIN)?;
+            match span.segment.state {
+                State::Blocked if span.end.since(span.start) >= AGAIN => busy = Nanos(0),
+                State::Runnable => continue,
+                State::Running | State::Blocked => {
+                    busy = busy.after(span.end.since(span.start));
+                    continue;
+                }
+                State::Absent => return None,
             }
             let other = self.recording.waits.find(&span)?;
             if (other.syscall, &other.args[..2]) != (wait.syscall, &wait.args[..2]) {
@@ -361,7 +373,6 @@ impl Walker<'_> {
             if span.task_waker().is_some() {
                 return None;
             }
-            until = span.end;
         }
         None
     }

@@ -3,7 +3,7 @@
 
 use crate::explain::chain::{Doing, Piece};
 use crate::timeline::recording::Recording;
-use crate::timeline::waits::{Waited, call_name};
+use crate::timeline::waits::{Waited, call_name, locks_files};
 use std::net::Ipv4Addr;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
@@ -57,6 +57,9 @@ pub fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
         Waited::Fsync => "waited for data to reach the disk",
         Waited::PageIn => "waited for a page of a file",
         Waited::Disk => "waited for the disk",
+        Waited::FileLock if wait.is_some_and(|wait| !locks_files(wait)) => {
+            return "slept between tries of a file lock".to_owned();
+        }
         Waited::FileLock => "waited for a file lock",
         Waited::Futex => "waited for a lock",
         Waited::Child => "waited for a child",

@@ -16,7 +16,7 @@ use crate::join::work::{self, Drawings};
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
-use crate::timeline::waits::{Signature, signature};
+use crate::timeline::waits::Signature;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::Class;
 use tipme_record::{Nanos, Pid, Tid};
@@ -91,7 +91,7 @@ impl<'a> Handling<'a> {
         let mut spans = spans.take(SEGMENTS_MAX);
         let home = |span: &Span| {
             let wait = recording.waits.find(span);
-            wait.is_some_and(|wait| helper.homes.contains(&signature(wait))) || recording.is_home(span)
+            wait.is_some_and(|wait| helper.homes.contains(&recording.signature(wait))) || recording.is_home(span)
         };
         let end = spans.find(|span| span.start >= woken && home(span)).map_or(recording.mark, |span| span.start);
         Some((end, vec![Hop { tid: helper.tid, lo: woken, hi: end }, Hop { tid, lo: at, hi: woken }]))
@@ -122,7 +122,7 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
             *count += 1;
             let span = recording.timeline.before(wakee, woken);
             if let Some(wait) = span.and_then(|span| recording.waits.find(&span)) {
-                *waits.entry(signature(wait)).or_default() += 1;
+                *waits.entry(recording.signature(wait)).or_default() += 1;
             }
         }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Home waits: where a thread that takes input is while it has nothing to do.
 //!
-//! The sets of files that a thread polls are not recorded, so its event wait is learned: it is a wait in which events
-//! find the thread again and again. Every toolkit has its own, a condition behind which another thread polls among them.
+//! The sets of files that a thread polls are known only where they are small, so its event wait is learned: it is a wait in
+//! which events find the thread again and again. Every toolkit has its own, a condition behind which another thread polls among them.
 
 use crate::decode::messages::Side;
 use crate::timeline::pauses::Homes;
@@ -57,12 +57,17 @@ fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
     let span = near.find(|span| span.segment.state == State::Blocked)?;
     let wait = recording.waits.find(&span)?;
     let for_lock = wait.syscall == FUTEX && !recording.waits.is_for_condition(&span);
-    (!for_lock).then(|| signature(wait))
+    (!for_lock).then(|| recording.signature(wait))
 }
 
 impl Recording {
     fn homes(&self) -> &Homes {
         self.homes.get_or_init(|| learn(self))
+    }
+
+    /// What tells a wait apart from the others of its thread.
+    pub fn signature(&self, wait: &Wait) -> Signature {
+        signature(wait, self.polls.of(wait).first().map(|file| file.inode))
     }
 
     /// Whether a thread waits for the next event, or is not there at all.
@@ -84,7 +89,8 @@ impl Recording {
         let Some(wait) = self.waits.find(span) else {
             return kind == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN && self.waits.is_idle(span);
         };
-        match self.homes().has(wait) {
+        match self.homes().has(wait.head.tid, self.signature(wait)) {
+            _ if self.awaits_remote(wait) => false,
             Some(home) => home || polls(wait) && !is_lone(wait),
             None => kind == Waited::Events || is_condition(wait),
         }
@@ -97,6 +103,6 @@ impl Recording {
 
     /// Whether a wait for a condition is its thread's event wait.
     pub fn is_home_condition(&self, wait: &Wait) -> bool {
-        wait.syscall == FUTEX && self.homes().has(wait) == Some(true)
+        wait.syscall == FUTEX && self.homes().has(wait.head.tid, self.signature(wait)) == Some(true)
     }
 }

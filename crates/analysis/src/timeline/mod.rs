@@ -4,14 +4,17 @@
 //! Takes records; gives the [`Recording`](recording::Recording): the states of all threads over the time, their waits
 //! and wake-ups, when each was at home, and what disk, memory, interrupts, quotas and terminals did meanwhile.
 
+pub mod attempts;
 pub mod bursts;
 pub mod contention;
 pub mod disk;
 pub mod homes;
 pub mod interrupts;
 pub mod kin;
+pub mod named;
 pub mod occupancy;
 pub mod pauses;
+pub mod polls;
 pub mod reclaim;
 pub mod recording;
 pub mod tasks;

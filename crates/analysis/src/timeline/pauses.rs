@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which pauses of threads are known so far: each is found when first asked for.
 
-use crate::timeline::waits::{Signature, signature};
+use crate::timeline::waits::Signature;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use tipme_record::Tid;
-use tipme_record::records::Wait;
 
 /// What ends a stretch of a thread's work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -27,9 +26,9 @@ pub type PauseIndex = RefCell<HashMap<(Tid, Pause), Rc<[u32]>>>;
 pub struct Homes(pub HashMap<Tid, HashSet<Signature>>);
 
 impl Homes {
-    /// Whether a wait is one of its thread's home waits; `None` where none of them is known.
-    pub fn has(&self, wait: &Wait) -> Option<bool> {
-        let known = self.0.get(&wait.head.tid).filter(|known| !known.is_empty())?;
-        Some(known.contains(&signature(wait)))
+    /// Whether a thread has home waits of this kind; `None` where none of them is known.
+    pub fn has(&self, tid: Tid, signature: Signature) -> Option<bool> {
+        let known = self.0.get(&tid).filter(|known| !known.is_empty())?;
+        Some(known.contains(&signature))
     }
 }

@@ -6,11 +6,13 @@ use crate::decode::messages::Messages;
 use crate::decode::names::Names;
 use crate::decode::sections::{ENTRIES_MAX, EVENTS_MAX, Placed, document, rare_records, read_events, typed, with_tail};
 use crate::error::Error;
+use crate::timeline::attempts::Attempts;
 use crate::timeline::contention::Contention;
 use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
 use crate::timeline::kin::Kin;
 use crate::timeline::pauses::{Homes, PauseIndex};
+use crate::timeline::polls::Polls;
 use crate::timeline::reclaim::Reclaiming;
 use crate::timeline::tasks::{Sources, Tasks};
 use crate::timeline::terminals::Terminals;
@@ -20,9 +22,12 @@ use crate::timeline::waits::Waits;
 use crate::timeline::wakes::Wakes;
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use tipme_record::incident::{Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline};
+use tipme_record::incident::{
+    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline,
+};
 use tipme_record::records::{
-    Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty, Wait,
+    Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
+    Tty, Wait,
 };
 use tipme_record::{Cpu, Device, Entry, Kind, Nanos, Tid};
 
@@ -34,6 +39,8 @@ pub struct Recording {
     pub timeline: Timeline,
     pub tasks: Tasks,
     pub waits: Waits,
+    /// The files of small sets that were polled.
+    pub polls: Polls,
     pub names: Names,
     pub messages: Messages,
     pub terminals: Terminals,
@@ -47,10 +54,14 @@ pub struct Recording {
     pub throttling: Throttling,
     /// Paths of files by device and inode.
     pub files: HashMap<(Device, u64), String>,
+    /// Tries of locks of files.
+    pub attempts: Attempts,
     pub signals: Vec<Signal>,
     pub samples: Vec<Sample>,
     pub displays: Vec<Display>,
     pub locks: Locks,
+    /// Who has the ports of this machine that threads waited for at the mark.
+    pub ports: Vec<PortOwner>,
     pub losses: Losses,
     pub cost: Cost,
     pub baselines: Vec<StoredBaseline>,
@@ -98,6 +109,7 @@ impl Recording {
         self.displays = document(incident, Section::Displays)?;
         self.locks = document(incident, Section::Locks)?;
         self.losses = document(incident, Section::Losses)?;
+        self.ports = document(incident, Section::Ports)?;
         self.cost = document(incident, Section::Cost)?;
         self.baselines = document(incident, Section::Baselines)?;
         let files: Vec<FileName> = document(incident, Section::Files)?;
@@ -137,8 +149,12 @@ impl Recording {
         let waits = walked.iter().copied().chain(of(Kind::Wait));
         let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));
         self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
+        let polled = walked.iter().copied().chain(of(Kind::Polled));
+        self.polls = Polls::new(typed(polled, Kind::Polled, Polled::read));
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
+        let attempts = typed(of(Kind::Attempt), Kind::Attempt, Attempt::read);
+        self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
         let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
         self.messages = Messages::new(messages, &self.displays, |tid, lo, hi| self.timeline.is_busy(tid, lo, hi));
         self.terminals = Terminals::new(&typed(of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);

@@ -169,6 +169,7 @@ const EPOLLS: [i32; 3] = [232, 281, 441];
 /// The C library's conditions alternate between two words that lie side by side.
 const FUTEX_PAIR: u64 = !0xf;
 const FCNTL: i32 = 72;
+const FLOCK: i32 = 73;
 const SET_LOCK_WAIT: [u64; 2] = [7, 38];
 const PIPE_FILES: u32 = 0x5049_5045;
 const TERMINAL_FILES: u32 = 0x1cd1;
@@ -387,6 +388,11 @@ pub fn polls(wait: &Wait) -> bool {
     EVENT_CALLS.contains(&wait.syscall)
 }
 
+/// Whether a wait is in one of the calls that lock files: flock, fcntl.
+pub fn locks_files(wait: &Wait) -> bool {
+    matches!(wait.syscall, FLOCK | FCNTL)
+}
+
 /// Whether a wait is a `poll` of a single file.
 pub fn is_lone(wait: &Wait) -> bool {
     matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1
@@ -407,11 +413,12 @@ pub fn has_timeout(wait: &Wait) -> bool {
     }
 }
 
-/// What tells a wait from the others of its thread.
-pub fn signature(wait: &Wait) -> Signature {
+/// What tells a wait from the others of its thread. `file` is the inode of the only file that is polled, where that is known.
+pub fn signature(wait: &Wait, file: Option<u64>) -> Signature {
     match wait.syscall {
         FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),
-        POLL | PPOLL => (POLL, u64::from(is_lone(wait))),
+        POLL | PPOLL if is_lone(wait) => (POLL, file.unwrap_or(0).max(1)),
+        POLL | PPOLL => (POLL, 0),
         call if EPOLLS.contains(&call) => (EPOLLS[0], wait.args[0]),
         other => (other, 0),
     }

@@ -2,17 +2,22 @@
 //! Evidence: sentences with figures for each finding. The first line names the culprit and its deed.
 
 use crate::explain::chain::{Doing, Piece, Via};
-use crate::explain::describe::{address_text, doing_text, span_text, stack_text, thread_text, wait_text};
+use crate::explain::describe::{address_text, count_text, doing_text, span_text, stack_text, thread_text, wait_text};
 use crate::explain::jobs::Members;
 use crate::explain::limits::{self, limit_of};
 use crate::explain::load::Load;
 use crate::explain::partition::{Budget, Group, Owner, length};
 use crate::model::Kind;
+use crate::timeline::polls;
+use crate::timeline::waits::Waited;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
 /// Lines on one question.
 const LINES_MAX: usize = 2;
+
+/// The first sleep begins so long after the first try, at most.
+const TRIED_BEFORE: Nanos = Nanos::from_millis(10);
 
 /// A function must take this share of the samples to be named.
 const FUNCTION_SHARE_MIN: f64 = 0.1;
@@ -27,6 +32,7 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
         }
         Kind::LockWait | Kind::KernelLock | Kind::PeerWait | Kind::ChildWait => {
             lines.extend(via_line(budget, group));
+            lines.extend(attempts_line(budget, group));
             lines.extend(far_end_lines(budget, group));
         }
         _ => lines.extend(stack_line(budget, group)),
@@ -50,7 +56,7 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
         Kind::ServerBusy => format!("the display server served {culprit}"),
         Kind::ServerGrab => format!("{culprit} held a grab of the display server"),
         Kind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
-        Kind::NetworkWait => format!("{waiters} waited for {culprit}"),
+        Kind::NetworkWait => network_line(budget, group, &waiters, &culprit),
         Kind::ChildWait => format!("{waiters} waited for {culprit} to end"),
         Kind::TimerSleep => format!("{culprit} slept by itself"),
         Kind::Stopped => format!("{culprit} stopped {waiters}"),
@@ -58,6 +64,25 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
         Kind::Stall => format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it"),
         _ => culprit,
     }
+}
+
+/// Who waited for which address, and whether an answer came for most of the time.
+fn network_line(budget: &Budget<'_>, group: &Group, waiters: &str, address: &str) -> String {
+    let waits = || {
+        budget.pieces(group).filter_map(|piece| match piece.doing {
+            Doing::Waited(_, wait) => Some((piece, wait?)),
+            _ => None,
+        })
+    };
+    let silent = waits().filter(|(piece, wait)| polls::is_unanswered(wait, piece.hi, budget.recording.mark));
+    let silent = silent.map(|(piece, _)| length(piece)).fold(0, u64::saturating_add);
+    let server = if waits().any(|(_, wait)| polls::is_for_names(&wait)) { "the name server " } else { "" };
+    let silence = if silent.saturating_mul(2) > group.nanos {
+        format!(", and no answer came for {}", span_text(Nanos(silent)))
+    } else {
+        String::new()
+    };
+    format!("{waiters} waited for {server}{address}{silence}")
 }
 
 /// The culprit in a sentence.
@@ -105,6 +130,23 @@ fn via_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
     let stack = via.wait.and_then(|wait| stack_text(budget.recording, &wait)).map(|stack| format!(": {stack}"));
     let who = thread_text(budget.recording, via.waiter, longest.lo);
     Some(format!("{who} {}{}", wait_text(via.waited, via.wait.as_ref()), stack.unwrap_or_default()))
+}
+
+/// How often the lock of a file was tried in vain, where it was.
+fn attempts_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    let via = via_to(budget, group, longest).filter(|via| via.waited == Waited::FileLock).and_then(|via| via.wait);
+    let own = || if let Doing::Waited(Waited::FileLock, wait) = longest.doing { wait } else { None };
+    let wait = via.or_else(own)?;
+    let (lo, hi) =
+        (budget.pieces(group).map(|piece| piece.lo).min()?, budget.pieces(group).map(|piece| piece.hi).max()?);
+    let failures = budget.recording.attempts.failures(wait.device, wait.inode, lo.before(TRIED_BEFORE), hi);
+    let file = budget.recording.file(&wait).unwrap_or("a file");
+    (failures > 0).then(|| format!("the lock of {file} was tried {} in vain", times_text(failures)))
+}
+
+fn times_text(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{} times", count_text(count)) }
 }
 
 fn queue_line(budget: &Budget<'_>, group: &Group) -> String {

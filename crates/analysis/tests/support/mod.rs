@@ -10,7 +10,7 @@ use tipme_record::incident::{
     Section,
 };
 use tipme_record::records::{
-    Block, Exit, Fork, Input, Irq, Message, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking,
+    Attempt, Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking,
 };
 use tipme_record::{CHUNK_BYTES, ChunkHead, Class, Cpu, Device, Head, Kind, Nanos, Pid, StackId, Tid};
 use zerocopy::{FromZeros, IntoBytes};
@@ -268,6 +268,19 @@ impl Machinery {
 
     pub fn signal(&mut self, us: u64, sender: u32, target: u32, number: u32) -> &mut Self {
         let record = record!(Signal { us, sender, sender: Pid(sender), target: Pid(target), number: number });
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    /// One of the files of a wait of the same thread and time, of so many.
+    pub fn polled(&mut self, us: u64, tid: u32, files: u8, fill: impl FnOnce(&mut Polled)) -> &mut Self {
+        let mut record = record!(Polled { us, tid, files: files });
+        fill(&mut record);
+        self.push(us, 0, Class::Rare, &record, &[])
+    }
+
+    /// A thread tried to lock a file that another process holds, or got the lock (`failures` 0).
+    pub fn attempt(&mut self, us: u64, tid: u32, holder: u32, failures: u32) -> &mut Self {
+        let record = record!(Attempt { us, tid, pid: Pid(tid), holder: Pid(holder), failures: failures, inode: 55 });
         self.push(us, 0, Class::Rare, &record, &[])
     }
 

@@ -36,7 +36,18 @@ struct css_set { struct cgroup *dfl_cgrp; };
 struct signal_struct { struct pid *pids[4]; };
 struct mm_struct { unsigned long arg_start, arg_end; };
 struct super_block { unsigned int s_dev; unsigned long s_magic; };
-struct inode { unsigned short i_mode; unsigned long i_ino; struct super_block *i_sb; };
+struct list_head { struct list_head *next; };
+struct file_lock_core { struct list_head flc_list; void *flc_owner; unsigned char flc_type; int flc_pid; };
+struct file_lock { struct file_lock_core c; long long fl_start, fl_end; };
+/* Before 6.9. */
+struct file_lock___old { struct list_head fl_list; void *fl_owner; unsigned char fl_type; unsigned int fl_pid; };
+struct file_lock_context { struct list_head flc_flock, flc_posix; };
+struct inode {
+	unsigned short i_mode;
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	struct file_lock_context *i_flctx;
+};
 struct address_space { struct inode *host; };
 struct folio { struct address_space *mapping; };
 struct file { struct inode *f_inode; void *private_data; };
@@ -47,6 +58,7 @@ struct thread_info { __u32 cpu; };
 typedef struct { unsigned int val; } kuid_t;
 struct cred { kuid_t uid; };
 struct pt_regs { unsigned long di, si, dx, orig_ax, ip; };
+struct thread_struct { unsigned long sp; };
 
 struct task_struct {
 	struct thread_info thread_info;
@@ -64,7 +76,18 @@ struct task_struct {
 	struct files_struct *files;
 	const struct cpumask *cpus_ptr;
 	char comm[16];
+	struct thread_struct thread;
 };
+
+struct wait_queue_entry { void *private; };
+struct poll_table_entry { struct file *filp; struct wait_queue_entry wait; };
+struct poll_wqueues { struct task_struct *polling_task; int inline_index; struct poll_table_entry inline_entries[1]; };
+struct rb_node { struct rb_node *rb_right, *rb_left; };
+struct rb_root { struct rb_node *rb_node; };
+struct rb_root_cached { struct rb_root rb_root; };
+struct eventpoll { struct rb_root_cached rbr; };
+struct epoll_filefd { struct file *file; };
+struct epitem { struct rb_node rbn; struct epoll_filefd ffd; struct eventpoll *ep; };
 
 struct gendisk { int major, first_minor; };
 struct request_queue { struct gendisk *disk; };
@@ -76,13 +99,21 @@ struct request {
 
 struct sk_buff { struct sk_buff *next, *prev; unsigned int len, data_len; unsigned char *data; };
 struct sk_buff_head { struct sk_buff *next, *prev; __u32 qlen; };
-struct sock_common { unsigned short skc_family; __be16 skc_dport; __be32 skc_daddr; };
+struct in6_addr { unsigned char bytes[16]; };
+struct sock_common {
+	unsigned short skc_family;
+	__be16 skc_dport;
+	__be32 skc_daddr;
+	unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+};
 struct socket { struct file *file; struct sock *sk; };
 struct sock {
 	struct sock_common __sk_common;
 	struct sk_buff_head sk_receive_queue;
 	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
+	unsigned short sk_type;
 };
 struct sockaddr_un { unsigned short sun_family; char sun_path[108]; };
 struct unix_address { int len; struct sockaddr_un name[1]; };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Switches, wake-ups, migrations: the frequent class. */
 #pragma once
-#include "waits.h"
+#include "polls.h"
 
 /* Kernel threads that wait for work: nothing depends on what they waited for, and they wake up often. */
 #define TASK_NOLOAD 0x400
@@ -30,9 +30,17 @@ int sched_switch(__u64 *ctx)
 	return 0;
 }
 
+static __always_inline void write_polled_set(struct polled_set *set, struct task_struct *task, __u64 now)
+{
+	for (__u32 i = 0; i < FILES_MAX; i++)
+		if (i < set->count)
+			write_polled(task, now, set->files[i], set->count);
+}
+
 static __noinline int write_wait(struct task_struct *task, __u64 now, __u64 start, __u8 context)
 {
 	__u8 generation;
+	struct polled_set set;
 	struct rec_wait *record = reserve(RARE, sizeof(*record), now, &generation);
 
 	if (!record || !task)
@@ -41,7 +49,10 @@ static __noinline int write_wait(struct task_struct *task, __u64 now, __u64 star
 	describe_wait(record, task, start, WAKING_STACK);
 	record->waker = (__u32)bpf_get_current_pid_tgid();
 	record->context = context;
+	bool polls = read_set(&set, task, record, WAKING_STACK);
 	commit(record, now, task->pid, sizeof(*record), REC_WAIT, generation);
+	if (polls)
+		write_polled_set(&set, task, now);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Who is who: fork, exec, rename, exit, and the walk over all tasks at the mark. */
 #pragma once
-#include "waits.h"
+#include "polls.h"
 
 #define CMDLINE 248
 #define CMDLINES 8192
@@ -146,14 +146,30 @@ int BPF_PROG(rename, struct task_struct *task, const char *comm)
 	return 0;
 }
 
+static __noinline int walk_polled(struct seq_file *seq, struct task_struct *task, __u64 now, __u64 file, __u32 files)
+{
+	struct rec_polled record = {};
+
+	describe_polled(&record, (struct file *)file, files);
+	commit(&record, now, task->pid, sizeof(record), REC_POLLED, 0);
+	bpf_seq_write(seq, &record, sizeof(record));
+	return 0;
+}
+
 static __always_inline void walk_wait(struct seq_file *seq, struct task_struct *task, __u64 now)
 {
 	struct rec_wait wait;
+	struct polled_set set;
 
 	__builtin_memset(&wait, 0, sizeof(wait));
 	describe_wait(&wait, task, blocked_since(task->pid, now), WALK_STACK);
 	commit(&wait, now, task->pid, sizeof(wait), REC_WAIT, 0);
 	bpf_seq_write(seq, &wait, sizeof(wait));
+	if (!read_set(&set, task, &wait, WALK_STACK))
+		return;
+	for (__u32 i = 0; i < FILES_MAX; i++)
+		if (i < set.count)
+			walk_polled(seq, task, now, set.files[i], set.count);
 }
 
 static __always_inline void walk_owner(struct seq_file *seq, struct task_struct *task, __u64 now)

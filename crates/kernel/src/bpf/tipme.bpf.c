@@ -3,9 +3,11 @@
 #include "ring.h"
 #include "stacks.h"
 #include "waits.h"
+#include "polls.h"
 #include "sched.h"
 #include "tasks.h"
 #include "devices.h"
+#include "attempts.h"
 #include "display.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

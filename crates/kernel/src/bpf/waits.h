@@ -7,6 +7,7 @@
 #define TABLE 65536 /* threads remembered, by the low bits of their id */
 #define AF_UNIX 1
 #define AF_INET 2
+#define AF_INET6 10
 
 /* tid << 32 | time of the switch-out in units of 1024 ns, which wraps after 73 minutes; its lowest bit says
  * instead whether the wait is for I/O, so that a wake-up need not look at the sleeping thread. A thread
@@ -109,37 +110,71 @@ static __always_inline bool takes_file(long number)
 	       number == 299 || number == 307 || number == 275 || number == 277 || number == 285;
 }
 
-static __always_inline void describe_socket(struct rec_wait *wait, struct file *file)
+static __always_inline struct sock *socket_of(struct file *file)
 {
 	struct socket *socket = BPF_CORE_READ(file, private_data);
-	struct sock *sock = BPF_CORE_READ(socket, sk);
+
+	return BPF_CORE_READ(socket, sk);
+}
+
+/* The IPv4 address that an IPv6 address stands for: a mapped one, and 127.0.0.1 for the machine itself. */
+static __always_inline __u32 mapped_address(struct sock *sock)
+{
+	__u32 words[4] = {};
+
+	if (bpf_core_field_exists(struct sock_common, skc_v6_daddr))
+		bpf_core_read(words, sizeof(words), &sock->__sk_common.skc_v6_daddr);
+	if (words[0] || words[1])
+		return 0;
+	if (words[2] == __builtin_bswap32(0xffff))
+		return words[3];
+	return !words[2] && words[3] == __builtin_bswap32(1) ? __builtin_bswap32(0x7f000001) : 0;
+}
+
+static __always_inline void describe_socket(struct rec_wait *wait, struct file *file)
+{
+	struct sock *sock = socket_of(file);
 
 	wait->family = BPF_CORE_READ(sock, __sk_common.skc_family);
+	wait->socket = BPF_CORE_READ(sock, sk_type);
 	if (wait->family == AF_UNIX) {
 		wait->peer = BPF_CORE_READ(sock, sk_peer_pid, numbers[0].nr);
-	} else if (wait->family == AF_INET) {
-		wait->address = BPF_CORE_READ(sock, __sk_common.skc_daddr);
+	} else if (wait->family == AF_INET || wait->family == AF_INET6) {
+		wait->address = wait->family == AF_INET ? BPF_CORE_READ(sock, __sk_common.skc_daddr) : mapped_address(sock);
 		wait->port = __builtin_bswap16(BPF_CORE_READ(sock, __sk_common.skc_dport));
 	}
 }
 
-static __always_inline void describe_file(struct rec_wait *wait, struct task_struct *task, __u64 descriptor)
+static __always_inline struct file *file_of(struct task_struct *task, __u64 descriptor)
 {
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
 	struct file *file = 0;
 
 	if (descriptor >= BPF_CORE_READ(table, max_fds))
-		return;
+		return 0;
 	struct file **slots = BPF_CORE_READ(table, fd);
-	if (bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor) || !file)
-		return;
+	bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor);
+	return file;
+}
+
+static __always_inline void describe_inode(struct rec_wait *wait, struct file *file)
+{
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
 	wait->inode = BPF_CORE_READ(inode, i_ino);
 	wait->mode = BPF_CORE_READ(inode, i_mode) & 0xf000;
 	wait->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	wait->magic = BPF_CORE_READ(inode, i_sb, s_magic);
 	if (wait->mode == 0xc000)
 		describe_socket(wait, file);
+}
+
+static __always_inline void describe_file(struct rec_wait *wait, struct task_struct *task, __u64 descriptor)
+{
+	struct file *file = file_of(task, descriptor);
+
+	if (file)
+		describe_inode(wait, file);
 }
 
 static __always_inline void describe_fault(struct rec_wait *wait, __u32 tid)

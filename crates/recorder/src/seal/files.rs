@@ -7,10 +7,10 @@
 
 use crate::owners::waits;
 use crate::processes::{Mapping, identity, maps};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use tipme_record::incident::FileName;
-use tipme_record::records::Wait;
+use tipme_record::records::{Attempt, Wait};
 use tipme_record::{CHUNK_BYTES, Kind, Pid, entries};
 
 /// Processes whose mappings are read: those that waited most often.
@@ -36,14 +36,32 @@ pub(super) struct Wanted {
     processes: BTreeMap<Pid, usize>,
     /// File descriptors that were waited on, and for which file.
     descriptors: BTreeMap<(Pid, u32), Key>,
+    /// Processes that tried to lock files in vain, or had them locked.
+    lockers: BTreeSet<Pid>,
 }
 
 impl Wanted {
     /// The files that the waits of a task walk and of a ring name, as far as their paths can be told to this user.
     pub(super) fn by(tasks: &[u8], rare: &[u8], user: u32) -> Wanted {
-        let recorded = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == Kind::Wait);
-        let recorded = recorded.filter_map(|entry| Wait::read(entry.bytes));
-        Wanted::of(waits(tasks).chain(recorded), |pid| user == 0 || owner(pid) == Some(user))
+        let recorded = |kind| rare.chunks(CHUNK_BYTES).flat_map(entries).filter(move |entry| entry.kind == kind);
+        let waited = recorded(Kind::Wait).filter_map(|entry| Wait::read(entry.bytes));
+        let may_know = |pid| user == 0 || owner(pid) == Some(user);
+        let mut wanted = Wanted::of(waits(tasks).chain(waited), may_know);
+        wanted.add_locks(recorded(Kind::Attempt).filter_map(|entry| Attempt::read(entry.bytes)), may_know);
+        wanted
+    }
+
+    /// Adds files that were tried in vain to be locked. Who tried may have ended; who holds the lock has the file open.
+    fn add_locks(&mut self, attempts: impl Iterator<Item = Attempt>, may_know: impl Fn(Pid) -> bool) {
+        for attempt in attempts.filter(|attempt| attempt.failures > 0) {
+            for pid in [attempt.holder, attempt.pid] {
+                let known = self.lockers.contains(&pid) || self.lockers.len() < PROCESSES && may_know(pid);
+                if known && pid != Pid(0) && self.files.len() < FILES {
+                    self.lockers.insert(pid);
+                    self.files.insert((attempt.device.0, attempt.inode));
+                }
+            }
+        }
     }
 
     fn of(waits: impl Iterator<Item = Wait>, may_know: impl Fn(Pid) -> bool) -> Wanted {
@@ -77,6 +95,14 @@ impl Wanted {
                 self.learn(key, &path.to_string_lossy()).map(&tell);
             }
         }
+        let lockers = std::mem::take(&mut self.lockers);
+        for link in lockers.iter().filter(|pid| may_ask(**pid)).flat_map(|pid| open_files(*pid)).take(OPEN_FILES) {
+            if let Some(key) = identity(&link).filter(|key| self.files.contains(key))
+                && let Ok(path) = std::fs::read_link(&link)
+            {
+                self.learn(key, &path.to_string_lossy()).map(&tell);
+            }
+        }
         let mut most: Vec<(Pid, usize)> = std::mem::take(&mut self.processes).into_iter().collect();
         most.sort_by_key(|(_, waits)| std::cmp::Reverse(*waits));
         for (pid, _) in most.into_iter().take(PROCESSES).filter(|(pid, _)| may_ask(*pid)) {
@@ -91,6 +117,12 @@ impl Wanted {
         let news = path.len() <= PATH_BYTES && self.files.remove(&key);
         news.then(|| FileName { device: key.0, inode: key.1, path: path.to_owned() })
     }
+}
+
+/// The links that a process's open files have.
+fn open_files(pid: Pid) -> impl Iterator<Item = String> {
+    let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    links.map(|link| link.path().to_string_lossy().into_owned())
 }
 
 /// The user that a process runs as.

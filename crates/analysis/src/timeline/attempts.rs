@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Locks of files that are tried in a loop: who sleeps between two tries of the same lock waits for it.
+//!
+//! The tries may be those of one thread (a database), or of processes that one process starts one after the other
+//! (a shell that starts `flock -n` and `sleep`).
+
+use crate::timeline::tasks::Tasks;
+use crate::timeline::threads::Span;
+use std::collections::{BTreeMap, HashMap};
+use tipme_record::records::Attempt;
+use tipme_record::{Device, Nanos, Pid, Tid};
+
+/// Between two tries of one wait there is no more time than this.
+const BETWEEN_MAX: Nanos = Nanos::from_secs(10);
+
+/// Stretches of one waiter that may lie over each other and are looked at: one for each lock that it tries.
+const LOCKS_MAX: usize = 8;
+
+/// Who waits: a thread that tries, or the process that starts those who try.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Waiter {
+    Thread(Tid),
+    Parent(Pid),
+}
+
+/// From a try in vain to the next try, or to the mark.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    lo: Nanos,
+    hi: Nanos,
+    failed: Attempt,
+}
+
+/// The tries, and the waits that they show.
+#[derive(Debug, Default)]
+pub struct Attempts {
+    /// By file and time.
+    sorted: Vec<Attempt>,
+    stretches: HashMap<Waiter, Vec<Stretch>>,
+}
+
+impl Attempts {
+    pub fn new(mut attempts: Vec<Attempt>, tasks: &Tasks, mark: Nanos) -> Attempts {
+        attempts.sort_by_key(|attempt| (file(attempt), attempt.head.ts));
+        let mut rows: BTreeMap<(Waiter, (Device, u64)), Vec<Attempt>> = BTreeMap::new();
+        for attempt in &attempts {
+            let parent = tasks.process(attempt.pid, attempt.head.ts).map(|life| Waiter::Parent(life.parent));
+            for waiter in parent.into_iter().chain([Waiter::Thread(attempt.head.tid)]) {
+                rows.entry((waiter, file(attempt))).or_default().push(*attempt);
+            }
+        }
+        let mut stretches: HashMap<Waiter, Vec<Stretch>> = HashMap::new();
+        for ((waiter, _), row) in rows {
+            stretches.entry(waiter).or_default().extend(stretches_of(waiter, &row, tasks, mark));
+        }
+        stretches.values_mut().for_each(|list| list.sort_by_key(|stretch| stretch.lo));
+        Attempts { sorted: attempts, stretches }
+    }
+
+    /// How often a file was tried in vain in `lo..=hi`.
+    pub fn failures(&self, device: Device, inode: u64, lo: Nanos, hi: Nanos) -> u64 {
+        let first = self.sorted.partition_point(|one| (file(one), one.head.ts) < ((device, inode), lo));
+        let within = self.sorted[first..].iter().take_while(|one| file(one) == (device, inode) && one.head.ts <= hi);
+        within.map(|one| u64::from(one.failures)).sum()
+    }
+
+    /// The try before a sleep of a waiter, where it tried again after it.
+    pub fn before(&self, waiter: Waiter, span: &Span) -> Option<&Attempt> {
+        let list = self.stretches.get(&waiter)?;
+        let begun = list.partition_point(|stretch| stretch.lo <= span.start);
+        let near = list[..begun].iter().rev().take(LOCKS_MAX);
+        near.filter(|stretch| stretch.hi >= span.end).map(|stretch| &stretch.failed).next()
+    }
+}
+
+fn file(attempt: &Attempt) -> (Device, u64) {
+    (attempt.device, attempt.inode)
+}
+
+/// What lies between the tries of one waiter for one file. The last stretch lasts at the mark, where that is no longer
+/// than two of the longest before it.
+fn stretches_of(waiter: Waiter, row: &[Attempt], tasks: &Tasks, mark: Nanos) -> Vec<Stretch> {
+    let pairs = row.windows(2).filter(|pair| pair[0].failures > 0 && goes_on(waiter, &pair[0], &pair[1], tasks));
+    let mut stretches: Vec<Stretch> =
+        pairs.map(|pair| Stretch { lo: pair[0].head.ts, hi: pair[1].head.ts, failed: pair[0] }).collect();
+    let longest = stretches.iter().map(|stretch| stretch.hi.since(stretch.lo)).max();
+    let last = row.last().filter(|last| last.failures > 0).zip(longest);
+    let lasts = |(last, longest): &(&Attempt, Nanos)| mark.since(last.head.ts).0 <= longest.0.saturating_mul(2);
+    if let Some((last, _)) = last.filter(lasts) {
+        stretches.push(Stretch { lo: last.head.ts, hi: mark, failed: *last });
+    }
+    stretches
+}
+
+/// Whether a try goes on with what an earlier one began: the same thread's, or that of a process which was started after
+/// the earlier one had ended.
+fn goes_on(waiter: Waiter, one: &Attempt, next: &Attempt, tasks: &Tasks) -> bool {
+    let soon = next.head.ts.since(one.head.ts) <= BETWEEN_MAX;
+    let ended = || tasks.process(one.pid, one.head.ts).is_some_and(|life| life.until <= next.head.ts);
+    soon && match waiter {
+        Waiter::Thread(_) => true,
+        Waiter::Parent(_) => one.pid != next.pid && ended(),
+    }
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* Locks of files that are tried without waiting, in vain: whoever needs one tries again and again.
+ *
+ * The kernel's tracepoints of file locks fire for locks only. The holder is taken from the list of locks of the
+ * file then, since at the mark somebody else may hold it. */
+#pragma once
+#include "waits.h"
+
+#define EAGAIN 11
+#define UNLOCK 2
+#define READ_LOCK 0
+#define ATTEMPTS 4096 /* threads remembered, by the low bits of their id */
+#define REFUSED 1024  /* files remembered, by their inode's number */
+#define AGAIN_NS 10000000ull
+#define REMEMBERED_NS 10000000000ull
+#define LOCKS_MAX 8 /* locks of a file that are looked at */
+
+/* The failures of a thread that have no record yet. Another one with the same low bits begins anew. */
+struct attempts { __u64 at, inode; __u32 tid, failures; };
+struct attempts attempts[ATTEMPTS];
+
+/* Files that were refused to somebody, so that the next lock is worth a record. */
+struct refused { __u64 at, inode; };
+struct refused refused[REFUSED];
+
+static __always_inline struct refused *refused_slot(__u64 inode)
+{
+	return &refused[((inode * 0x9e3779b97f4a7c15ull) >> 40) & (REFUSED - 1)];
+}
+
+static __always_inline __u32 lock_type(struct file_lock *lock)
+{
+	if (bpf_core_field_exists(struct file_lock, c))
+		return BPF_CORE_READ(lock, c.flc_type);
+	return BPF_CORE_READ((struct file_lock___old *)lock, fl_type);
+}
+
+static __always_inline __u64 lock_whose(struct file_lock *lock)
+{
+	if (bpf_core_field_exists(struct file_lock, c))
+		return (__u64)BPF_CORE_READ(lock, c.flc_owner);
+	return (__u64)BPF_CORE_READ((struct file_lock___old *)lock, fl_owner);
+}
+
+static __always_inline __u32 lock_pid(struct file_lock *lock)
+{
+	int pid = bpf_core_field_exists(struct file_lock, c) ? BPF_CORE_READ(lock, c.flc_pid)
+							      : BPF_CORE_READ((struct file_lock___old *)lock, fl_pid);
+
+	return pid > 0 ? pid : 0;
+}
+
+static __always_inline struct file_lock *lock_in(struct list_head *link)
+{
+	if (bpf_core_field_exists(struct file_lock, c))
+		return (void *)link - bpf_core_field_offset(struct file_lock, c) -
+		       bpf_core_field_offset(struct file_lock_core, flc_list);
+	return (void *)link - bpf_core_field_offset(struct file_lock___old, fl_list);
+}
+
+/* Whether a lock that is held is in the way of one that is wanted. */
+static __always_inline bool conflicts(struct file_lock *held, struct file_lock *wanted, bool ranges)
+{
+	if (lock_whose(held) == lock_whose(wanted))
+		return 0;
+	if (lock_type(held) == READ_LOCK && lock_type(wanted) == READ_LOCK)
+		return 0;
+	return !ranges || (BPF_CORE_READ(held, fl_start) <= BPF_CORE_READ(wanted, fl_end) &&
+			   BPF_CORE_READ(wanted, fl_start) <= BPF_CORE_READ(held, fl_end));
+}
+
+/* The process that took the first lock in the way; 0 where none is found or the lock belongs to no process. */
+static __noinline __u32 lock_holder(struct inode *inode, struct file_lock *wanted, bool ranges)
+{
+	struct file_lock_context *locks = BPF_CORE_READ(inode, i_flctx);
+
+	if (!locks)
+		return 0;
+	__u64 head = (__u64)locks + (ranges ? bpf_core_field_offset(struct file_lock_context, flc_posix)
+					    : bpf_core_field_offset(struct file_lock_context, flc_flock));
+	struct list_head *link = BPF_CORE_READ((struct list_head *)head, next);
+	for (int i = 0; i < LOCKS_MAX && link && (__u64)link != head; i++) {
+		struct file_lock *held = lock_in(link);
+		if (conflicts(held, wanted, ranges))
+			return lock_pid(held);
+		link = BPF_CORE_READ(link, next);
+	}
+	return 0;
+}
+
+static __always_inline int write_attempt(struct inode *inode, __u64 now, __u32 holder, __u32 failures)
+{
+	__u64 who = bpf_get_current_pid_tgid();
+	__u8 generation;
+	struct rec_attempt *record = reserve(RARE, sizeof(*record), now, &generation);
+
+	if (!record)
+		return 0;
+	record->inode = BPF_CORE_READ(inode, i_ino);
+	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	record->pid = who >> 32;
+	record->holder = holder;
+	record->failures = failures;
+	commit(record, now, (__u32)who, sizeof(*record), REC_ATTEMPT, generation);
+	return 0;
+}
+
+static __always_inline int attempt_failed(struct inode *inode, struct file_lock *lock, bool ranges)
+{
+	__u64 now = bpf_ktime_get_ns(), number = BPF_CORE_READ(inode, i_ino);
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct attempts *slot = &attempts[tid & (ATTEMPTS - 1)];
+	struct refused *file = refused_slot(number);
+
+	file->inode = number;
+	file->at = now;
+	if (slot->tid != tid || slot->inode != number) {
+		slot->tid = tid;
+		slot->inode = number;
+		slot->failures = 0;
+		slot->at = 0;
+	}
+	__u32 failures = slot->failures + 1;
+	slot->failures = failures;
+	if (now - slot->at < AGAIN_NS)
+		return 0;
+	slot->at = now;
+	slot->failures = 0;
+	return write_attempt(inode, now, lock_holder(inode, lock, ranges), failures);
+}
+
+static __always_inline int attempt_succeeded(struct inode *inode, struct file_lock *lock)
+{
+	__u64 number = BPF_CORE_READ(inode, i_ino);
+	struct refused *file = refused_slot(number);
+
+	if (file->inode != number || lock_type(lock) == UNLOCK)
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	file->inode = 0;
+	return now - file->at < REMEMBERED_NS ? write_attempt(inode, now, 0, 0) : 0;
+}
+
+static __always_inline int attempted(struct inode *inode, struct file_lock *lock, int result, bool ranges)
+{
+	if (!inode || !lock)
+		return 0;
+	if (result == -EAGAIN)
+		return attempt_failed(inode, lock, ranges);
+	return result ? 0 : attempt_succeeded(inode, lock);
+}
+
+SEC("tp_btf/flock_lock_inode")
+int BPF_PROG(flock_tried, struct inode *inode, struct file_lock *lock, int result)
+{
+	return attempted(inode, lock, result, 0);
+}
+
+SEC("tp_btf/posix_lock_inode")
+int BPF_PROG(range_tried, struct inode *inode, struct file_lock *lock, int result)
+{
+	return attempted(inode, lock, result, 1);
+}

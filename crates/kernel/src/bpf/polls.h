@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* Which files a thread polls, where they are few.
+ *
+ * poll and select keep a table on the stack of the waiting thread, with one entry for each queue that it waits in. It is
+ * found by its pointer to the thread, and known by its first entry's pointer back to it. The sets of epoll are trees. */
+#pragma once
+#include "waits.h"
+
+#define FILES_MAX 4
+#define QUEUES_MAX 8 /* a file may be waited for in two queues */
+#define NODES_MAX 8  /* a tree of four files has no node beyond these places */
+#define FRAME_WORDS 224 /* from the scheduler's frame to the table, with room to spare */
+
+/* The files of a set; `overflow`: there are more. */
+struct polled_set { __u64 files[FILES_MAX]; __u32 count, overflow; };
+
+struct frame { __u64 words[FRAME_WORDS]; };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STACK_USERS);
+	__type(key, __u32);
+	__type(value, struct frame);
+} frames SEC(".maps");
+
+static __always_inline bool is_poll(long number)
+{
+	return number == 7 || number == 23 || number == 270 || number == 271;
+}
+
+static __always_inline bool is_epoll(long number)
+{
+	return number == 232 || number == 281 || number == 441;
+}
+
+static __always_inline void add_file(struct polled_set *set, __u64 file)
+{
+	if (!file || file == set->files[0] || file == set->files[1] || file == set->files[2] || file == set->files[3])
+		return;
+	if (set->count >= FILES_MAX) {
+		set->overflow = 1;
+		return;
+	}
+	set->files[set->count & (FILES_MAX - 1)] = file;
+	set->count++;
+}
+
+static __always_inline __u64 entry_at(__u64 table, __u32 index)
+{
+	return table + bpf_core_field_offset(struct poll_wqueues, inline_entries) +
+	       index * bpf_core_type_size(struct poll_table_entry);
+}
+
+/* Whether the first entry of what may be a table points back to it. */
+static __noinline int is_table(__u64 table)
+{
+	struct poll_table_entry *first = (void *)entry_at(table, 0);
+
+	return (__u64)BPF_CORE_READ(first, wait.private) == table;
+}
+
+/* The table of a thread that sleeps in poll or select; 0 where it is not found. */
+static __noinline __u64 find_table(struct task_struct *task, enum stack_user user)
+{
+	__u32 key = user;
+	struct frame *frame = bpf_map_lookup_elem(&frames, &key);
+
+	if (!frame || !task)
+		return 0;
+	__u64 sp = BPF_CORE_READ(task, thread.sp), wanted = 0, pointer = (__u64)task;
+	bpf_probe_read_kernel(&wanted, sizeof(wanted), &pointer);
+	if (bpf_probe_read_kernel(frame, sizeof(*frame), (void *)sp))
+		return 0;
+	for (__u32 i = 0; i < FRAME_WORDS; i++) {
+		__u64 table = sp + 8 * i - bpf_core_field_offset(struct poll_wqueues, polling_task);
+		if (frame->words[i] == wanted && is_table(table))
+			return table;
+	}
+	return 0;
+}
+
+static __noinline int read_table(struct polled_set *set, struct task_struct *task, enum stack_user user)
+{
+	__u64 at = find_table(task, user);
+	struct poll_wqueues *table = (void *)at;
+
+	if (!at || !set)
+		return 0;
+	__u32 count = BPF_CORE_READ(table, inline_index);
+	if (count > QUEUES_MAX) {
+		set->overflow = 1;
+		return 0;
+	}
+	for (__u32 i = 0; i < QUEUES_MAX; i++) {
+		if (i >= count)
+			break;
+		struct poll_table_entry *entry = (void *)entry_at(at, i);
+		add_file(set, (__u64)BPF_CORE_READ(entry, filp));
+	}
+	return 0;
+}
+
+static __always_inline void read_node(struct polled_set *set, struct eventpoll *epoll, __u64 *nodes, __u32 i)
+{
+	struct rb_node *node = (void *)nodes[i];
+
+	if (!node)
+		return;
+	struct epitem *item = (void *)node - bpf_core_field_offset(struct epitem, rbn);
+	if (BPF_CORE_READ(item, ep) != epoll)
+		return;
+	add_file(set, (__u64)BPF_CORE_READ(item, ffd.file));
+	if (2 * i + 1 < NODES_MAX) {
+		nodes[2 * i] = (__u64)BPF_CORE_READ(node, rb_left);
+		nodes[2 * i + 1] = (__u64)BPF_CORE_READ(node, rb_right);
+	} else if (BPF_CORE_READ(node, rb_left) || BPF_CORE_READ(node, rb_right)) {
+		set->overflow = 1;
+	}
+}
+
+/* The places of a tree by number: 1 is the root, below n are 2n and 2n + 1. */
+static __noinline int read_tree(struct polled_set *set, struct task_struct *task, __u64 descriptor)
+{
+	struct file *file = file_of(task, descriptor);
+	__u64 nodes[NODES_MAX] = {};
+
+	if (!file || !set)
+		return 0;
+	struct eventpoll *epoll = BPF_CORE_READ(file, private_data);
+	nodes[1] = (__u64)BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
+	for (__u32 i = 1; i < NODES_MAX; i++)
+		read_node(set, epoll, nodes, i);
+	return 0;
+}
+
+static __always_inline bool read_set(struct polled_set *set, struct task_struct *task, struct rec_wait *wait,
+				     enum stack_user user)
+{
+	__builtin_memset(set, 0, sizeof(*set));
+	if (is_poll(wait->syscall) && bpf_core_type_exists(struct poll_wqueues))
+		read_table(set, task, user);
+	else if (is_epoll(wait->syscall) && bpf_core_type_exists(struct epitem))
+		read_tree(set, task, (__u32)wait->args[0]);
+	return !set->overflow && set->count;
+}
+
+static __always_inline void describe_polled(struct rec_polled *record, struct file *file, __u32 files)
+{
+	struct rec_wait as_wait = {};
+
+	describe_inode(&as_wait, file);
+	record->inode = as_wait.inode;
+	record->peer = as_wait.peer;
+	record->address = as_wait.address;
+	record->mode = as_wait.mode;
+	record->magic = as_wait.magic;
+	record->port = as_wait.port;
+	record->family = as_wait.family;
+	record->socket = as_wait.socket;
+	record->state = as_wait.mode == 0xc000 ? BPF_CORE_READ(socket_of(file), __sk_common.skc_state) : 0;
+	record->files = files;
+}
+
+static __noinline int write_polled(struct task_struct *task, __u64 now, __u64 file, __u32 files)
+{
+	__u8 generation;
+	struct rec_polled *record = reserve(RARE, sizeof(*record), now, &generation);
+
+	if (!record || !task)
+		return 0;
+	describe_polled(record, (struct file *)file, files);
+	commit(record, now, task->pid, sizeof(*record), REC_POLLED, generation);
+	return 0;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which processes have the ports of this machine that threads wait for at the mark.
+//!
+//! The kernel lists the sockets of a name space with their numbers, and the open files of a process tell which of them
+//! it has. A connection that nobody has accepted yet belongs to whoever listens.
+
+use crate::owners::loose;
+use crate::processes::text;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use tipme_record::Kind;
+use tipme_record::incident::PortOwner;
+use tipme_record::records::{Polled, Wait};
+
+/// Ports that are looked for.
+const PORTS: usize = 64;
+/// Name spaces, each by a process that waits in it, whose sockets are listed, and bytes of each list.
+const LISTS: usize = 16;
+const LIST_BYTES: u64 = 1 << 20;
+/// Processes, and open files of each, that are looked at.
+const PROCESSES: usize = 8_192;
+const FILES: usize = 4_096;
+
+const INTERNET: [u16; 2] = [2, 10];
+const CONNECTED: u8 = 1;
+const LISTENS: u8 = 10;
+
+/// The owners of the ports on this machine that the threads of a task walk wait for.
+pub(crate) fn port_owners(tasks: &[u8]) -> Vec<PortOwner> {
+    let wanted = wanted(tasks);
+    let mut sockets: BTreeMap<u64, u16> = BTreeMap::new();
+    for (pid, ports) in wanted.iter().take(LISTS) {
+        for list in ["tcp", "tcp6"] {
+            let list = text(&format!("/proc/{pid}/net/{list}"), LIST_BYTES);
+            sockets.extend(ports.iter().filter_map(|port| Some((socket_of(&list, *port)?, *port))));
+        }
+    }
+    if sockets.is_empty() { Vec::new() } else { owners(&sockets) }
+}
+
+/// The ports that threads wait for, by process.
+fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
+    let pids: BTreeMap<u32, u32> =
+        loose(tasks, Kind::Wait).filter_map(Wait::read).map(|wait| (wait.head.tid.0, wait.pid.0)).collect();
+    let waits = loose(tasks, Kind::Wait).filter_map(Wait::read);
+    let waits = waits.map(|wait| (wait.head.tid.0, wait.family, wait.address, wait.port));
+    let polled = loose(tasks, Kind::Polled).filter_map(Polled::read);
+    let polled = polled.map(|one| (one.head.tid.0, one.family, one.address, one.port));
+    let near = |(_, family, address, port): &(u32, u16, u32, u16)| {
+        INTERNET.contains(family) && *port != 0 && Ipv4Addr::from(address.to_le_bytes()).is_loopback()
+    };
+    let mut wanted: BTreeMap<u32, BTreeSet<u16>> = BTreeMap::new();
+    for (tid, _, _, port) in waits.chain(polled).filter(near).take(PORTS) {
+        wanted.entry(pids.get(&tid).copied().unwrap_or(tid)).or_default().insert(port);
+    }
+    wanted
+}
+
+/// The socket that a connection to a port leads to: one that is connected and has been accepted, else the one that
+/// listens.
+fn socket_of(list: &str, port: u16) -> Option<u64> {
+    let sockets = || list.lines().filter_map(Socket::parse).filter(|socket| socket.port == port && socket.inode != 0);
+    let connected = sockets().find(|socket| socket.state == CONNECTED);
+    connected.or_else(|| sockets().find(|socket| socket.state == LISTENS)).map(|socket| socket.inode)
+}
+
+/// A line of the kernel's list, `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 12345 …`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Socket {
+    port: u16,
+    state: u8,
+    inode: u64,
+}
+
+impl Socket {
+    fn parse(line: &str) -> Option<Socket> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (_, port) = words.get(1)?.rsplit_once(':')?;
+        let (port, state) = (u16::from_str_radix(port, 16).ok()?, u8::from_str_radix(words.get(3)?, 16).ok()?);
+        Some(Socket { port, state, inode: words.get(9)?.parse().ok()? })
+    }
+}
+
+fn owners(sockets: &BTreeMap<u64, u16>) -> Vec<PortOwner> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).take(PROCESSES);
+    let mut found = BTreeSet::new();
+    for pid in pids {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().take(FILES);
+        let links = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        let ports = links.filter_map(|link| sockets.get(&number(link.to_str()?)?));
+        found.extend(ports.map(|port| (*port, pid)));
+    }
+    found.into_iter().map(|(port, pid)| PortOwner { port, pid }).collect()
+}
+
+/// The number in `socket:[12345]`.
+fn number(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use tipme_record::Tid;
+    use zerocopy::{FromZeros, IntoBytes};
+
+    #[test]
+    fn a_port_leads_to_the_process_that_listens() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let port = listener.local_addr().expect("it has an address").port();
+        let mut wait = Wait::new_zeroed();
+        (wait.head.tid, wait.head.kind, wait.head.size) =
+            (Tid(std::process::id()), Kind::Wait as u8, Wait::SIZE as u16);
+        wait.pid.0 = std::process::id();
+        let mut polled = Polled::new_zeroed();
+        polled.head = wait.head;
+        (polled.head.kind, polled.head.size) = (Kind::Polled as u8, Polled::SIZE as u16);
+        (polled.family, polled.port, polled.address) = (2, port, u32::from_le_bytes([127, 0, 0, 1]));
+        let tasks = [wait.as_bytes(), polled.as_bytes()].concat();
+        assert_eq!(port_owners(&tasks), [PortOwner { port, pid: std::process::id() }]);
+        polled.address = u32::from_le_bytes([192, 0, 2, 1]);
+        assert!(port_owners(&[wait.as_bytes(), polled.as_bytes()].concat()).is_empty());
+    }
+
+    #[test]
+    fn an_accepted_connection_goes_before_the_socket_that_listens() {
+        let line =
+            |state: &str, inode: u64| format!("0: 0100007F:0050 0100007F:9999 {state} 0:0 00:0 0 0 0 {inode} 1\n");
+        let list = format!("  sl local_address\n{}{}{}", line("0A", 7), line("01", 0), line("01", 9));
+        assert_eq!((socket_of(&list, 80), socket_of(&list, 81)), (Some(9), None));
+        assert_eq!(socket_of(&(line("0A", 7) + "rubbish"), 80), Some(7));
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands in a terminal that wait, each told by the name of what it waits for. Real programs, recorded, marked and
+//! diagnosed. Needs root, bash and perl.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Recording, diagnose};
+use tipme_bench::Session;
+use tipme_bench::session::Options;
+use tipme_desktop::inject::{Pace, Typist};
+
+/// Only a test that fails waits for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long what a command waits for is held back.
+const HELD: Duration = Duration::from_millis(1_500);
+
+/// Somebody who holds something back until told to let go; killed with the value.
+struct Holder(Child);
+
+impl Holder {
+    /// A script of perl, which says a line when it is ready; what that line says.
+    fn start(session: &Session, script: &str) -> (Holder, String) {
+        let mut command = Command::new("perl");
+        command.args(["-e", script]).current_dir(session.folder());
+        Holder::run(command)
+    }
+
+    fn run(mut command: Command) -> (Holder, String) {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said = line.trim().to_owned();
+        assert!(!said.is_empty(), "the holder failed");
+        (Holder(child), said)
+    }
+
+    fn let_go(&mut self) {
+        self.0.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    }
+
+    fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A shell in a terminal, whose command is the script `c` in the session's folder.
+fn shell(command: &str) -> Session {
+    let mut session = Session::start(Options::default()).unwrap();
+    // The file `d` says that it is done.
+    std::fs::write(session.folder().join("c"), format!("{command}\n: > d\n")).unwrap();
+    session.open_terminal(&[], &["bash", "--norc", "-i"].map(Into::into)).unwrap();
+    session
+}
+
+fn typist(session: &Session) -> Typist {
+    Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
+}
+
+/// Types the command while something is held back, and leaves it waiting for a while.
+fn type_command(session: &Session) -> Recording {
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let mut typist = typist(session);
+    typist.text("true\ntrue\ntrue\n").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    typist.text("sh c\n").unwrap();
+    std::thread::sleep(HELD);
+    recording
+}
+
+fn marked(recording: &Recording) -> Value {
+    let (path, _) = recording.mark();
+    let (_, text) = diagnose(&path, &["--json"]);
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The verdict on the command after what it waits for was let go.
+fn verdict(session: &Session, let_go: impl FnOnce()) -> Value {
+    let recording = type_command(session);
+    let_go();
+    let (begun, done) = (Instant::now(), session.folder().join("d"));
+    while !done.exists() {
+        assert!(begun.elapsed() < PATIENCE, "the command does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    marked(&recording)
+}
+
+/// The verdict while it still waits.
+fn verdict_meanwhile(session: &Session) -> Value {
+    marked(&type_command(session))
+}
+
+/// Kind and culprit's process of the first finding, and all that is said as evidence.
+fn first(verdict: &Value) -> (String, u64, String) {
+    let finding = &verdict["findings"][0];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let evidence: Vec<String> = finding["evidence"].as_array().into_iter().flatten().map(text).collect();
+    (text(&finding["kind"]), finding["culprit"]["pid"].as_u64().unwrap_or_default(), evidence.join("\n"))
+}
+
+const HOLDS_FILE: &str = r#"
+    use Fcntl ":flock"; $| = 1; open my $file, ">", "lock" or die; flock $file, LOCK_EX or die;
+    print "ready\n"; <STDIN>; flock $file, LOCK_UN; <STDIN>;
+"#;
+
+const HOLDS_RANGE: &str = r#"
+    use Fcntl; $| = 1; open my $file, ">", "lock" or die;
+    my $all = pack "ssx4qqlx4", F_WRLCK, 0, 0x40000000, 2, 0; fcntl $file, F_SETLK, $all or die;
+    print "ready\n"; <STDIN>; close $file; <STDIN>;
+"#;
+
+/// As a database does: a byte of the file is locked, or tried again after a while.
+const TRIES_RANGE: &str = r#"
+    use Fcntl; open my $file, "+<", "lock" or die;
+    my $one = pack "ssx4qqlx4", F_RDLCK, 0, 0x40000000, 1, 0;
+    select undef, undef, undef, 0.05 until fcntl $file, F_SETLK, $one;
+"#;
+
+#[test]
+fn a_lock_that_a_script_tries_again_and_again_has_its_holder() {
+    let session = shell("until flock -n lock true; do sleep 0.1; done");
+    let (mut holder, _) = Holder::start(&session, HOLDS_FILE);
+    let verdict = verdict(&session, || holder.let_go());
+    let (kind, culprit, evidence) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
+    let file = session.folder().join("lock");
+    assert!(evidence.contains(&format!("the lock of {} was tried", file.display())), "{evidence}");
+}
+
+#[test]
+fn a_lock_that_a_thread_tries_again_and_again_has_its_holder() {
+    let session = shell(&format!("perl -e '{TRIES_RANGE}'"));
+    let (mut holder, _) = Holder::start(&session, HOLDS_RANGE);
+    let verdict = verdict(&session, || holder.let_go());
+    let (kind, culprit, evidence) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
+    assert!(evidence.contains("in vain"), "{evidence}");
+}
+
+/// A server that never answers over UDP.
+const SILENT: &str = r#"
+    use IO::Socket::INET; $| = 1;
+    my $server = IO::Socket::INET->new(LocalAddr => "127.0.0.1", Proto => "udp") or die;
+    print $server->sockport, "\n"; <STDIN>;
+"#;
+
+/// Asks, and polls for an answer three times, as resolvers do.
+const ASKS: &str = r#"
+    use IO::Socket::INET; use IO::Poll;
+    my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Proto => $ARGV[1]) or die;
+    for (1 .. 3) {
+        my $poll = IO::Poll->new; $poll->mask($socket => POLLIN);
+        syswrite $socket, "name?"; last if $poll->poll(0.6);
+    }
+"#;
+
+/// A server that answers whoever connects after a while, at a port or at a local name.
+const ANSWERS_LATE: &str = r#"
+    use IO::Socket::INET; use IO::Socket::UNIX; $| = 1;
+    my $server = $ARGV[0] ? IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5)
+        : IO::Socket::INET->new(LocalAddr => "127.0.0.1", Listen => 5) or die;
+    print $ARGV[0] ? "ready" : $server->sockport, "\n";
+    my $client = $server->accept; select undef, undef, undef, 1.5; syswrite $client, "answer\n"; <STDIN>;
+"#;
+
+/// Waits for an answer from a socket in one of two ways.
+const WAITS: &str = r#"
+    use IO::Socket::INET; use IO::Socket::UNIX; use IO::Poll;
+    my ($where, $how) = @ARGV;
+    my $socket = $where =~ /^\d+$/ ? IO::Socket::INET->new(PeerAddr => "127.0.0.1:$where")
+        : IO::Socket::UNIX->new(Peer => $where) or die;
+    if ($how eq "poll") { my $poll = IO::Poll->new; $poll->mask($socket => POLLIN); $poll->poll(60) }
+    if ($how eq "epoll") {
+        my $set = syscall 291, 0; my $event = pack "LQ", 1, 0;
+        syscall(233, $set, 1, fileno $socket, $event) == 0 or die;
+        my $events = "\0" x 64; syscall 232, $set, $events, 4, 60_000;
+    }
+"#;
+
+fn script(session: &Session, name: &str, text: &str) {
+    std::fs::write(session.folder().join(name), text).unwrap();
+}
+
+/// The verdict on a client that waits for a server which answers late.
+fn late(address: Option<&str>, how: &str) -> (String, u64, u64, Value) {
+    let session = shell(&format!("exec 2>&1; perl w $(cat where) {how}"));
+    script(&session, "w", WAITS);
+    let mut command = Command::new("perl");
+    command.args(["-e", ANSWERS_LATE]).args(address).current_dir(session.folder());
+    let (holder, said) = Holder::run(command);
+    script(&session, "where", address.unwrap_or(&said));
+    let verdict = verdict(&session, || ());
+    let (kind, culprit, _) = first(&verdict);
+    (kind, culprit, holder.id().into(), verdict)
+}
+
+#[test]
+fn an_answer_over_udp_that_does_not_come_has_its_address() {
+    let session = shell("");
+    script(&session, "a", ASKS);
+    let (holder, port) = Holder::start(&session, SILENT);
+    script(&session, "c", &format!("perl a {port} udp\n: > d\n"));
+    let verdict = verdict(&session, || ());
+    let (kind, _, evidence) = first(&verdict);
+    assert_eq!(kind, "network-wait", "{verdict:#}");
+    assert_eq!(verdict["findings"][0]["culprit"]["address"], format!("127.0.0.1:{port}"));
+    assert!(
+        evidence.starts_with(&format!("perl waited for 127.0.0.1:{port}, and no answer came for 1.")),
+        "{evidence}"
+    );
+    drop(holder);
+}
+
+#[test]
+fn a_poll_of_a_loopback_connection_leads_to_who_answers() {
+    for how in ["poll", "epoll"] {
+        let (kind, culprit, holder, verdict) = late(None, how);
+        assert_eq!((kind.as_str(), culprit), ("peer-wait", holder), "{how}: {verdict:#}");
+    }
+}
+
+#[test]
+fn a_poll_of_a_local_socket_leads_to_its_other_end() {
+    let (kind, culprit, holder, verdict) = late(Some("peer"), "poll");
+    assert_eq!((kind.as_str(), culprit), ("peer-wait", holder), "{verdict:#}");
+}
+
+#[test]
+fn who_holds_at_the_mark_is_named() {
+    let session = shell(&format!("perl -e '{TRIES_RANGE}'"));
+    let (holder, _) = Holder::start(&session, HOLDS_RANGE);
+    let verdict = verdict_meanwhile(&session);
+    let (kind, culprit, _) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
+}
+
+#[test]
+fn who_has_the_port_at_the_mark_is_named() {
+    let session = shell("perl w $(cat where) poll");
+    script(&session, "w", WAITS);
+    let (holder, port) = Holder::start(&session, &ANSWERS_LATE.replace("1.5;", "99;"));
+    script(&session, "where", &port);
+    let verdict = verdict_meanwhile(&session);
+    let (kind, culprit, _) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("peer-wait", holder.id().into()), "{verdict:#}");
+}

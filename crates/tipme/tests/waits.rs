@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is recorded of waits that have no name of their own: files that are polled, and locks that are tried in a loop.
+//! Needs root and perl.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::net::{TcpListener, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::{Recording, records};
+use tempfile::TempDir;
+use tipme_record::Kind;
+use tipme_record::incident::{Incident, Section};
+use tipme_record::records::{Attempt, Polled};
+
+/// Polls a connected UDP socket, then that one and a TCP socket in a set of epoll, then five files, and at last
+/// selects the TCP socket. What is done three times is seen at least once, however busy the machine is.
+const POLLS: &str = r#"
+    use IO::Socket::INET; use IO::Poll; $| = 1;
+    my ($udp, $tcp) = map { IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[$_]", Proto => ("udp", "tcp")[$_]) or die } 0, 1;
+    my $poll = IO::Poll->new; $poll->mask($udp => POLLIN); $poll->poll(0.1) for 1 .. 3;
+    my $set = syscall 291, 0;
+    for my $one ($udp, $tcp) { my $event = pack "LQ", 1, 0; syscall(233, $set, 1, fileno $one, $event) == 0 or die }
+    my $events = "\0" x 64; syscall 232, $set, $events, 4, 100 for 1 .. 3;
+    pipe my $in, my $out; pipe my $more, my $end;
+    $poll->mask($_ => POLLIN) for $tcp, $in, $more, *STDIN; $poll->poll(0.1);
+    my $bits = ""; vec($bits, fileno $tcp, 1) = 1; select $bits, undef, undef, 100;
+"#;
+
+fn quiet(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    command
+}
+
+fn end(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// The polled files of a thread: those of the window, then those at the mark.
+fn polled(incident: &Incident, tid: u32) -> Vec<Polled> {
+    let rare = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Polled);
+    let mut found: Vec<Polled> = rare.filter_map(|entry| Polled::read(entry.bytes)).collect();
+    let mut rest = incident.bytes(Section::Tasks);
+    while let Some(one) = Polled::read(rest) {
+        found.extend((one.head.kind == Kind::Polled as u8).then_some(one));
+        rest = &rest[usize::from(one.head.size)..];
+    }
+    found.retain(|one| one.head.tid.0 == tid);
+    found.sort_by_key(|one| one.head.ts);
+    found
+}
+
+#[test]
+fn the_files_of_small_sets_are_recorded() {
+    let (udp, tcp) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let [udp, tcp] = [udp.local_addr().unwrap().port(), tcp.local_addr().unwrap().port()];
+    let recording = Recording::start(&["--display", "none"]);
+    let child = quiet("perl").args(["-e", POLLS, &udp.to_string(), &tcp.to_string()]).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let (_, incident) = recording.mark();
+    let polled = polled(&incident, child.id());
+    let found: BTreeSet<(u8, u16, u16)> = polled.iter().map(|one| (one.files, one.socket, one.port)).collect();
+    end(child);
+    assert_eq!(found, [(1, 2, udp), (2, 1, tcp), (2, 2, udp), (1, 1, tcp)].into());
+}
+
+#[test]
+fn the_holder_of_a_lock_that_is_tried_in_vain_is_recorded_then() {
+    let recording = Recording::start(&["--display", "none"]);
+    let dir = TempDir::new().unwrap();
+    let lock = dir.path().join("lock").display().to_string();
+    let mut holder = quiet("flock").args([&lock, "sleep", "1"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let tries = format!("until flock -n {lock} true; do sleep 0.1; done");
+    quiet("sh").args(["-c", &tries]).spawn().unwrap().wait().unwrap();
+    let id = holder.id();
+    holder.wait().unwrap();
+    let (_, incident) = recording.mark();
+    let of_file = |one: &Attempt| one.inode == std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&lock).unwrap());
+    let tries = records(&incident, Section::Rare).filter(|entry| entry.kind == Kind::Attempt);
+    let mut tries: Vec<Attempt> = tries.filter_map(|entry| Attempt::read(entry.bytes)).filter(of_file).collect();
+    tries.sort_by_key(|one| one.head.ts);
+    let got = tries.pop().unwrap();
+    assert_eq!((got.failures, got.holder.0), (0, 0));
+    assert!(tries.len() >= 3, "{tries:?}");
+    assert!(tries.iter().all(|one| (one.failures, one.holder.0) == (1, id)), "{tries:?}");
+}
