@@ -25,6 +25,7 @@ mod owners;
 mod processes;
 mod sampler;
 mod seal;
+mod sealing;
 mod seat;
 mod state;
 mod symbols;
