@@ -13,6 +13,9 @@ mod files;
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[cfg(test)]
+#[path = "tidy/security.rs"]
+mod security;
+#[cfg(test)]
 #[path = "tidy/source.rs"]
 mod source;
 #[cfg(test)]

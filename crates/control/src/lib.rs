@@ -22,6 +22,7 @@ pub mod life;
 mod listener;
 pub mod manager;
 mod message;
+mod rates;
 mod server;
 
 pub use client::{CallError, Client, ClientOf};
@@ -31,7 +32,8 @@ pub use daemon::Daemon;
 pub use folder::{FolderError, secure};
 pub use listener::{BindError, Listener};
 pub use message::{AutoCounts, Recorder, Request, Response, Status, Trigger};
-pub use server::{Call, CallOf, MAX_CONNECTIONS, READ_PATIENCE, Server, ServerOf};
+pub use rates::Rates;
+pub use server::{Call, CallOf, MAX_CONNECTIONS, READ_PATIENCE, Server, ServerOf, USER_CONNECTIONS};
 
 /// Bytes of a line, its end included, at most.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;

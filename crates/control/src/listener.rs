@@ -59,7 +59,12 @@ impl Listener {
 
     /// Accepts nobody for a while: those who connect wait.
     pub fn rest(&mut self, now: Instant) {
-        self.deaf_until = Some(now + DEAF);
+        self.rest_for(now, DEAF);
+    }
+
+    /// The same for a stated while.
+    pub(crate) fn rest_for(&mut self, now: Instant, time: Duration) {
+        self.deaf_until = Some(now + time);
     }
 
     /// The next who has connected, with a stream that does not block; never waits.

@@ -5,16 +5,26 @@ use crate::connection::{Caller, Connection, Progress, reply};
 use crate::daemon::Daemon;
 use crate::listener::{BindError, Listener};
 use crate::message::{self, Recorder};
+use crate::rates::Rates;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Connections that may be open at a time; further ones wait to be accepted.
+/// Connections that may be open at a time; further ones of root wait to be accepted, those of others are refused.
 pub const MAX_CONNECTIONS: usize = 16;
+/// Of these, connections that one user who is not root may have.
+pub const USER_CONNECTIONS: usize = 4;
+/// Of these, connections that are left to root.
+const ROOT_CONNECTIONS: usize = 4;
 /// Connections that are accepted or refused between two looks at the others.
-const ACCEPTED_MAX: usize = 16;
+const ACCEPTED_MAX: usize = 64;
+/// How long nobody is accepted after somebody was refused: a few thousand refusals a second are all that is made.
+const REFUSED_REST: Duration = Duration::from_millis(20);
+/// Requests that one user who is not root may make at once, and how often one more.
+const REQUESTS_BURST: u32 = 50;
+const REQUEST_EVERY: Duration = Duration::from_millis(50);
 /// How long a connection may take to send its line.
 pub const READ_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -45,6 +55,8 @@ pub struct ServerOf<D> {
     listener: Listener,
     allowed: Vec<u32>,
     connections: Vec<Connection>,
+    /// Of users who are not root.
+    rates: Rates,
     daemon: PhantomData<D>,
 }
 
@@ -56,7 +68,8 @@ impl<D: Daemon> ServerOf<D> {
     /// Where another process listens there, or the socket cannot be made.
     pub fn bind(path: &Path, allowed: &[u32]) -> Result<ServerOf<D>, BindError> {
         let listener = Listener::bind::<D>(path)?;
-        Ok(ServerOf { listener, allowed: allowed.to_vec(), connections: Vec::new(), daemon: PhantomData })
+        let rates = Rates::new(REQUESTS_BURST, REQUEST_EVERY);
+        Ok(ServerOf { listener, allowed: allowed.to_vec(), connections: Vec::new(), rates, daemon: PhantomData })
     }
 
     /// Descriptors that become readable when there is something to do; call [`Server::calls`] then.
@@ -68,7 +81,8 @@ impl<D: Daemon> ServerOf<D> {
     /// How long to wait for the descriptors before [`Server::calls`] is due anyway; `None`: for ever.
     pub fn timeout(&self, now: Instant) -> Option<Duration> {
         let deadlines = self.connections.iter().filter_map(|connection| connection.deadline);
-        deadlines.chain(self.listener.deadline()).min().map(|next| next.saturating_duration_since(now))
+        let rest = self.listener.deadline().filter(|_| self.connections.len() < MAX_CONNECTIONS);
+        deadlines.chain(rest).min().map(|next| next.saturating_duration_since(now))
     }
 
     /// Accepts, reads, refuses and drops what there is to, without blocking, and returns the requests that are complete.
@@ -90,16 +104,39 @@ impl<D: Daemon> ServerOf<D> {
     }
 
     fn accept(&mut self, now: Instant) {
+        let mut refused = false;
         for _ in 0..ACCEPTED_MAX {
             if self.connections.len() >= MAX_CONNECTIONS {
-                return;
+                break;
             }
-            let Some((stream, caller)) = self.listener.accept(now) else { return };
-            if caller.uid == 0 || self.allowed.contains(&caller.uid) {
-                self.connections.push(Connection::new(stream, caller, Some(now + READ_PATIENCE)));
-            } else {
-                reply(&stream, &D::refusal(D::stranger(caller.uid)));
+            let Some((stream, caller)) = self.listener.accept(now) else { break };
+            match self.refusal(caller.uid, now) {
+                None => self.connections.push(Connection::new(stream, caller, Some(now + READ_PATIENCE))),
+                Some(why) => {
+                    refused = true;
+                    reply(&stream, &D::refusal(why));
+                }
             }
         }
+        if refused {
+            self.listener.rest_for(now, REFUSED_REST);
+        }
+    }
+
+    /// Why this user may not call now.
+    fn refusal(&mut self, uid: u32, now: Instant) -> Option<String> {
+        if uid == 0 {
+            return None;
+        }
+        if !self.allowed.contains(&uid) {
+            return Some(D::stranger(uid));
+        }
+        let own = self.connections.iter().filter(|connection| connection.caller.uid == uid).count();
+        let others = self.connections.iter().filter(|connection| connection.caller.uid != 0).count();
+        if own >= USER_CONNECTIONS || others >= MAX_CONNECTIONS - ROOT_CONNECTIONS {
+            return Some(format!("user {uid} has {own} connections open, and users {others}; close some, or wait"));
+        }
+        let wait = self.rates.take(uid, now)?;
+        Some(format!("user {uid} asks too often; try again in {} s", wait.as_secs() + 1))
     }
 }

@@ -15,15 +15,14 @@ use crate::look::{self, Looked, Looks};
 use crate::losses::Watch;
 use crate::sampler::{PERIOD, Sampler};
 use crate::seal::seal;
+use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, say};
-use tipme_control::{Call, Request, Response, Server, Status, Trigger};
+use tipme_control::{Call, Rates, Request, Response, Server, Status, Trigger};
 use tipme_desktop::chords::Press;
 use tipme_desktop::hotkeys::Action;
 use tipme_kernel::{Detail, Kernel, Storage};
@@ -31,8 +30,9 @@ use tipme_record::incident::Words;
 use tipme_record::{Class, Nanos};
 use tipme_store::Folder;
 
-/// Incidents that are being sealed at once, at most; each takes as much memory as the rings.
-const SEALING_MAX: usize = 3;
+/// Marks that one user who is not root may make at once, and how often one more.
+const MARKS_BURST: u32 = 8;
+const MARK_EVERY: Duration = Duration::from_secs(5);
 
 /// From one tick to the next while nobody has to wait and nothing is suspected: half of what an idle recorder
 /// costs is to be woken.
@@ -121,7 +121,9 @@ struct Recorder<'a> {
     hot_marked: Option<Nanos>,
     /// Users who do not want input to be recorded: root and those that may mark, at most.
     silent: BTreeSet<u32>,
-    sealing: Arc<AtomicUsize>,
+    sealing: Sealing,
+    /// Marks of users who are not root.
+    marks: Rates,
     inquiries: Inquiries,
     descriptions: Descriptions,
 }
@@ -154,7 +156,8 @@ impl<'a> Recorder<'a> {
             armed,
             hot_marked: None,
             silent: BTreeSet::new(),
-            sealing: Arc::default(),
+            sealing: Sealing::default(),
+            marks: Rates::new(MARKS_BURST, MARK_EVERY),
             inquiries: Inquiries::default(),
             descriptions,
         })
@@ -195,7 +198,8 @@ impl<'a> Recorder<'a> {
                 self.turn(now)?;
                 next_tick = now.after(self.period());
             }
-            let ready = wait(&server, signals, next_tick.since(monotonic_now()))?;
+            let rest = server.timeout(Instant::now()).map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
+            let ready = wait(&server, signals, next_tick.since(monotonic_now()).min(rest))?;
             // Without connections there is nothing to look at; silent ones are, since their patience may end.
             if !ready && server.timeout(Instant::now()).is_none() {
                 continue;
@@ -233,9 +237,7 @@ impl<'a> Recorder<'a> {
     fn finish(&mut self) {
         let begun = Instant::now();
         let looks = |recorder: &Self| recorder.auto.as_ref().is_some_and(|(_, looks)| looks.running());
-        while (self.sealing.load(Ordering::Acquire) > 0 || self.descriptions.any() || looks(self))
-            && begun.elapsed() < FINISH_MAX
-        {
+        while (self.sealing.any() || self.descriptions.any() || looks(self)) && begun.elapsed() < FINISH_MAX {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.settle_looks(monotonic_now());
@@ -412,12 +414,10 @@ impl<'a> Recorder<'a> {
     /// Copies at once, seals in a thread, and answers when the file is whole.
     fn mark(&mut self, mark: Mark, answer: impl FnOnce(Response) + Send + 'static) {
         let begun = Instant::now();
-        if self.sealing.fetch_add(1, Ordering::AcqRel) >= SEALING_MAX {
-            self.sealing.fetch_sub(1, Ordering::AcqRel);
-            return answer(Response::Error(format!(
-                "{SEALING_MAX} incidents are being written already; wait a second"
-            )));
-        }
+        let turn = match self.turn_of(mark.uid) {
+            Ok(turn) => turn,
+            Err(why) => return answer(Response::Error(why)),
+        };
         if let Some((auto, _)) = &mut self.auto {
             auto.marked_by_hand();
         }
@@ -427,12 +427,21 @@ impl<'a> Recorder<'a> {
         }
         let (capture, input_stopped) = (self.capture(&mark), !self.silent.is_empty());
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
-        let (folder, sealing) = (self.folder.clone(), self.sealing.clone());
+        let folder = self.folder.clone();
         std::thread::spawn(move || {
             let sealed = capture.and_then(|capture| seal(capture, &displays, &inquiries, &folder));
             answer(sealed.map_or_else(|error| refuse(format!("{error:#}")), |path| marked(path, begun, input_stopped)));
-            sealing.fetch_sub(1, Ordering::AcqRel);
+            drop(turn);
         });
+    }
+
+    /// What entitles a user to a mark now, or why there is none.
+    fn turn_of(&mut self, uid: u32) -> Result<Turn, String> {
+        let turn = self.sealing.begin(uid)?;
+        match Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.marks.take(uid, Instant::now())) {
+            None => Ok(turn),
+            Some(wait) => Err(format!("user {uid} marks too often; wait {} s, or mark as root", wait.as_secs() + 1)),
+        }
     }
 
     fn capture(&mut self, mark: &Mark) -> Result<Capture> {

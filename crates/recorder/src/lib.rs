@@ -26,6 +26,7 @@ mod ports;
 mod processes;
 mod sampler;
 mod seal;
+mod sealing;
 mod seat;
 mod state;
 mod symbols;

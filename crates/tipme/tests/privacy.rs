@@ -153,3 +153,30 @@ fn messages_are_told_to_whose_client_it_is_though_root_runs_the_server() {
     assert_eq!(of(&bob).count(), 0);
     assert!(meta(&incident).withheld.messages > 0);
 }
+
+/// Where a process has memory.
+fn places(pid: u32) -> Vec<std::ops::Range<u64>> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let range = |line: &str| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
+    };
+    maps.lines().filter_map(range).collect()
+}
+
+#[test]
+fn no_place_in_the_memory_of_roots_processes_is_told() {
+    let recording = record("none");
+    let computing = start(0, "perl", &["-e", "$| = 1; print qq(ready\n); 1 while syscall 39"]);
+    let waiting = start(0, "perl", &["-e", "$| = 1; print qq(ready\n); my $x = pack 'QQ', 600, 0; syscall 35, $x, 0"]);
+    std::thread::sleep(Duration::from_secs(2));
+    let (_, incident) = mark(&recording, ANN);
+    for process in [computing, waiting] {
+        let places = places(process.0.id());
+        for section in [Section::Rare, Section::Tasks, Section::Stacks, Section::Symbols, Section::Locks] {
+            let words = incident.bytes(section).as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+            let told = words.filter(|word| places.iter().any(|place| place.contains(word))).count();
+            assert_eq!(told, 0, "{section:?}");
+        }
+    }
+}

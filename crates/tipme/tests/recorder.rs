@@ -150,7 +150,11 @@ fn a_full_disk_is_an_error_and_leaves_no_file() {
     let dir = TempDir::new().unwrap();
     let incidents = dir.path().join("incidents");
     std::fs::create_dir(&incidents).unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "tmpfs"]).arg(&incidents).status().unwrap();
+    let mount = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=4k,mode=755", "tmpfs"])
+        .arg(&incidents)
+        .status()
+        .unwrap();
     assert!(mount.success());
     let recording = Recording::start_in(dir, &["--display", "none"]);
     std::thread::sleep(Duration::from_millis(500));

@@ -79,7 +79,7 @@ impl<'a> Desk<'a> {
     /// All incidents, once they are sealed.
     fn incidents(&self) -> Vec<Incident> {
         let begun = Instant::now();
-        while self.recorder.sealing.load(Ordering::Acquire) > 0 && begun.elapsed() < SEALED_MAX {
+        while self.recorder.sealing.any() && begun.elapsed() < SEALED_MAX {
             std::thread::sleep(Duration::from_millis(10));
         }
         let listed = self.recorder.folder.list().unwrap();
@@ -266,4 +266,16 @@ fn who_may_not_mark_may_not_by_the_console_either() {
     desk.press(&[CTRL, ALT, MINUS], just_now());
     let owners: Vec<u32> = desk.recorder.folder.list().unwrap().iter().map(|one| one.owner).collect();
     assert_eq!((desk.incidents().len(), owners.iter().all(|owner| *owner == 4343)), (1, true));
+}
+
+#[test]
+fn who_marks_too_often_is_told_to_wait_and_root_is_not() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let mut desk = Desk::new(&options, &mut storage);
+    assert!((0..MARKS_BURST).all(|_| desk.recorder.turn_of(4242).is_ok()));
+    let why = desk.recorder.turn_of(4242).err().unwrap();
+    assert!(why.starts_with("user 4242 marks too often; wait"), "{why}");
+    assert!((0..2 * MARKS_BURST).all(|_| desk.recorder.turn_of(0).is_ok()));
+    assert!(desk.recorder.turn_of(4343).is_ok());
 }

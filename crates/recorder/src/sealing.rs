@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose incidents are being sealed: each takes as much memory as the rings.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Incidents of users other than root that are sealed at once, at most.
+const SEALING_MAX: usize = 3;
+/// Of these, those of one user.
+const USER_MAX: usize = 2;
+/// Incidents of root besides.
+const ROOT_MAX: usize = 3;
+
+/// How many are sealed for each user.
+#[derive(Clone, Default)]
+pub(crate) struct Sealing(Arc<Mutex<BTreeMap<u32, usize>>>);
+
+/// One that is being sealed, until the value goes.
+pub(crate) struct Turn {
+    sealing: Sealing,
+    uid: u32,
+}
+
+impl Sealing {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// Why it cannot be begun now, for people.
+    pub(crate) fn begin(&self, uid: u32) -> Result<Turn, String> {
+        let mut counts = self.counts();
+        let own = counts.get(&uid).copied().unwrap_or(0);
+        let others: usize = counts.iter().filter(|(uid, _)| **uid != 0).map(|(_, count)| count).sum();
+        let full = if uid == 0 { own >= ROOT_MAX } else { own >= USER_MAX || others >= SEALING_MAX };
+        if full {
+            return Err(format!("{own} incidents of user {uid} are being written already; wait a second"));
+        }
+        counts.insert(uid, own + 1);
+        Ok(Turn { sealing: self.clone(), uid })
+    }
+
+    /// Whether one is being sealed.
+    pub(crate) fn any(&self) -> bool {
+        !self.counts().is_empty()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut counts = self.sealing.counts();
+        let left = counts.get(&self.uid).map_or(0, |count| count.saturating_sub(1));
+        if left == 0 {
+            counts.remove(&self.uid);
+        } else {
+            counts.insert(self.uid, left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_leave_room_for_others_and_for_root() {
+        let sealing = Sealing::default();
+        let mut turns: Vec<Turn> = (0..USER_MAX).map(|_| sealing.begin(7).expect("there is room")).collect();
+        assert!(sealing.begin(7).is_err());
+        turns.push(sealing.begin(8).expect("another user"));
+        assert!(sealing.begin(9).is_err());
+        turns.extend((0..ROOT_MAX).map(|_| sealing.begin(0).expect("root has room of its own")));
+        assert!(sealing.begin(0).is_err());
+        turns.remove(0);
+        drop(sealing.begin(7).expect("there is room again"));
+        drop(turns);
+        assert!(!sealing.any());
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What docs/security.md promises is tested.
+
+use crate::tree::{expect_none, root, text};
+
+/// What stands between backquotes in the last column of a table's line.
+fn named(line: &str) -> Vec<&str> {
+    let last = line.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+    last.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_promise_names_a_test_that_exists() {
+    let document = text("docs/security.md");
+    let rows = document.lines().enumerate().filter(|(_, line)| line.starts_with("| ") && !line.ends_with("| test |"));
+    let mut wrong = Vec::new();
+    for (at, line) in rows {
+        let mut file = String::new();
+        let names = named(line);
+        if !names.iter().any(|name| name.ends_with(".rs")) {
+            wrong.push(format!("docs/security.md:{}: no test is named", at + 1));
+        }
+        for name in names {
+            if name.ends_with(".rs") {
+                file = std::fs::read_to_string(root().join("crates").join(name)).unwrap_or_default();
+            }
+            let there =
+                if name.ends_with(".rs") { file.contains("#[test]") } else { file.contains(&format!("fn {name}()")) };
+            if !there {
+                wrong.push(format!("docs/security.md:{}: there is no test {name}", at + 1));
+            }
+        }
+    }
+    expect_none(wrong, "promises without a test");
+}
