@@ -69,7 +69,9 @@ pub enum Verb {
     Incidents(Incidents),
     /// Copy an incident without what tells of its owner, so that it can be given away
     Scrub(Scrub),
-    /// Say what this kernel, display and user allow, and the remedy for what is missing
+    /// Recorder, keys, agent and the last incident, on one screen
+    Status(Status),
+    /// Say whether a press of the key will find its cause, and the remedy for what is missing
     Doctor(Doctor),
     /// The whole loop on a private display: type, suffer, press the key, read the cause; needs root
     Demo(Demo),
@@ -258,7 +260,27 @@ pub struct Scrub {
 }
 
 #[derive(Args)]
+#[command(after_help = "Exit codes: 0 a press of the key will find its cause, 1 it will not, with the reason.")]
+pub struct Status {
+    /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "The first line says whether a press of the key will find its cause. Exit code 1 where it will not."
+)]
 pub struct Doctor {
+    /// The recorder's folder [default: /run/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Everything that was looked at, and not only what is missing
+    #[arg(long)]
+    pub verbose: bool,
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,

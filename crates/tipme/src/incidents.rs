@@ -3,7 +3,7 @@
 
 pub mod kept;
 mod list;
-mod when;
+pub mod when;
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
