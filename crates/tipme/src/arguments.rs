@@ -36,6 +36,7 @@ pub use scroll::Scroll;
 use std::path::PathBuf;
 pub use system::{BesideChoice, System};
 pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
+use tipme_desktop::hotkeys::Chord;
 pub use typing::Typing;
 pub use warmstart::Warmstart;
 
@@ -69,6 +70,8 @@ pub enum Verb {
     Incidents(Incidents),
     /// Copy an incident without what tells of its owner, so that it can be given away
     Scrub(Scrub),
+    /// Record always, let you mark, start the agent now and at each login, and try the key; --undo takes it back
+    Setup(Setup),
     /// Recorder, keys, agent and the last incident, on one screen
     Status(Status),
     /// Say whether a press of the key will find its cause, and the remedy for what is missing
@@ -257,6 +260,32 @@ pub struct Scrub {
     /// Keep the name of this program too
     #[arg(long, value_name = "NAME")]
     pub keep: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Run it as yourself, in the session; it asks for root by sudo where it has to. What is so already
+is left alone. Without systemd it says how. Examples:
+  tipme setup --dry-run
+  tipme setup --yes --mark-key ctrl+alt+m
+  tipme setup --undo"
+)]
+pub struct Setup {
+    /// Take back what was set up; incidents stay
+    #[arg(long)]
+    pub undo: bool,
+    /// Ask nothing
+    #[arg(long)]
+    pub yes: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Key that marks [default: ctrl+alt+minus]
+    #[arg(long, value_name = "KEY")]
+    pub mark_key: Option<Chord>,
+    /// A recorder in this folder, which is started and stopped by hand [default: the service]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
 }
 
 #[derive(Args)]
