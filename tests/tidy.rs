@@ -10,6 +10,9 @@ mod crates;
 #[path = "tidy/files.rs"]
 mod files;
 #[cfg(test)]
+#[path = "tidy/rooms.rs"]
+mod rooms;
+#[cfg(test)]
 #[path = "tidy/source.rs"]
 mod source;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! What the daemons have in common besides their sockets: there is one of each in a folder, it ends by a signal,
 //! speaks to whoever listens, and knows its own cost.
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -33,13 +33,14 @@ pub enum LockError {
 }
 
 /// Takes the lock of this file, which is held as long as the value lives. Only its owner can open it, so nobody else
-/// can hold it.
+/// can hold it. A symbolic link is not followed.
 ///
 /// # Errors
 /// Where another process has it, and where the file cannot be used.
 pub fn lock(path: &Path) -> Result<File, LockError> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true).mode(0o600);
+    options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
     let mut file = options.open(path).map_err(LockError::Open)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let mut holder = String::new();

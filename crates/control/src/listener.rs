@@ -3,9 +3,11 @@
 
 use crate::connection::Caller;
 use crate::daemon::Daemon;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -98,6 +100,17 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     }
     let listener = UnixListener::bind(path)?;
     listener.set_nonblocking(true)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    open_to_all(path)?;
     Ok(listener)
+}
+
+/// Lets everybody connect. Another file that was put in the place of the socket meanwhile is left alone.
+fn open_to_all(path: &Path) -> io::Result<()> {
+    let socket = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let found = fstat(&socket)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::Socket || found.st_uid != geteuid().as_raw() {
+        return Err(io::Error::other("something else was put in its place"));
+    }
+    let same = format!("/proc/self/fd/{}", socket.as_raw_fd());
+    std::fs::set_permissions(same, std::fs::Permissions::from_mode(0o666))
 }

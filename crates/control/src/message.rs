@@ -29,6 +29,10 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         right: Option<bool>,
     },
+    /// Removes an incident of the caller's, by its id; root may remove all. Answer: [`Response::Done`].
+    Remove { id: String },
+    /// Keeps an incident of the caller's when the folder is full, or lets it go again. Answer: [`Response::Done`].
+    Pin { id: String, pinned: bool },
     /// Stops (false) or restarts (true) the recording of input records. Answer: [`Response::Done`].
     Keys { record: bool },
     /// Answer: [`Response::Status`].

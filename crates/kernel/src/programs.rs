@@ -70,6 +70,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     tracepoint("call_exit", "call_function_single_exit", "timers"),
     tracepoint("block_insert", "block_rq_insert", "block"),
     tracepoint("block_issue", "block_rq_issue", "block"),
+    tracepoint("block_merge", "block_rq_merge", "block"),
     tracepoint("block_complete", "block_rq_complete", "block"),
     tracepoint("reclaim_begin", "mm_vmscan_direct_reclaim_begin", "reclaim"),
     tracepoint("reclaim_end", "mm_vmscan_direct_reclaim_end", "reclaim"),

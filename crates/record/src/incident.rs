@@ -117,6 +117,37 @@ pub struct Meta {
     pub devices: Vec<(u32, String)>,
     /// Page size in bytes.
     pub page_size: u64,
+    /// What was recorded and is not in the file, since it belongs to users other than whoever marked.
+    pub withheld: Withheld,
+}
+
+/// How much belongs to others, who are neither whoever marked nor services.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Withheld {
+    /// Users that are known to own some of it.
+    pub users: u32,
+    /// Messages of displays.
+    pub messages: u64,
+    /// Events of input devices, and data of terminals.
+    pub inputs: u64,
+    pub command_lines: u64,
+}
+
+impl Withheld {
+    /// What people are told of it: `input and messages of 1 other user`; `None` where all is there.
+    pub fn told(&self) -> Option<String> {
+        let kinds = [("input", self.inputs), ("messages", self.messages), ("command lines", self.command_lines)];
+        let kinds: Vec<&str> = kinds.into_iter().filter(|(_, count)| *count > 0).map(|(kind, _)| kind).collect();
+        let (last, first) = kinds.split_last()?;
+        let kinds = if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) };
+        let users = match self.users {
+            0 => "other users".to_owned(),
+            1 => "1 other user".to_owned(),
+            many => format!("{many} other users"),
+        };
+        Some(format!("{kinds} of {users}"))
+    }
 }
 
 /// The machine that was recorded.
@@ -291,6 +322,14 @@ pub struct Words {
     pub at_ns: u64,
 }
 
+impl Words {
+    /// These, and what was said later: what that leaves out stays.
+    pub fn then(self, later: Words) -> Words {
+        let text = if later.text.is_empty() { self.text } else { later.text };
+        Words { text, right: later.right.or(self.right), at_ns: later.at_ns }
+    }
+}
+
 /// A damaged place in a file: what was not read, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
@@ -322,9 +361,7 @@ impl Incident {
     pub fn words(&self) -> Result<Words, serde_json::Error> {
         let mut words = Words::default();
         for (_, bytes) in self.sections.iter().filter(|(kind, _)| *kind == Section::Words) {
-            let later: Words = serde_json::from_slice(bytes)?;
-            let text = if later.text.is_empty() { words.text } else { later.text };
-            words = Words { text, right: later.right.or(words.right), at_ns: later.at_ns };
+            words = words.then(serde_json::from_slice(bytes)?);
         }
         Ok(words)
     }

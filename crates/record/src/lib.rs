@@ -14,12 +14,17 @@ compile_error!("incident files are little-endian and are read in place; big-endi
 mod chunk;
 mod declare;
 pub mod incident;
+mod private;
 pub mod records;
+mod rewrite;
 mod scrub;
 mod units;
+mod whereabouts;
 
 pub use chunk::{CHUNK_BYTES, ChunkHead, Class, Entry, entries};
 pub use declare::{CType, Column, Table};
+pub use private::{conceal, is_system};
 pub use records::{Head, Kind, TABLES, c_header};
-pub use scrub::scrub;
+pub use scrub::{Gone, scrub};
 pub use units::{Cpu, Device, Nanos, Pid, StackId, Tid};
+pub use whereabouts::conceal_functions;

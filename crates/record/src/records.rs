@@ -251,7 +251,8 @@ records! {
         port: u64,
         /// 0 written by `head.tid`, 1 delivered by the worker `head.tid`.
         stage: u32,
-        unused: u32,
+        /// Session that the terminal controls; 0 where it is not known.
+        session: Pid,
     }
 
     /// `head.tid` did something `count` times since its last such record; only with `--detail`.
@@ -269,6 +270,13 @@ records! {
         press: u16,
         /// Number of the device.
         device: u32,
+    }
+
+    /// Whose process it is: at the exit of the thread `head.tid` that it began with, or at the mark.
+    owner: Owner = 31 {
+        pid: Pid,
+        /// The real user id.
+        uid: u32,
     }
 }
 

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An incident that can be given away: the same times and causes, without what tells of its owner.
+//! An incident that can be given away: the same causes, without what tells of its owner.
 //!
-//! The host name, the user's words, all command lines, names of files and control groups, network addresses,
-//! and the names and functions of programs that are not to be kept are taken out. Names of kernel threads, of
-//! functions of the kernel and of libraries, and of devices stay, and so do process numbers. Sections and records
-//! that this version of the program has no rule for are left out.
+//! Only what is listed here stays: names of kernel threads, of the programs that are to be kept, of functions of the
+//! kernel and of libraries that every system has, and of devices; process numbers, times since the machine was started
+//! and what the kernel counts. The host, the user, the day, the user's words, command lines, names of files, of control
+//! groups and of other programs, network addresses and places in memory go. Input devices tell of time in
+//! steps of 50 ms. Sections and records that this version of the program has no rule for are left out.
 
-use crate::chunk::{CHUNK_BYTES, entries};
-use crate::incident::{Groups, Incident, Meta, Section, StoredBaseline};
-use crate::records::{Exec, Exit, Head, Kind, Rename, Task, Wait};
+mod libraries;
+
+use crate::incident::{Groups, Incident, Locks, Machine, Meta, Missing, Section, StoredBaseline};
+use crate::records::{Exec, Exit, Head, Input, Kind, Rename, Task, Wait};
+use crate::rewrite::{self, put};
 use crate::units::{Pid, Tid};
+use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks};
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
 use std::mem::offset_of;
 use std::net::Ipv4Addr;
 use zerocopy::FromBytes;
@@ -19,16 +24,8 @@ use zerocopy::FromBytes;
 const STRANGER: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
 /// Sections that tell of nobody.
-const NAMELESS: [Section; 8] = [
-    Section::Sched,
-    Section::Stacks,
-    Section::Displays,
-    Section::Samples,
-    Section::Inputs,
-    Section::Locks,
-    Section::Losses,
-    Section::Cost,
-];
+const NAMELESS: [Section; 6] =
+    [Section::Sched, Section::Stacks, Section::Displays, Section::Samples, Section::Losses, Section::Cost];
 
 /// In front of the name and the module of a function: process, their two lengths, address.
 const SYMBOL_HEAD: usize = 16;
@@ -36,27 +33,65 @@ const SYMBOL_HEAD: usize = 16;
 /// The process that all kernel threads descend from.
 const KERNEL_PARENT: Pid = Pid(2);
 
-/// Makes a copy of an incident without the names of programs other than `keep`.
+/// Steps of the times that input devices tell.
+const INPUT_STEP_NS: u64 = 50_000_000;
+/// Steps of the clock.
+const CLOCK_STEP_NS: u64 = 3_600_000_000_000;
+/// Its time is its owner's.
+const NAMELESS_ID: &str = "scrubbed";
+
+/// What is not in a scrubbed copy, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Gone {
+    /// Records whose thread has another name now.
+    pub programs: u64,
+    pub command_lines: u64,
+    /// Functions of programs and of libraries that not every system has.
+    pub functions: u64,
+    /// Network addresses of other machines.
+    pub addresses: u64,
+    /// Paths of files.
+    pub files: u64,
+    /// Input whose time is less exact.
+    pub inputs: u64,
+    /// What was usual in programs.
+    pub baselines: u64,
+}
+
+/// Makes a copy of an incident without the names of programs other than `keep`, and says what is not in it.
 ///
 /// # Errors
-/// Where the section that says when the mark was is no such document.
-pub fn scrub(incident: &Incident, keep: &[String]) -> Result<Incident, serde_json::Error> {
-    let mut scrubber = Scrubber { keep, kernel: BTreeSet::new() };
-    scrubber.kernel = kernel_threads(incident.bytes(Section::Tasks));
+/// Where a section is no such document as it should be.
+pub fn scrub(incident: &Incident, keep: &[String]) -> Result<(Incident, Gone), serde_json::Error> {
+    let mut scrubber = Scrubber { keep, kernel: kernel_threads(incident), gone: Gone::default() };
+    let secret = RandomState::new();
+    let disguise = |address: u64| secret.hash_one(address);
     let mut clean = Incident::default();
     for (section, bytes) in &incident.sections {
         match section {
             Section::Meta => clean.push_json(Section::Meta, &without_owner(incident.json(Section::Meta)?))?,
-            Section::Rare | Section::Exits => clean.push(*section, scrubber.chunks(bytes)),
-            Section::Tasks => clean.push(*section, scrubber.loose(bytes)),
+            Section::Rare | Section::Exits => {
+                clean
+                    .push(*section, rewrite::chunks(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
+            }
+            Section::Tasks => {
+                clean.push(*section, rewrite::loose(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
+            }
+            Section::Inputs => {
+                clean.push(*section, rewrite::loose(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
+            }
             Section::Symbols => clean.push(*section, scrubber.symbols(bytes)),
             Section::Groups => clean.push_json(*section, &without_paths(incident.json(*section)?))?,
+            Section::Locks => clean.push_json(*section, &without_places(incident.json(*section)?, &disguise))?,
             Section::Baselines => clean.push_json(*section, &scrubber.baselines(incident.json(*section)?))?,
             section if NAMELESS.contains(section) => clean.push(*section, bytes.clone()),
             _ => {}
         }
     }
-    Ok(clean)
+    conceal_functions(&mut clean, &disguise);
+    scrubber.gone.command_lines += command_lines(incident.bytes(Section::Cmdlines));
+    scrubber.gone.files = incident.json::<Vec<serde::de::IgnoredAny>>(Section::Files).unwrap_or_default().len() as u64;
+    Ok((clean, scrubber.gone))
 }
 
 fn without_paths(mut groups: Groups) -> Groups {
@@ -68,103 +103,118 @@ fn without_paths(mut groups: Groups) -> Groups {
     groups
 }
 
+fn without_places(mut locks: Locks, disguise: &dyn Fn(u64) -> u64) -> Locks {
+    conceal_locks(&mut locks, |_| true, disguise);
+    locks
+}
+
+/// What stays is named, so that what is recorded some day does not stay by itself.
 fn without_owner(meta: Meta) -> Meta {
-    let mut machine = meta.machine;
-    machine.hostname = "desk".to_owned();
-    Meta { machine, user_text: String::new(), ..meta }
+    let Machine { kernel, cpus, virtualized, .. } = meta.machine;
+    let version = kernel.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next().unwrap_or_default();
+    let nobodys = |missing: Missing| Missing { what: missing.what, why: String::new() };
+    Meta {
+        id: NAMELESS_ID.to_owned(),
+        mark_ns: meta.mark_ns,
+        mark_realtime_ns: meta.mark_realtime_ns / CLOCK_STEP_NS * CLOCK_STEP_NS,
+        machine: Machine { hostname: "desk".to_owned(), kernel: version.to_owned(), cpus, virtualized },
+        window_requested_ns: meta.window_requested_ns,
+        held_from_ns: meta.held_from_ns,
+        classes: meta.classes,
+        armed_ns: meta.armed_ns,
+        tainted_until_ns: meta.tainted_until_ns,
+        classes_on: meta.classes_on,
+        details: meta.details,
+        missing: meta.missing.into_iter().map(nobodys).collect(),
+        recorder_pid: meta.recorder_pid,
+        marked_by_uid: 0,
+        trigger: meta.trigger,
+        user_text: String::new(),
+        irq_names: meta.irq_names,
+        devices: meta.devices,
+        page_size: meta.page_size,
+        withheld: meta.withheld,
+    }
+}
+
+/// How many there are in their section: each has a process, a length, and the text.
+fn command_lines(mut section: &[u8]) -> u64 {
+    let mut count = 0;
+    while let Some(length) = section.get(4..8).and_then(|bytes| bytes.first_chunk()) {
+        let size = (u32::from_le_bytes(*length) as usize).next_multiple_of(8);
+        count += 1;
+        section = section.get(8 + size..).unwrap_or_default();
+    }
+    count
 }
 
 /// The kernel's threads among those that lived at the mark; their names tell of nobody.
-fn kernel_threads(tasks: &[u8]) -> BTreeSet<Tid> {
-    let tasks = places(tasks).filter_map(|(_, bytes)| Task::read(bytes).filter(|task| is_task(&task.head)));
+fn kernel_threads(incident: &Incident) -> BTreeSet<Tid> {
+    let tasks = rewrite::records(incident, Section::Tasks).filter(|(kind, _)| *kind == Kind::Task);
+    let tasks = tasks.filter_map(|(_, bytes)| Task::read(bytes));
     tasks.filter(|task| task.parent == KERNEL_PARENT || task.pid == KERNEL_PARENT).map(|task| task.head.tid).collect()
-}
-
-fn is_task(head: &Head) -> bool {
-    head.kind == Kind::Task as u8
-}
-
-/// Records that stand one behind the other, with their places.
-fn places(section: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = section.get(at..)?;
-        let (head, _) = Head::read_from_prefix(rest).ok()?;
-        let size = usize::from(head.size).max(size_of::<Head>());
-        let place = (at, rest.get(..size)?);
-        at += size;
-        Some(place)
-    })
-}
-
-/// An address of another machine becomes one that is meant for documents; which one it was cannot be told from it.
-fn without_address(bytes: &mut [u8]) {
-    let Some(wait) = Wait::read(bytes) else { return };
-    let address = Ipv4Addr::from(wait.address.to_ne_bytes());
-    let place = bytes.get_mut(offset_of!(Wait, address)..).and_then(|place| place.first_chunk_mut::<4>());
-    if let Some(place) = place.filter(|_| !address.is_unspecified() && !address.is_loopback()) {
-        *place = Ipv4Addr::new(192, 0, 2, 1).octets();
-    }
 }
 
 struct Scrubber<'a> {
     keep: &'a [String],
     kernel: BTreeSet<Tid>,
+    gone: Gone,
 }
 
 impl Scrubber<'_> {
-    /// What follows a record of no size is left out.
-    fn loose(&self, section: &[u8]) -> Vec<u8> {
-        places(section).flat_map(|(_, bytes)| self.cleaned(bytes)).collect()
-    }
-
-    /// What follows the valid records of a chunk, of an earlier life of it, is cleared.
-    fn chunks(&self, section: &[u8]) -> Vec<u8> {
-        section.chunks(CHUNK_BYTES).flat_map(|chunk| self.chunk(chunk)).collect()
-    }
-
-    fn chunk(&self, chunk: &[u8]) -> Vec<u8> {
-        let head = chunk.len().min(size_of::<crate::chunk::ChunkHead>());
-        let mut clean = vec![0; chunk.len()];
-        clean[..head].copy_from_slice(&chunk[..head]);
-        let mut at = head;
-        for record in entries(chunk).map(|entry| self.cleaned(entry.bytes)) {
-            clean[at..at + record.len()].copy_from_slice(&record);
-            at += record.len();
+    /// Whether a record stays, and without what. Every kind has its rule.
+    fn edit(&mut self, kind: Kind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
+        match kind {
+            Kind::Wait => self.wait(record, disguise),
+            Kind::Task => self.identity(record, offset_of!(Task, comm), record.len()),
+            Kind::Exec => self.identity(record, offset_of!(Exec, comm), Exec::SIZE),
+            Kind::Exit => self.identity(record, offset_of!(Exit, comm), Exit::SIZE),
+            Kind::Rename => self.identity(record, offset_of!(Rename, comm), record.len()),
+            Kind::Input => self.input(record),
+            Kind::Owner => return false,
+            Kind::Switch | Kind::Waking | Kind::Migrate | Kind::Fork | Kind::Irq | Kind::Block | Kind::Reclaim => {}
+            Kind::Lock | Kind::Signal | Kind::Sample | Kind::Message | Kind::Tty | Kind::Tally => {}
         }
-        clean
+        true
     }
 
-    /// A record without what tells of the owner; nothing of a record that this version does not know.
-    fn cleaned(&self, bytes: &[u8]) -> Vec<u8> {
-        let known = Head::read_from_prefix(bytes).is_ok_and(|(head, _)| Kind::from_number(head.kind).is_some());
-        let mut record = if known { bytes.to_vec() } else { Vec::new() };
-        self.record(&mut record);
-        record
+    /// An address of another machine becomes one that is meant for documents; which one it was cannot be told from it,
+    /// nor what was asked for there.
+    fn wait(&mut self, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) {
+        let Some(wait) = Wait::read(record) else { return };
+        let address = Ipv4Addr::from(wait.address.to_ne_bytes());
+        if !address.is_unspecified() && !address.is_loopback() {
+            self.gone.addresses += 1;
+            put(record, offset_of!(Wait, address), &Ipv4Addr::new(192, 0, 2, 1).octets());
+            put(record, offset_of!(Wait, port), &[0; 2]);
+        }
+        conceal_arguments(record, disguise);
     }
 
-    /// Takes the name and the command line, or the address, out of a record that has them.
-    fn record(&self, bytes: &mut [u8]) {
-        let Ok((head, _)) = Head::read_from_prefix(bytes) else { return };
-        let (name, tail) = match Kind::from_number(head.kind) {
-            Some(Kind::Wait) => return without_address(bytes),
-            Some(Kind::Task) => (offset_of!(Task, comm), bytes.len()),
-            Some(Kind::Exec) => (offset_of!(Exec, comm), Exec::SIZE),
-            Some(Kind::Exit) => (offset_of!(Exit, comm), Exit::SIZE),
-            Some(Kind::Rename) => (offset_of!(Rename, comm), bytes.len()),
-            _ => return,
-        };
-        if let Some(line) = bytes.get_mut(tail..) {
+    /// Takes out the name of a thread and the command line of its process.
+    fn identity(&mut self, record: &mut [u8], name: usize, tail: usize) {
+        let Ok((head, _)) = Head::read_from_prefix(record) else { return };
+        if let Some(line) = record.get_mut(tail..).filter(|line| line.iter().any(|byte| *byte != 0)) {
             line.fill(0);
+            self.gone.command_lines += 1;
         }
-        let comm = bytes.get_mut(name..name + STRANGER.len()).filter(|_| !self.kernel.contains(&head.tid));
+        let comm = record.get_mut(name..name + STRANGER.len()).filter(|_| !self.kernel.contains(&head.tid));
         if let Some(comm) = comm.filter(|comm| !self.is_kept(comm)) {
             comm.copy_from_slice(STRANGER);
+            self.gone.programs += 1;
         }
     }
 
-    /// Functions of the kernel and of libraries keep their names, and so do those of programs that are kept.
-    fn symbols(&self, section: &[u8]) -> Vec<u8> {
+    fn input(&mut self, record: &mut [u8]) {
+        let Some(input) = Input::read(record) else { return };
+        self.gone.inputs += 1;
+        let at = input.head.ts.0 / INPUT_STEP_NS * INPUT_STEP_NS;
+        put(record, 0, &at.to_le_bytes());
+    }
+
+    /// Functions of the kernel and of libraries that every system has keep their names, and so do those of programs
+    /// that are kept.
+    fn symbols(&mut self, section: &[u8]) -> Vec<u8> {
         let mut clean = Vec::new();
         let mut rest = section;
         while let Some((head, behind)) = rest.split_first_chunk::<SYMBOL_HEAD>() {
@@ -176,6 +226,8 @@ impl Scrubber<'_> {
             if kernel || self.is_told(&texts[name..name + module]) {
                 clean.extend_from_slice(head);
                 clean.extend_from_slice(texts);
+            } else {
+                self.gone.functions += 1;
             }
             rest = after;
         }
@@ -183,11 +235,14 @@ impl Scrubber<'_> {
     }
 
     fn is_told(&self, module: &[u8]) -> bool {
-        module.windows(3).any(|part| part == b".so") || self.is_kept(module)
+        libraries::is_common(module) || self.is_kept(module)
     }
 
-    fn baselines(&self, stored: Vec<StoredBaseline>) -> Vec<StoredBaseline> {
-        stored.into_iter().filter(|stored| self.is_kept(stored.application.as_bytes())).collect()
+    fn baselines(&mut self, mut stored: Vec<StoredBaseline>) -> Vec<StoredBaseline> {
+        let all = stored.len();
+        stored.retain(|stored| self.is_kept(stored.application.as_bytes()));
+        self.gone.baselines = (all - stored.len()) as u64;
+        stored
     }
 
     fn is_kept(&self, comm: &[u8]) -> bool {
@@ -199,7 +254,8 @@ impl Scrubber<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::ChunkHead;
+    use crate::chunk::{CHUNK_BYTES, ChunkHead, entries};
+    use crate::rewrite::places;
     use crate::units::Nanos;
     use zerocopy::{FromZeros, IntoBytes};
 
@@ -241,7 +297,7 @@ mod tests {
 
     #[test]
     fn nothing_of_the_owner_is_left() {
-        let clean = scrub(&incident(), &["xterm".to_owned()]).expect("the document is whole");
+        let clean = scrub(&incident(), &["xterm".to_owned()]).expect("the document is whole").0;
         for (section, bytes) in &clean.sections {
             for word in ["diary", "secret"] {
                 let found = bytes.windows(word.len()).any(|window| window == word.as_bytes());
@@ -252,9 +308,9 @@ mod tests {
 
     #[test]
     fn kept_names_kernel_threads_and_times_stay() {
-        let clean = scrub(&incident(), &["xterm".to_owned()]).expect("the document is whole");
+        let clean = scrub(&incident(), &["xterm".to_owned()]).expect("the document is whole").0;
         let names: Vec<[u8; 16]> =
-            places(clean.bytes(Section::Tasks)).filter_map(|(_, bytes)| Some(Task::read(bytes)?.comm)).collect();
+            places(clean.bytes(Section::Tasks)).filter_map(|bytes| Some(Task::read(bytes)?.comm)).collect();
         assert_eq!(names, [*STRANGER, name("kswapd0"), name("xterm")]);
         assert_eq!(clean.mark().expect("the document is whole"), Nanos(7));
         let kept: Vec<Nanos> = entries(clean.bytes(Section::Rare)).map(|entry| entry.head.ts).collect();
@@ -269,7 +325,7 @@ mod tests {
             wait.address = u32::from_ne_bytes(address);
             let mut incident = incident();
             incident.push(Section::Tasks, wait.as_bytes().to_vec());
-            let clean = scrub(&incident, &[]).expect("the document is whole");
+            let clean = scrub(&incident, &[]).expect("the document is whole").0;
             let tasks = clean.sections.iter().rfind(|(section, _)| *section == Section::Tasks).expect("it is kept");
             Wait::read(&tasks.1).expect("it is a wait").address.to_ne_bytes()
         };
@@ -286,21 +342,98 @@ mod tests {
         bytes
     }
 
+    fn scrubber(keep: &[String]) -> Scrubber<'_> {
+        Scrubber { keep, kernel: BTreeSet::new(), gone: Gone::default() }
+    }
+
     #[test]
     fn functions_of_strangers_go() {
+        let keep = ["xterm".to_owned()];
         let kept = [symbol(0, "schedule", ""), symbol(5, "malloc", "libc.so.6"), symbol(5, "draw", "xterm")];
-        let section = [kept.concat(), symbol(6, "pay_all", "payroll"), symbol(6, "", "payroll")].concat();
-        let scrubber = Scrubber { keep: &["xterm".to_owned()], kernel: BTreeSet::new() };
+        let section = [
+            kept.concat(),
+            symbol(6, "pay_all", "libpayroll.so.1"),
+            symbol(6, "pay_all", "payroll"),
+            symbol(6, "", "payroll"),
+        ]
+        .concat();
+        let mut scrubber = scrubber(&keep);
         assert_eq!(scrubber.symbols(&section), kept.concat());
         assert_eq!(scrubber.symbols(&section[..section.len() - 1]), kept.concat());
+    }
+
+    #[test]
+    fn the_user_the_day_and_the_machine_go() {
+        let machine =
+            Machine { hostname: "anns-desk".into(), kernel: "6.18.44-anns-build".into(), ..Machine::default() };
+        let why = "processes of user 4242 have not answered".to_owned();
+        let meta = Meta {
+            id: "20260101T120102.003Z".into(),
+            mark_realtime_ns: 3 * CLOCK_STEP_NS + 62_003_000_000,
+            marked_by_uid: 4242,
+            machine,
+            missing: vec![Missing { what: "names".into(), why }],
+            ..Meta::default()
+        };
+        let clean = without_owner(meta);
+        assert_eq!(
+            (clean.id.as_str(), clean.mark_realtime_ns, clean.marked_by_uid),
+            ("scrubbed", 3 * CLOCK_STEP_NS, 0)
+        );
+        assert_eq!((clean.machine.hostname.as_str(), clean.machine.kernel.as_str()), ("desk", "6.18.44"));
+        assert_eq!(clean.missing, [Missing { what: "names".into(), why: String::new() }]);
+    }
+
+    #[test]
+    fn times_of_inputs_are_steps_and_owners_go() {
+        let mut input = Input::new_zeroed();
+        input.head = head(0, Input::SIZE, Kind::Input);
+        input.head.ts = Nanos(1_234_567_890);
+        let mut incident = incident();
+        incident.push(Section::Inputs, input.as_bytes().to_vec());
+        let mut owner = crate::records::Owner::new_zeroed();
+        (owner.head, owner.uid) = (head(30, crate::records::Owner::SIZE, Kind::Owner), 4242);
+        incident.push(Section::Exits, Vec::new());
+        incident.push(Section::Tasks, owner.as_bytes().to_vec());
+        let (clean, gone) = scrub(&incident, &[]).expect("the document is whole");
+        let left = Input::read(clean.bytes(Section::Inputs)).expect("it stays");
+        assert_eq!((left.head.ts, gone.inputs), (Nanos(1_200_000_000), 1));
+        assert_eq!(clean.bytes(Section::Tasks), b"");
+    }
+
+    #[test]
+    fn no_place_in_memory_is_left() {
+        let place = 0x7f12_3456_7890_u64;
+        let mut wait = Wait::new_zeroed();
+        wait.head = head(30, Wait::SIZE, Kind::Wait);
+        wait.args = [place, place, 0];
+        let mut incident = incident();
+        incident.push(Section::Tasks, wait.as_bytes().to_vec());
+        let mut symbol = symbol(5, "malloc", "libc.so.6");
+        symbol[8..16].copy_from_slice(&place.to_le_bytes());
+        incident.push(Section::Symbols, symbol);
+        incident.push(Section::Stacks, [&[1, 0, 0, 0, 1, 0, 0, 0][..], &place.to_le_bytes()].concat());
+        let futexes = vec![crate::incident::FutexOwner { tid: 30, address: place, owner: 1 }];
+        incident.push_json(Section::Locks, &Locks { futexes, ..Locks::default() }).expect("it is a document");
+        let (clean, _) = scrub(&incident, &[]).expect("the document is whole");
+        let left = Wait::read(clean.bytes(Section::Tasks)).expect("it stays").args[0];
+        for (section, bytes) in &clean.sections {
+            assert!(!bytes.windows(8).any(|window| window == place.to_le_bytes()), "{section:?}");
+        }
+        assert_eq!(clean.bytes(Section::Symbols)[8..16], left.to_le_bytes());
+        assert_eq!(clean.bytes(Section::Stacks)[8..16], left.to_le_bytes());
+        let locks: Locks = clean.json(Section::Locks).expect("it is a document");
+        assert_eq!(locks.futexes[0].address, left);
     }
 
     #[test]
     fn records_of_unknown_kinds_go() {
         let mut unknown = task(30, 1, "secret-editor");
         unknown.head.kind = 255;
-        let scrubber = Scrubber { keep: &[], kernel: BTreeSet::new() };
-        assert!(scrubber.loose(unknown.as_bytes()).is_empty());
+        let mut scrubber = scrubber(&[]);
+        let left =
+            rewrite::loose(unknown.as_bytes(), &mut |kind, record| scrubber.edit(kind, record, &|address| address));
+        assert!(left.is_empty());
     }
 
     #[test]

@@ -67,18 +67,21 @@ impl Capture {
             kernel.chunks(Class::Exits, Nanos(0)),
         ];
         let held = held_classes(kernel, sources.armed, &rings);
-        let meta = meta(&sources, mark, marked, held);
+        let mut meta = meta(&sources, mark, marked, held);
+        let (samples, groups) = sources.sampler.at_mark(from, at);
+        let (inputs, withheld) = sources.inputs.bytes(from, mark.uid);
+        meta.withheld = withheld;
         Ok(Capture {
             meta,
             rings,
             tasks,
             stacks: kernel.stacks()?,
             command_lines: kernel.command_lines()?,
-            samples: sources.sampler.bytes(from),
+            samples,
             losses: sources.watch.losses(kernel, sources.inputs.overruns(), from)?,
             cost: sources.watch.cost(kernel)?,
-            inputs: sources.inputs.bytes(from),
-            groups: sources.sampler.groups(at),
+            inputs,
+            groups,
             baselines: sources.learning.stored(),
         })
     }

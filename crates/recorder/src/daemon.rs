@@ -3,6 +3,7 @@
 
 use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, Mark, Sources};
+use crate::descriptions::Descriptions;
 use crate::displays::Displays;
 use crate::hot_keys::{Causes, HotKeyOptions};
 use crate::identity::{command_lines, monotonic_now};
@@ -17,6 +18,7 @@ use crate::seal::seal;
 use crate::state::StateDirs;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -117,9 +119,11 @@ struct Recorder<'a> {
     armed: Nanos,
     /// When a hot key marked last, here or in the session.
     hot_marked: Option<Nanos>,
-    keys: bool,
+    /// Users who do not want input to be recorded: root and those that may mark, at most.
+    silent: BTreeSet<u32>,
     sealing: Arc<AtomicUsize>,
     inquiries: Inquiries,
+    descriptions: Descriptions,
 }
 
 impl<'a> Recorder<'a> {
@@ -135,6 +139,7 @@ impl<'a> Recorder<'a> {
             (Tap::Off, None) => Inputs::default(),
             (_, chords) => Inputs::open(chords.unwrap_or_default()),
         };
+        let descriptions = Descriptions::start(&folder);
         Ok(Recorder {
             options,
             kernel,
@@ -148,9 +153,10 @@ impl<'a> Recorder<'a> {
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
             armed,
             hot_marked: None,
-            keys: true,
+            silent: BTreeSet::new(),
             sealing: Arc::default(),
             inquiries: Inquiries::default(),
+            descriptions,
         })
     }
 
@@ -227,7 +233,9 @@ impl<'a> Recorder<'a> {
     fn finish(&mut self) {
         let begun = Instant::now();
         let looks = |recorder: &Self| recorder.auto.as_ref().is_some_and(|(_, looks)| looks.running());
-        while (self.sealing.load(Ordering::Acquire) > 0 || looks(self)) && begun.elapsed() < FINISH_MAX {
+        while (self.sealing.load(Ordering::Acquire) > 0 || self.descriptions.any() || looks(self))
+            && begun.elapsed() < FINISH_MAX
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.settle_looks(monotonic_now());
@@ -272,7 +280,7 @@ impl<'a> Recorder<'a> {
     fn tick(&mut self, now: Nanos) -> Result<()> {
         self.sampler.sample(now);
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
-        if self.keys && self.options.tap != Tap::Off {
+        if self.silent.is_empty() && self.options.tap != Tap::Off {
             self.inputs.drain();
         } else {
             self.inputs.discard();
@@ -289,20 +297,33 @@ impl<'a> Recorder<'a> {
             }
             Request::Describe { incident, text, right } => {
                 let words = Words { text, right, at_ns: monotonic_now().0 };
-                self.folder.append_words(&incident, &words, uid).map_or_else(refuse, |()| Response::Done)
+                return self.descriptions.add(incident, words, call);
             }
-            Request::Keys { record } => self.record_keys(record),
+            Request::Remove { id } => done(self.folder.remove(&id, uid)),
+            Request::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
+            Request::Keys { record } => self.record_keys(uid, record),
             Request::Status => Response::Status(self.status()),
-            Request::Start => self.record_keys(true),
+            Request::Start => self.record_keys(uid, true),
         };
         call.answer(&response);
     }
 
-    fn record_keys(&mut self, record: bool) -> Response {
-        self.keys = record;
-        self.kernel.hide_input(!record);
+    /// Whoever wants no input to be recorded is heard, whatever others want: a press cannot be told by its user before
+    /// it is recorded.
+    fn record_keys(&mut self, uid: u32, record: bool) -> Response {
+        if record {
+            self.silent.remove(&uid);
+        } else {
+            self.silent.insert(uid);
+        }
+        self.kernel.hide_input(!self.silent.is_empty());
         self.inputs.discard();
-        Response::Done
+        match self.silent.first().filter(|_| record) {
+            None => Response::Done,
+            Some(other) => refuse(format!(
+                "input is still not recorded, since user {other} does not want it; ask them, or restart the recorder"
+            )),
+        }
     }
 
     fn status(&self) -> Status {
@@ -317,7 +338,7 @@ impl<'a> Recorder<'a> {
             lost: self.watch.lost(),
             allowed: self.options.allowed.clone(),
             hot_keys: self.hot_keys.as_ref().filter(|_| devices > 0).map(|(keys, _)| keys.announce(devices)),
-            keys: self.keys,
+            keys: self.silent.is_empty(),
             displays: self.displays.known().iter().map(|display| format!(":{}", display.display)).collect(),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
             auto: self.auto.as_ref().map(|(auto, _)| auto.counts),
@@ -348,28 +369,41 @@ impl<'a> Recorder<'a> {
     fn answer_key(&mut self, press: Press) {
         let Some((keys, causes)) = &self.hot_keys else { return };
         let Some(listener) = keys.listener() else { return };
+        let uid = self.seated(keys);
+        if !self.may_mark(uid) {
+            return listener.tell(&<tipme_control::Recorder as tipme_control::Daemon>::stranger(uid));
+        }
         match press.action {
             Action::Mark if self.is_told(press) => {}
             Action::Mark => {
                 let trigger = Trigger::Hotkey.name().to_owned();
-                let uid = keys.seated().unwrap_or_else(|| self.owner());
                 let mark = Mark { text: String::new(), trigger, uid, at: Some(press.at) };
                 let asker = causes.asker();
                 self.mark(mark, move |response| listener.marked(&response, &asker));
             }
-            Action::Start => {
-                self.record_keys(true);
-                listener.tell("recording, with input");
-            }
+            Action::Start => match self.record_keys(uid, true) {
+                Response::Error(why) => listener.tell(&why),
+                _ => listener.tell("recording, with input"),
+            },
             Action::StopKeys => {
-                self.record_keys(false);
+                self.record_keys(uid, false);
                 listener.tell("input is no longer recorded");
             }
-            Action::StartKeys => {
-                self.record_keys(true);
-                listener.tell("input is recorded again");
-            }
+            Action::StartKeys => match self.record_keys(uid, true) {
+                Response::Error(why) => listener.tell(&why),
+                _ => listener.tell("input is recorded again"),
+            },
         }
+    }
+
+    /// Whom the keys of the console are taken to be pressed by.
+    fn seated(&self, keys: &HotKeyOptions) -> u32 {
+        keys.seated().unwrap_or_else(|| self.owner())
+    }
+
+    /// As at the socket.
+    fn may_mark(&self, uid: u32) -> bool {
+        uid == 0 || self.options.allowed.contains(&uid)
     }
 
     /// Whether a hot key marked just before this press, or after it: devices are read late.
@@ -393,7 +427,7 @@ impl<'a> Recorder<'a> {
             let now = monotonic_now();
             self.hot_marked = Some(mark.at.map_or(now, |at| at.min(now)));
         }
-        let (capture, input_stopped) = (self.capture(&mark), !self.keys);
+        let (capture, input_stopped) = (self.capture(&mark), !self.silent.is_empty());
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
         let (folder, sealing) = (self.folder.clone(), self.sealing.clone());
         std::thread::spawn(move || {
@@ -443,7 +477,11 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
     }
 }
 
-fn refuse(error: impl std::fmt::Display) -> Response {
+fn done(result: Result<(), tipme_store::WriteError>) -> Response {
+    result.map_or_else(refuse, |()| Response::Done)
+}
+
+pub(crate) fn refuse(error: impl std::fmt::Display) -> Response {
     Response::Error(error.to_string())
 }
 

@@ -11,6 +11,7 @@ mod auto;
 mod baselines;
 mod capture;
 mod daemon;
+mod descriptions;
 mod displays;
 mod hot_keys;
 mod identity;
@@ -24,6 +25,7 @@ mod owners;
 mod processes;
 mod sampler;
 mod seal;
+mod seat;
 mod state;
 mod symbols;
 

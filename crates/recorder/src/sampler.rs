@@ -2,6 +2,7 @@
 //! Pressure, CPU and memory figures, and the counters of control groups with a CPU quota, kept as the text
 //! that the kernel gives: ten times a second while somebody has to wait, else once.
 
+mod hierarchy;
 mod quotas;
 
 use quotas::Quotas;
@@ -30,9 +31,10 @@ const PRESSURES: usize = 3;
 /// Somebody has to wait where a pressure was felt for this share of the time: one part in so many.
 const RESTLESS_PART: u64 = 20;
 
+#[derive(Clone)]
 pub(crate) struct Sample {
     at: Nanos,
-    /// A number in [`SOURCES`], or [`quotas::SOURCE`].
+    /// A number in [`SOURCES`], or [`hierarchy::SOURCE`].
     source: u32,
     text: Vec<u8>,
 }
@@ -102,24 +104,25 @@ impl Sampler {
         self.next = if restless { now } else { now.after(CALM_PERIOD) };
     }
 
-    /// The control groups with a quota, and who is and was in them.
-    pub(crate) fn groups(&self, now: Nanos) -> Groups {
-        self.quotas.groups(now)
-    }
-
-    /// The samples from `from` on, as the incident file has them.
-    pub(crate) fn bytes(&self, from: Nanos) -> Vec<u8> {
-        let mut out = Vec::new();
+    /// The samples from `from` on, as the incident file has them, and the control groups with a quota with
+    /// who is and was in them.
+    pub(crate) fn at_mark(&self, from: Nanos, now: Nanos) -> (Vec<u8>, Groups) {
+        let (groups, of_groups) = self.quotas.at_mark(from, now);
         let recent = self.samples.iter().filter(|sample| sample.at >= from);
-        for sample in recent.chain(self.quotas.samples(from)) {
-            out.extend_from_slice(&sample.at.0.to_le_bytes());
-            out.extend_from_slice(&sample.source.to_le_bytes());
-            out.extend_from_slice(&(sample.text.len() as u32).to_le_bytes());
-            out.extend_from_slice(&sample.text);
-            out.resize(out.len().next_multiple_of(8), 0);
-        }
-        out
+        (bytes(recent.chain(&of_groups)), groups)
     }
+}
+
+fn bytes<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for sample in samples {
+        out.extend_from_slice(&sample.at.0.to_le_bytes());
+        out.extend_from_slice(&sample.source.to_le_bytes());
+        out.extend_from_slice(&(sample.text.len() as u32).to_le_bytes());
+        out.extend_from_slice(&sample.text);
+        out.resize(out.len().next_multiple_of(8), 0);
+    }
+    out
 }
 
 /// For how long somebody had to wait since the machine was started: the end of the line `some`.
@@ -141,9 +144,9 @@ mod tests {
             sampler.sample(Nanos(tick * PERIOD.0));
         }
         assert!(sampler.samples.len() <= sampler.limit);
-        let newest = sampler.bytes(Nanos(99 * PERIOD.0));
+        let newest = sampler.at_mark(Nanos(99 * PERIOD.0), Nanos(99 * PERIOD.0)).0;
         assert!(newest.len() > 100 && newest.len().is_multiple_of(8));
-        assert!(sampler.bytes(Nanos(100 * PERIOD.0)).is_empty());
+        assert!(sampler.at_mark(Nanos(100 * PERIOD.0), Nanos(100 * PERIOD.0)).0.is_empty());
     }
 
     #[test]

@@ -9,18 +9,21 @@ use crate::displays::Displays;
 use crate::inquiry::Inquiries;
 use crate::symbols::{Named, name_kernel, parse_stacks};
 use crate::{identity, owners};
-use anyhow::{Context, Result};
+use anyhow::Result;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use tipme_kernel::CommandLine;
-use tipme_record::incident::{Incident, Locks, Section};
+use tipme_record::incident::{Incident, Locks, Meta, Section, Withheld};
 use tipme_store::{Bounds, Folder};
 
 /// Looks up names, writes the incident, and keeps the folder within its bounds.
 pub(crate) fn seal(capture: Capture, displays: &Displays, inquiries: &Inquiries, folder: &Folder) -> Result<PathBuf> {
     let owner = capture.meta.marked_by_uid;
     let incident = assemble(capture, displays, inquiries)?;
-    let path = folder.write(&incident, owner)?;
-    folder.prune(Bounds::default(), &path).with_context(|| format!("cannot tidy {}", folder.path().display()))?;
+    let (path, untidy) = folder.keep(&incident, owner, Bounds::default())?;
+    if let Some(error) = untidy {
+        eprintln!("tipme: cannot tidy {}: {error}", folder.path().display());
+    }
     Ok(path)
 }
 
@@ -37,7 +40,6 @@ fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) ->
     let Named { mut symbols, stacks, rare, tasks } = name_kernel(&stacks, rare, capture.tasks);
     symbols.extend(known.functions);
     let mut incident = Incident::default();
-    incident.push_json(Section::Meta, &capture.meta)?;
     incident.push_json(Section::Locks, &locks)?;
     incident.push(Section::Symbols, symbols);
     incident.push_json(Section::Displays, &displays.refresh())?;
@@ -54,7 +56,21 @@ fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) ->
     incident.push_json(Section::Cost, &capture.cost)?;
     incident.push_json(Section::Groups, &capture.groups)?;
     incident.push_json(Section::Files, &known.files)?;
+    conceal(&mut incident, &mut capture.meta);
+    incident.sections.insert(0, (Section::Meta, serde_json::to_vec(&capture.meta)?));
     Ok(incident)
+}
+
+/// Takes out what the user who marked may not know.
+fn conceal(incident: &mut Incident, meta: &mut Meta) {
+    // A secret of its own for each incident: addresses of two incidents cannot be compared.
+    let secret = RandomState::new();
+    let disguise = |address: u64| secret.hash_one(address);
+    let others = tipme_record::conceal(incident, meta.marked_by_uid, &disguise);
+    tipme_record::conceal_functions(incident, &disguise);
+    // Who owned the input may own the messages too.
+    let users = meta.withheld.users.max(others.users);
+    meta.withheld = Withheld { users, inputs: meta.withheld.inputs + others.inputs, ..others };
 }
 
 fn command_lines(lines: &[CommandLine]) -> Vec<u8> {

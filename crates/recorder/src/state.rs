@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a recorder keeps its socket, its lock and its incidents.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tipme_control::life::{self, LockError};
+use tipme_control::secure;
 
 /// The folders of one recorder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,11 +52,11 @@ impl StateDirs {
         self.incidents.with_file_name("baselines.json")
     }
 
-    /// Makes the folder and takes the lock; it is held as long as the file lives.
+    /// Makes the folders, which nobody else may be able to change, and takes the lock; it is held as long as the file
+    /// lives.
     pub(crate) fn lock(&self) -> Result<File> {
-        std::fs::create_dir_all(&self.run).with_context(|| {
-            format!("cannot make {}; run as root (sudo tipme record) or give --state-dir", self.run.display())
-        })?;
+        let beside = self.incidents.parent().unwrap_or(&self.incidents);
+        [&self.run, beside, &self.incidents].into_iter().try_for_each(secure)?;
         let (path, dir) = (self.run.join("lock"), self.run.display());
         life::lock(&path).map_err(|error| match error {
             LockError::Held(holder) => {

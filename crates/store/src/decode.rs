@@ -3,8 +3,8 @@
 
 use crate::error::ReadError;
 use crate::layout::{
-    COMPRESSED, HEADER_BYTES, Header, INCOMPLETE, MAGIC, MAX_SECTIONS, MAX_TOTAL_BYTES, SECTION_HEAD_BYTES,
-    SectionHead, VERSION,
+    COMPRESSED, HEADER_BYTES, Header, INCOMPLETE, MAGIC, MAX_SECTIONS, MAX_TOTAL_BYTES, RATIO_MAX, SECTION_HEAD_BYTES,
+    SectionHead, VERSION, credible_bytes,
 };
 use std::io::{self, Read};
 use tipme_record::incident::{Damage, Incident, Section};
@@ -14,6 +14,8 @@ use zerocopy::FromBytes;
 const WINDOW_LOG_MAX: u32 = 24;
 /// A section's buffer starts at no more than this many times the stored bytes, so that a claim costs nothing.
 const EXPECTED_RATIO: u64 = 16;
+/// Bytes that are unpacked between two looks at how many there are.
+const STEP_BYTES: u64 = 1 << 20;
 
 /// Reads a file's bytes.
 ///
@@ -70,6 +72,12 @@ pub(crate) fn read_section_head(from: &mut impl Read, at: u64) -> Result<Option<
     }
 }
 
+/// Reads one section that begins at `at`; `None` where there is none that can be read.
+pub(crate) fn read_section(from: &mut impl Read, at: u64) -> Option<Vec<u8>> {
+    let head = read_section_head(from, at).ok()??;
+    read_stored(from, &head, (0, at)).ok()
+}
+
 struct Reader<R> {
     from: R,
     at: u64,
@@ -109,7 +117,9 @@ impl<R: Read> Reader<R> {
         if self.raw_total > MAX_TOTAL_BYTES {
             return Err(damage("with it the file would unpack to more than 2 GiB".into()));
         }
-        let raw = read_stored(&mut self.from, &head).map_err(damage)?;
+        // What was unpacked before this section, and what it was unpacked from.
+        let before = (self.raw_total - head.raw_len, self.at);
+        let raw = read_stored(&mut self.from, &head, before).map_err(damage)?;
         self.at += SECTION_HEAD_BYTES as u64 + head.stored_len;
         match Section::from_number(head.kind) {
             Some(section) => self.incident.push(section, raw),
@@ -133,9 +143,9 @@ impl<R: Read> Reader<R> {
 }
 
 /// Reads, checks and unpacks the stored bytes of a section; what is wrong where that fails.
-fn read_stored(from: &mut impl Read, head: &SectionHead) -> Result<Vec<u8>, String> {
+fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> Result<Vec<u8>, String> {
     let mut stored = Stored { from: from.take(head.stored_len), crc: crc32fast::Hasher::new(), len: 0 };
-    let unpacked = unpack(&mut stored, head);
+    let unpacked = unpack(&mut stored, head, before);
     io::copy(&mut stored, &mut io::sink()).map_err(|error| error.to_string())?;
     if stored.len < head.stored_len {
         return Err(format!("the file ends after {} of its {} bytes", stored.len, head.stored_len));
@@ -147,16 +157,28 @@ fn read_stored(from: &mut impl Read, head: &SectionHead) -> Result<Vec<u8>, Stri
     if raw.len() as u64 == head.raw_len { Ok(raw) } else { Err("it unpacks to another length than stated".into()) }
 }
 
-/// Unpacks at most one byte more than the head states.
-fn unpack(stored: &mut impl Read, head: &SectionHead) -> io::Result<Vec<u8>> {
-    let expected = head.raw_len.min(head.stored_len.saturating_mul(EXPECTED_RATIO));
+/// Unpacks at most one byte more than the head states, and no more than can be believed of the bytes that are there.
+fn unpack(stored: &mut Stored<impl Read>, head: &SectionHead, (raw_before, at): (u64, u64)) -> io::Result<Vec<u8>> {
+    let expected = head.raw_len.min(head.stored_len.saturating_mul(EXPECTED_RATIO)).min(credible_bytes(0));
     let mut raw = Vec::with_capacity(expected as usize);
     if head.flags & COMPRESSED == 0 {
         stored.read_to_end(&mut raw)?;
-    } else {
-        let mut decoder = zstd::Decoder::new(stored)?;
-        decoder.window_log_max(WINDOW_LOG_MAX)?;
-        decoder.take(head.raw_len + 1).read_to_end(&mut raw)?;
+        return Ok(raw);
+    }
+    let mut decoder = zstd::Decoder::new(stored)?;
+    decoder.window_log_max(WINDOW_LOG_MAX)?;
+    let mut left = head.raw_len + 1;
+    while left > 0 {
+        let read = (&mut decoder).take(left.min(STEP_BYTES)).read_to_end(&mut raw)? as u64;
+        left -= read;
+        if raw_before + raw.len() as u64 > credible_bytes(at + decoder.get_ref().get_ref().len) {
+            return Err(io::Error::other(format!(
+                "it holds more than {RATIO_MAX} times the bytes that it is stored in"
+            )));
+        }
+        if read == 0 {
+            break;
+        }
     }
     Ok(raw)
 }

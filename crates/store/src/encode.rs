@@ -2,7 +2,7 @@
 //! From an incident to the bytes of a file.
 
 use crate::layout::{
-    COMPRESSED, Header, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, SECTION_HEAD_BYTES, SectionHead,
+    COMPRESSED, Header, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, RATIO_MAX, SECTION_HEAD_BYTES, SectionHead,
 };
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use tipme_record::incident::{Incident, Section};
@@ -14,6 +14,9 @@ const LEVEL: i32 = 1;
 const THREADS: u32 = 2;
 /// Sections from this size on are worth more than one thread.
 const THREADS_FROM_BYTES: usize = 4 << 20;
+/// Sections from this size on are stored so that they unpack to no more than the reader believes; all that are smaller
+/// are together.
+const CREDIBLE_FROM_BYTES: usize = 1 << 20;
 /// Sections below this size are stored as they are, and so is the first, [`Section::Meta`]: any tool
 /// can tell what a file is about.
 const PLAIN_BELOW_BYTES: usize = 4096;
@@ -52,7 +55,13 @@ pub(crate) fn write_section(out: &mut (impl Write + Seek), section: Section, raw
     out.write_all(&[0; SECTION_HEAD_BYTES])?;
     let mut stored = Stored { out, crc: crc32fast::Hasher::new(), len: 0 };
     let plain = section == Section::Meta || raw.len() < PLAIN_BELOW_BYTES;
-    let flags = pack(&mut stored, raw, plain)?;
+    let mut flags = pack(&mut stored, raw, plain)?;
+    if raw.len() >= CREDIBLE_FROM_BYTES && stored.len.saturating_mul(RATIO_MAX) < raw.len() as u64 {
+        // The reader would not believe it.
+        stored.out.seek(SeekFrom::Start(start + SECTION_HEAD_BYTES as u64))?;
+        (stored.crc, stored.len) = (crc32fast::Hasher::new(), 0);
+        flags = pack(&mut stored, raw, true)?;
+    }
     let (stored_len, crc) = (stored.len, stored.crc.finalize());
     let head = SectionHead { kind: section as u32, flags, raw_len: raw.len() as u64, stored_len, crc, head_crc: 0 };
     out.seek(SeekFrom::Start(start))?;

@@ -37,7 +37,7 @@ pub enum WriteError {
     Id(String),
     #[error("the incident cannot be written: {0}")]
     Content(String),
-    #[error("cannot add words to {}: {why}", path.display())]
+    #[error("cannot change {}: {why}", path.display())]
     Unfit { path: PathBuf, why: String },
 }
 

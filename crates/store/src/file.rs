@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files: written whole or not at all, and readable by their owner only.
 
-use crate::decode::{decode_from, read_header, read_section_head};
+use crate::decode::{decode_from, read_header, read_section, read_section_head};
 use crate::encode::{write_seal, write_section, write_unsealed};
 use crate::error::{ReadError, WriteError};
 use crate::folder::{ENDING, PARTIAL_ENDING, is_plain_id};
@@ -9,10 +9,13 @@ use crate::layout::{HEADER_BYTES, INCOMPLETE, MAX_SECTIONS, MAX_WORDS_BYTES, SEC
 use rustix::fs::{CWD, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tipme_record::incident::{Incident, Meta, Section, Words};
+
+/// Bytes that a section of words takes, at most: escaped in JSON a byte takes six.
+const WORDS_SECTION_BYTES: u64 = 8 * MAX_WORDS_BYTES as u64;
 
 /// Only the owner reads an incident: it tells what ran on the machine.
 const MODE: u32 = 0o600;
@@ -52,7 +55,8 @@ pub fn read(path: &Path) -> Result<Incident, ReadError> {
     decode_from(BufReader::with_capacity(256 * 1024, file))
 }
 
-/// Adds the user's words to a sealed file, at most [`MAX_WORDS_BYTES`] of them. Readers take the last words of a file.
+/// Adds the user's words to a sealed file, at most [`MAX_WORDS_BYTES`] of them, in the place of earlier ones: the file
+/// never grows by more than one such section. What they do not say stays as it was said before.
 ///
 /// What an earlier, interrupted call left at the end is overwritten. A symbolic link is not followed, and the owner
 /// of the file cannot keep the caller waiting by a lease.
@@ -64,7 +68,6 @@ pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
     if words.text.len() > MAX_WORDS_BYTES {
         return Err(unfit(format!("they have more than {MAX_WORDS_BYTES} bytes")));
     }
-    let bytes = serde_json::to_vec(words).map_err(|error| unfit(error.to_string()))?;
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -72,11 +75,9 @@ pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
         .open(path)
         .map_err(|error| WriteError::io(path, error))?;
     let end = whole_end(&mut file).map_err(unfit)?;
-    append(&mut file, end, &bytes).map_err(|error| {
-        // The first error is the one to tell; readers stop at what is left behind.
-        let _ = file.set_len(end);
-        WriteError::io(path, error)
-    })
+    let words = words_at(&mut file, end).then(words.clone());
+    let bytes = serde_json::to_vec(&words).map_err(|error| unfit(error.to_string()))?;
+    replace(&mut file, end, &bytes).map_err(|error| WriteError::io(path, error))
 }
 
 fn create(path: &Path) -> io::Result<File> {
@@ -109,7 +110,7 @@ fn settle(partial: &Path, path: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Where the last whole section of a sealed file ends, or why there is no such place.
+/// Where the sections of a sealed file end that were there when it was sealed, or why there is no such place.
 fn whole_end(file: &mut File) -> Result<u64, String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     let header = read_header(file).map_err(|error| error.to_string())?;
@@ -118,23 +119,37 @@ fn whole_end(file: &mut File) -> Result<u64, String> {
     }
     let mut end = HEADER_BYTES as u64;
     for _ in 0..MAX_SECTIONS {
-        let next = match read_section_head(file, end) {
-            Ok(Some(head)) => end + SECTION_HEAD_BYTES as u64 + head.stored_len,
-            Ok(None) | Err(_) => length + 1,
-        };
-        if next > length {
-            let sealed = end >= header.sealed_len;
-            return if sealed { Ok(end) } else { Err("it is damaged".into()) };
+        if end >= header.sealed_len {
+            break;
         }
-        end = next;
+        let Ok(Some(head)) = read_section_head(file, end) else { break };
+        end += SECTION_HEAD_BYTES as u64 + head.stored_len;
         file.seek(SeekFrom::Start(end)).map_err(|error| error.to_string())?;
     }
-    Err(format!("it has {MAX_SECTIONS} sections already"))
+    if end == header.sealed_len && end <= length { Ok(end) } else { Err("it is damaged".into()) }
 }
 
-fn append(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
-    file.set_len(end)?;
+/// The words behind the sealed sections; none where what is there cannot be read.
+fn words_at(file: &mut File, end: u64) -> Words {
+    let bytes = file.seek(SeekFrom::Start(end)).ok().and_then(|_| read_section(file, end));
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+/// Writes words behind the sealed sections. Where that fails, what was there before is put back.
+fn replace(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
+    let mut before = Vec::new();
+    file.seek(SeekFrom::Start(end))?;
+    (&*file).take(WORDS_SECTION_BYTES).read_to_end(&mut before)?;
+    write_words(file, end, bytes).inspect_err(|_| {
+        // The first error is the one to tell; readers stop at what is left behind.
+        let _ = file.write_all_at(&before, end).and_then(|()| file.set_len(end + before.len() as u64));
+    })
+}
+
+fn write_words(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(end))?;
     write_section(file, Section::Words, bytes)?;
+    let end = file.stream_position()?;
+    file.set_len(end)?;
     file.sync_all()
 }

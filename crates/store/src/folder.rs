@@ -4,18 +4,21 @@
 //! An incident belongs to whoever marked, who may do with the file what owners may: its length and its times
 //! say nothing. So incidents are ordered by their ids, counted by the blocks that they take, and where there are too
 //! many, the oldest of the owner who has most goes first. What was just written stays, and so does an incident
-//! that has a file `<id>.pin` beside it.
+//! that has a file `<id>.pin` beside it, as far as the owner may pin: see [`PINNED_MAX`] and [`PINNED_BYTES_MAX`].
+
+mod pins;
 
 use crate::error::WriteError;
 use crate::file;
 use crate::id::id_at;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tipme_record::incident::{Incident, Words};
+use tipme_record::incident::{Incident, Meta, Section, Words};
 
 pub(crate) const ENDING: &str = ".tipme";
 pub(crate) const PARTIAL_ENDING: &str = ".tipme.partial";
@@ -24,6 +27,13 @@ const PIN_ENDING: &str = ".pin";
 const MAX_ID_BYTES: usize = 128;
 /// What a block of a file is counted in.
 const BLOCK_BYTES: u64 = 512;
+
+/// Bytes that are freed first on a full disk; each time that they do not suffice, twice as many.
+const ROOM_BYTES: u64 = 1 << 20;
+/// Incidents that one user may have pinned.
+pub const PINNED_MAX: usize = 20;
+/// Bytes that the pinned incidents of one user may take.
+pub const PINNED_BYTES_MAX: u64 = 512 << 20;
 
 /// How much may lie in the folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +68,8 @@ pub struct Listed {
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// Incidents that are being written, which no other mark may remove.
+    fresh: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Folder {
@@ -68,7 +80,7 @@ impl Folder {
     pub fn open(path: &Path) -> Result<Folder, WriteError> {
         let wrap = |error| WriteError::io(path, error);
         DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(wrap)?;
-        let folder = Folder { path: path.to_owned() };
+        let folder = Folder::at(path);
         for (name, partial) in folder.files().map_err(wrap)? {
             if name.ends_with(PARTIAL_ENDING) {
                 fs::remove_file(&partial).map_err(|error| WriteError::io(&partial, error))?;
@@ -79,7 +91,7 @@ impl Folder {
 
     /// The folder as it is, for reading; it need not exist.
     pub fn at(path: &Path) -> Folder {
-        Folder { path: path.to_owned() }
+        Folder { path: path.to_owned(), fresh: Arc::default() }
     }
 
     /// Where it lies.
@@ -122,6 +134,51 @@ impl Folder {
         Ok(listed)
     }
 
+    /// Writes an incident, prunes, and says what could not be tidied. On a full disk the owner's oldest incidents that
+    /// are not pinned make room; root's mark may take everybody's.
+    ///
+    /// # Errors
+    /// Those of [`crate::write()`]. What cannot be tidied is none: the incident is there.
+    pub fn keep(
+        &self,
+        incident: &Incident,
+        owner: u32,
+        bounds: Bounds,
+    ) -> Result<(PathBuf, Option<io::Error>), WriteError> {
+        let id = incident.json::<Meta>(Section::Meta).unwrap_or_default().id;
+        let fresh = || self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        fresh().insert(id.clone());
+        let written = self.write_making_room(incident, owner);
+        let untidy = written.as_ref().ok().and_then(|path| self.prune(bounds, path).err());
+        fresh().remove(&id);
+        written.map(|path| (path, untidy))
+    }
+
+    fn write_making_room(&self, incident: &Incident, owner: u32) -> Result<PathBuf, WriteError> {
+        let mut wanted = ROOM_BYTES;
+        loop {
+            match self.write(incident, owner) {
+                Err(WriteError::Full { .. }) if self.make_room(owner, wanted) => wanted *= 2,
+                done => return done,
+            }
+        }
+    }
+
+    /// Removes old incidents until so many bytes are free; false where there was none to remove.
+    fn make_room(&self, owner: u32, wanted: u64) -> bool {
+        let mut freed = 0;
+        let others = self.others(Path::new("")).unwrap_or_default();
+        for incident in others.iter().filter(|incident| owner == 0 || incident.owner == owner) {
+            if freed >= wanted {
+                break;
+            }
+            if fs::remove_file(&incident.path).is_ok() {
+                freed += incident.bytes.max(1);
+            }
+        }
+        freed > 0
+    }
+
     /// Removes incidents until the rest is within `bounds`, and returns them. `written` stays, and what is pinned;
     /// they take no room from others, since their owners may have made them large.
     ///
@@ -130,8 +187,7 @@ impl Folder {
     pub fn prune(&self, bounds: Bounds, written: &Path) -> io::Result<Vec<Listed>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = id_at(now.as_nanos() as u64);
-        let mut others = self.list()?;
-        others.retain(|incident| !incident.pinned && incident.path.file_name() != written.file_name());
+        let mut others = self.others(written)?;
         // From the future is what was marked while the clock was wrong: nobody knows how old it is.
         others.sort_by_key(|incident| incident.id <= now);
         let mut removed = Vec::new();
@@ -143,6 +199,18 @@ impl Folder {
             }
         }
         Ok(removed)
+    }
+
+    /// The incidents that may go: not what is being written, nor what is pinned and may be.
+    fn others(&self, written: &Path) -> io::Result<Vec<Listed>> {
+        let mut others = self.list()?;
+        let kept = pins::kept(&others);
+        let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        others.retain(|incident| {
+            let new = fresh.contains(&incident.id) || incident.path.file_name() == written.file_name();
+            !new && !kept.contains(&incident.id)
+        });
+        Ok(others)
     }
 
     /// The incident that `path` names, as a path made from this folder's own; `None` where it lies elsewhere.
@@ -157,7 +225,7 @@ impl Folder {
         let id = name.strip_suffix(ENDING).filter(|id| is_plain_id(id))?.to_owned();
         // A file that vanishes meanwhile is no longer part of the list.
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        let pinned = self.path.join(format!("{id}{PIN_ENDING}")).exists();
+        let pinned = self.path.join(pin_name(&id)).exists();
         Some(Listed { id, path, owner: meta.uid(), bytes: meta.blocks() * BLOCK_BYTES, pinned })
     }
 
@@ -181,6 +249,11 @@ fn first_to_go(others: &[Listed], bounds: Bounds) -> Option<usize> {
     }
     let most = shares.values().max()?;
     others.iter().position(|incident| shares.get(&incident.owner) == Some(most))
+}
+
+/// The file that pins an incident.
+fn pin_name(id: &str) -> String {
+    format!("{id}{PIN_ENDING}")
 }
 
 /// Whether an incident's id can be a file name and nothing else.

@@ -16,6 +16,10 @@ pub const SECTION_HEAD_BYTES: usize = size_of::<SectionHead>();
 pub const MAX_SECTION_BYTES: u64 = 1 << 30;
 /// Unpacked bytes of all sections of a file, at most.
 pub const MAX_TOTAL_BYTES: u64 = 2 << 30;
+/// Unpacked bytes of all sections of a file, at most, for each byte that they are stored in, beyond [`SMALL_BYTES`].
+pub(crate) const RATIO_MAX: u64 = 64;
+/// Unpacked bytes of a file that need not be believed: a section of nothing but zeros packs ten thousandfold.
+pub(crate) const SMALL_BYTES: u64 = 64 << 20;
 /// Sections of a file, at most.
 pub const MAX_SECTIONS: usize = 4096;
 /// Bytes of the text that the user adds to an incident, at most.
@@ -123,6 +127,11 @@ impl SectionHead {
         let fixed = self.as_bytes();
         crc32fast::hash(&fixed[..fixed.len() - size_of::<u32>()])
     }
+}
+
+/// How much a file may unpack to that has so many bytes.
+pub(crate) fn credible_bytes(stored: u64) -> u64 {
+    SMALL_BYTES.saturating_add(stored.saturating_mul(RATIO_MAX))
 }
 
 /// A section's name in messages, in lower case.

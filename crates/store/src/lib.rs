@@ -25,7 +25,7 @@ pub use decode::decode;
 pub use encode::encode;
 pub use error::{ReadError, WriteError};
 pub use file::{append_words, read, write};
-pub use folder::{Bounds, Folder, Listed};
+pub use folder::{Bounds, Folder, Listed, PINNED_BYTES_MAX, PINNED_MAX};
 pub use id::id_at;
 pub use layout::{
     HEADER_BYTES, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, MAX_WORDS_BYTES, SECTION_HEAD_BYTES, VERSION,

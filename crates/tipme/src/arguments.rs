@@ -249,14 +249,18 @@ pub struct Diagnose {
 }
 
 #[derive(Args)]
-#[command(after_help = "Left out: host name, your words, command lines, names of files and groups, and the names of
-programs that the verdict is not about. Example:
+#[command(after_help = "Left out: host name, user, day, your words, command lines, names of files and groups, network
+addresses, and the names of programs that the verdict is not about. Example:
   tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme")]
 pub struct Scrub {
     /// The incident file
     pub file: PathBuf,
     /// The copy, a new file
-    pub out: PathBuf,
+    #[arg(required_unless_present = "preview")]
+    pub out: Option<PathBuf>,
+    /// Say what goes and what stays, and write nothing
+    #[arg(long)]
+    pub preview: bool,
     /// Keep the name of this program too
     #[arg(long, value_name = "NAME")]
     pub keep: Vec<String>,

@@ -65,9 +65,9 @@ pub fn summary(path: &Path) -> Result<Summary> {
     Kept::open().get(path).map_or_else(|| Ok(Summary::of(&verdict(path)?)), Ok)
 }
 
-/// The verdict at a glance, also of an incident that cannot be read.
+/// The verdict at a glance, found by another process within a time, also of an incident that cannot be read.
 pub fn notice(path: &Path) -> Notice {
-    verdict(path).map_or_else(
+    crate::judge::verdict(path).map_or_else(
         |error| {
             let remedy = format!("mark again, or read it as root: sudo tipme diagnose {}", path.display());
             Notice::new("The incident cannot be diagnosed", format!("{error:#}\nTry: {remedy}"))

@@ -3,6 +3,7 @@
 
 pub mod kept;
 mod list;
+mod own;
 pub mod when;
 
 use crate::arguments::{Incidents, IncidentsVerb};
@@ -26,6 +27,9 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
         None => list::run(&folder, arguments),
         Some(IncidentsVerb::Show { id }) => show(&find(&folder, id.as_deref())?),
         Some(IncidentsVerb::Note { id, words }) => note(dirs.run_dir(), find(&folder, Some(id))?, words.join(" ")),
+        Some(IncidentsVerb::Rm { id }) => own::remove(&dirs, id_of(&folder, id)?),
+        Some(IncidentsVerb::Pin { id }) => own::pin(&dirs, id_of(&folder, id)?, true),
+        Some(IncidentsVerb::Unpin { id }) => own::pin(&dirs, id_of(&folder, id)?, false),
         Some(IncidentsVerb::DiskUsage) => disk_usage(&folder),
     }
 }
@@ -50,6 +54,12 @@ pub fn find(folder: &Folder, name: Option<&str>) -> Result<PathBuf> {
             bail!("{} ids begin with {name:?}; give more of it: {}", found.len(), ids.join(" "))
         }
     }
+}
+
+/// The id of an incident that is named like those of [`find`].
+fn id_of(folder: &Folder, name: &str) -> Result<String> {
+    let path = find(folder, Some(name))?;
+    Ok(path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
 }
 
 fn all(folder: &Folder) -> Result<Vec<Listed>> {

@@ -21,6 +21,7 @@ mod diagnose;
 mod doctor;
 mod idle;
 mod incidents;
+mod judge;
 mod load;
 mod manage;
 mod mark;

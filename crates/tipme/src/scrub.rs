@@ -3,12 +3,14 @@
 
 use crate::arguments::Scrub;
 use anyhow::{Context, Result};
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 use tipme_analysis::model::{Culprit, Verdict};
 use tipme_analysis::{Options, diagnose};
+use tipme_record::Gone;
 
 /// The agent's and the recorder's name, by which the analysis tells the mark itself.
 const OWN_NAME: &str = "tipme";
@@ -18,14 +20,40 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     let incident = crate::diagnose::read(&arguments.file)?;
     let mut keep = names(&diagnose(&incident, &Options::default())?);
     keep.extend(arguments.keep.iter().cloned());
-    let clean = tipme_record::scrub(&incident, &keep)
+    let (clean, gone) = tipme_record::scrub(&incident, &keep)
         .with_context(|| format!("cannot scrub {}: its first section is damaged", arguments.file.display()))?;
+    let Some(out) = arguments.out.as_deref().filter(|_| !arguments.preview) else {
+        print!("{}", preview(&gone, keep));
+        return Ok(ExitCode::SUCCESS);
+    };
     let bytes = tipme_store::encode(&clean)?;
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&arguments.out);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(out);
     let written = file.and_then(|mut file| file.write_all(&bytes));
-    written.with_context(|| format!("cannot write {}; it must be a new file", arguments.out.display()))?;
-    println!("{}", arguments.out.display());
+    written.with_context(|| format!("cannot write {}; it must be a new file", out.display()))?;
+    println!("{}", out.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// What goes, by number, what stays by name, and what can still be learned.
+fn preview(gone: &Gone, keep: Vec<String>) -> String {
+    let names: BTreeSet<String> = keep.into_iter().filter(|name| !name.is_empty()).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    format!(
+        "goes: host name, user, build of the kernel, day and minute of the mark, your words, places in memory\n\
+         goes: {} command lines, {} paths of files, {} network addresses and ports, {} functions, what was usual in {} programs\n\
+         goes: the names of programs in {} records\n\
+         less exact: {} times of input devices, to 50 ms\n\
+         stays: the names {}\n\
+         stays: who ran, waited and sent messages when; from this it can be told when keys were pressed, not which\n",
+        gone.command_lines,
+        gone.files,
+        gone.addresses,
+        gone.functions,
+        gone.baselines,
+        gone.programs,
+        gone.inputs,
+        names.join(", ")
+    )
 }
 
 /// Names of programs that the verdict is about; without them it would mean nothing.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use support::{Recording, files, mark_time, meta, records, tipme};
 use tempfile::TempDir;
 use tipme_record::Kind;
-use tipme_record::incident::{Incident, Section};
+use tipme_record::incident::{Incident, Losses, Section};
 use tipme_record::records::{Exec, Exit, Fork, Switch, Tally, Task, Wait, Waking};
 
 /// Kinds that any second of any machine has.
@@ -243,6 +243,25 @@ fn writers_are_counted_on_demand_only() {
     assert_eq!(tallies(&[]), (Vec::new(), 0));
 }
 
+/// Writes that the kernel joins into larger requests: what becomes part of another request is never completed itself.
+#[test]
+fn requests_that_are_merged_are_no_losses() {
+    let recording = Recording::start(&["--display", "none"]);
+    let folder = tempfile::tempdir_in(".").unwrap();
+    for number in 0..60 {
+        std::fs::write(folder.path().join(format!("f{number}")), vec![7u8; 4 << 20]).unwrap();
+        if number % 10 == 9 {
+            assert!(Command::new("sync").arg("-f").arg(folder.path()).status().unwrap().success());
+        }
+    }
+    std::thread::sleep(Duration::from_millis(1_100));
+    let (_, incident) = recording.mark();
+    let blocks = records(&incident, Section::Rare).filter(|entry| entry.kind == Kind::Block).count();
+    assert!(blocks > 100, "{blocks} requests reached a disk");
+    let losses: Losses = serde_json::from_slice(incident.bytes(Section::Losses)).unwrap();
+    assert_eq!(losses.per_second, [], "of {blocks} requests");
+}
+
 #[test]
 fn a_scrubbed_copy_tells_nothing_of_its_owner() {
     let recording = Recording::start(&["--display", "none"]);
@@ -252,6 +271,9 @@ fn a_scrubbed_copy_tells_nothing_of_its_owner() {
     diary.kill().unwrap();
     diary.wait().unwrap();
     let copy = recording.dir.path().join("copy.tipme");
+    let preview = tipme().args(["scrub", "--preview"]).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&preview.stdout);
+    assert!(preview.status.success() && said.contains("command lines,") && said.contains("stays: "), "{said}");
     let scrub = || tipme().arg("scrub").arg(&path).arg(&copy).output().unwrap();
     assert!(scrub().status.success());
     assert_eq!(scrub().status.code(), Some(2), "a file that exists is not written over");

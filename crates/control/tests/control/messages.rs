@@ -23,6 +23,8 @@ fn requests_have_these_forms() {
             r#"{"describe":{"incident":"/tmp/a.tipme","text":"","right":true}}"#,
             Request::Describe { incident: "/tmp/a.tipme".into(), text: String::new(), right: Some(true) },
         ),
+        (r#"{"remove":{"id":"a"}}"#, Request::Remove { id: "a".into() }),
+        (r#"{"pin":{"id":"a","pinned":true}}"#, Request::Pin { id: "a".into(), pinned: true }),
         (r#"{"keys":{"record":false}}"#, Request::Keys { record: false }),
         (r#""status""#, Request::Status),
         (r#""start""#, Request::Start),

@@ -136,16 +136,27 @@ int BPF_PROG(softirq_exit, unsigned int vector)
 struct in_flight { __u64 request, inserted, issued, sector; __u32 bytes, device, op, tid; };
 struct in_flight in_flight[REQUESTS];
 
+/* Each request has two places: with a few hundred in flight both are seldom taken. */
+static __always_inline struct in_flight *place_of(__u64 request, __u32 way)
+{
+	return &in_flight[(((request * 0x9e3779b97f4a7c15ull) >> 40) ^ way) & (REQUESTS - 1)];
+}
+
+/* Where a request is, or where it may be put: the first place where both are taken. */
 static __always_inline struct in_flight *flight_of(__u64 request)
 {
-	return &in_flight[((request * 0x9e3779b97f4a7c15ull) >> 40) & (REQUESTS - 1)];
+	struct in_flight *first = place_of(request, 0), *second = place_of(request, 1);
+
+	if (first->request == request || second->request == request)
+		return first->request == request ? first : second;
+	return first->request && !second->request ? second : first;
 }
 
 static __always_inline void enter_flight(struct in_flight *slot, struct request *request, __u64 number)
 {
 	struct gendisk *disk = BPF_CORE_READ(request, q, disk);
 
-	if (slot->request)
+	if (slot->request && slot->request != number)
 		__sync_fetch_and_add(&dropped[RARE], 1);
 	slot->request = number;
 	slot->inserted = bpf_ktime_get_ns();
@@ -155,6 +166,18 @@ static __always_inline void enter_flight(struct in_flight *slot, struct request 
 	slot->device = disk ? ((__u32)BPF_CORE_READ(disk, major) << 20) | BPF_CORE_READ(disk, first_minor) : 0;
 	slot->op = request->cmd_flags & 0xff;
 	slot->tid = current_tid();
+}
+
+/* A request that became part of another one is never completed itself. */
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(block_merge, struct request *request)
+{
+	__u64 number = number_of(request);
+	struct in_flight *slot = flight_of(number);
+
+	if (slot->request == number)
+		slot->request = 0;
+	return 0;
 }
 
 SEC("tp_btf/block_rq_insert")
@@ -402,12 +425,27 @@ int sample(struct perf_context *context)
 	return 0;
 }
 
+/* Whose terminal the buffer belongs to: the session that it controls. The side of the program that made a
+ * pseudo-terminal has none of its own, but that of the other side. 0 where there is none, and before Linux 5.16. */
+static __always_inline __u32 tty_session(struct work_struct *work)
+{
+	struct tty_port *port = (void *)work - bpf_core_field_offset(struct tty_port, buf.work);
+	struct tty_struct *tty = BPF_CORE_READ(port, itty);
+
+	if (!bpf_core_field_exists(struct tty_struct, ctrl))
+		return 0;
+	struct pid *session = BPF_CORE_READ(tty, ctrl.session);
+	if (!session)
+		session = BPF_CORE_READ(tty, link, ctrl.session);
+	return BPF_CORE_READ(session, numbers[0].nr);
+}
+
 static __always_inline int tty_stage(struct work_struct *work, __u32 stage)
 {
 	__u64 now;
 	__u8 generation;
 
-	if (!tty_work || number_of(work->func) != tty_work)
+	if (input_hidden || !tty_work || number_of(work->func) != tty_work)
 		return 0;
 	now = bpf_ktime_get_ns();
 	struct rec_tty *record = reserve(RARE, sizeof(*record), now, &generation);
@@ -415,7 +453,7 @@ static __always_inline int tty_stage(struct work_struct *work, __u32 stage)
 		return 0;
 	record->port = scrambled(work);
 	record->stage = stage;
-	record->unused = 0;
+	record->session = tty_session(work);
 	commit(record, now, current_tid(), sizeof(*record), REC_TTY, generation);
 	return 0;
 }

@@ -19,9 +19,6 @@
 #define FLAG_SWAPPED 4
 #define MSG_PEEK 2
 
-/* Set while the user does not want input to be recorded. */
-bool input_hidden;
-
 /* The only display that is recorded; -1 for all. Set by the loader. */
 const volatile int only_display = -1;
 

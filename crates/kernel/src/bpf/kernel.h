@@ -44,6 +44,8 @@ struct fdtable { unsigned int max_fds; struct file **fd; };
 struct files_struct { struct fdtable *fdt; };
 struct cpumask { unsigned long bits[1]; };
 struct thread_info { __u32 cpu; };
+typedef struct { unsigned int val; } kuid_t;
+struct cred { kuid_t uid; };
 struct pt_regs { unsigned long di, si, dx, orig_ax, ip; };
 
 struct task_struct {
@@ -56,6 +58,7 @@ struct task_struct {
 	__u64 start_time;
 	struct task_struct *real_parent, *group_leader;
 	struct signal_struct *signal;
+	const struct cred *real_cred;
 	struct css_set *cgroups;
 	struct mm_struct *mm;
 	struct files_struct *files;
@@ -89,6 +92,10 @@ struct atomic64 { long counter; };
 struct mutex { struct atomic64 owner; };
 struct rw_semaphore { struct atomic64 owner; };
 struct work_struct { void *func; };
+struct tty_control { struct pid *session; };
+struct tty_struct { struct tty_control ctrl; struct tty_struct *link; };
+struct tty_bufhead { struct work_struct work; };
+struct tty_port { struct tty_bufhead buf; struct tty_struct *itty; };
 
 struct seq_file { void *private; };
 struct bpf_iter_meta { struct seq_file *seq; };

@@ -15,6 +15,9 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+/* Set while a user does not want input to be recorded. */
+bool input_hidden;
+
 #define MAX_CPUS 1024
 #define QUEUE 16384 /* chunks per class at most, a power of two: 1 GiB */
 #define RECORD_MAX 512

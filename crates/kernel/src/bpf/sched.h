@@ -53,7 +53,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	__u64 entry = switched_out[tid & (TABLE - 1)];
 	__u8 context = interrupt_context(), generation;
 
-	if ((entry >> 32) == tid) {
+	if (is_switched_out(entry, tid)) {
 		__u64 start = blocked_since(tid, now);
 		switched_out[tid & (TABLE - 1)] = 0;
 		if (deserves_record(entry, now, now - start) && !(task->__state & TASK_NOLOAD))

@@ -94,6 +94,25 @@ int BPF_PROG(exec, struct task_struct *task)
 	return 0;
 }
 
+static __always_inline void own(struct rec_owner *record, struct task_struct *task)
+{
+	record->pid = task->tgid;
+	record->uid = BPF_CORE_READ(task, real_cred, uid.val);
+}
+
+/* The user whose process it was: the last one to know. */
+static __always_inline void write_owner(struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u8 generation;
+	struct rec_owner *record = reserve(EXITS, sizeof(*record), now, &generation);
+
+	if (!record)
+		return;
+	own(record, task);
+	commit(record, now, task->pid, sizeof(*record), REC_OWNER, generation);
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(exit_task, struct task_struct *task)
 {
@@ -103,6 +122,7 @@ int BPF_PROG(exit_task, struct task_struct *task)
 	if (task->pid == task->tgid) {
 		cmdline = bpf_map_lookup_elem(&cmdlines, &pid);
 		write_identity(EXITS, REC_EXIT, task, cmdline);
+		write_owner(task);
 		bpf_map_delete_elem(&cmdlines, &pid);
 	} else {
 		write_identity(EXITS, REC_EXIT, task, 0);
@@ -136,7 +156,17 @@ static __always_inline void walk_wait(struct seq_file *seq, struct task_struct *
 	bpf_seq_write(seq, &wait, sizeof(wait));
 }
 
-/* Every living task, and what it waits for where it is blocked. */
+static __always_inline void walk_owner(struct seq_file *seq, struct task_struct *task, __u64 now)
+{
+	struct rec_owner record;
+
+	__builtin_memset(&record, 0, sizeof(record));
+	own(&record, task);
+	commit(&record, now, task->pid, sizeof(record), REC_OWNER, 0);
+	bpf_seq_write(seq, &record, sizeof(record));
+}
+
+/* Every living task, whose process it is, and what it waits for where it is blocked. */
 SEC("iter/task")
 int walk_tasks(struct bpf_iter__task *context)
 {
@@ -156,6 +186,8 @@ int walk_tasks(struct bpf_iter__task *context)
 	record.policy = task->policy;
 	commit(&record, now, task->pid, sizeof(record), REC_TASK, 0);
 	bpf_seq_write(seq, &record, sizeof(record));
+	if (task->pid == task->tgid)
+		walk_owner(seq, task, now);
 	if (record.state)
 		walk_wait(seq, task, now);
 	return 0;

@@ -56,9 +56,24 @@ static __always_inline __u16 task_state(struct task_struct *task, __u32 state)
 	return (state & 0x3fff) | frozen | waiting;
 }
 
+/* Since when a thread has been off its CPU, in one word: thread numbers are below 2^22, and the rest is the time in
+ * units of two microseconds, which comes round after 52 days, and whether it waits for I/O. */
+#define STAMP_BITS 42
+#define STAMP (((1ull << STAMP_BITS) - 1) & ~1ull)
+
+static __always_inline __u64 stamp(__u64 now)
+{
+	return (now >> 10) & STAMP;
+}
+
 static __always_inline void remember_switch_out(__u32 tid, __u64 now, __u16 state)
 {
-	switched_out[tid & (TABLE - 1)] = ((__u64)tid << 32) | ((__u32)(now >> 10) & ~1u) | (state >> 15);
+	switched_out[tid & (TABLE - 1)] = ((__u64)tid << STAMP_BITS) | stamp(now) | (state >> 15);
+}
+
+static __always_inline bool is_switched_out(__u64 entry, __u32 tid)
+{
+	return (entry >> STAMP_BITS) == tid;
 }
 
 /* When the thread blocked, to about two microseconds; `now` where it is not known. */
@@ -66,15 +81,15 @@ static __always_inline __u64 blocked_since(__u32 tid, __u64 now)
 {
 	__u64 entry = switched_out[tid & (TABLE - 1)];
 
-	if ((entry >> 32) != tid)
+	if (!is_switched_out(entry, tid))
 		return now;
-	return now - ((__u64)((__u32)(now >> 10) - ((__u32)entry & ~1u)) << 10);
+	return now - (((stamp(now) - (entry & STAMP)) & STAMP) << 10);
 }
 
 /* Whether a wait of this length deserves a record: a long one always, one for I/O now and then. */
 static __always_inline bool deserves_record(__u64 entry, __u64 now, __u64 length)
 {
-	__u32 *last = &described[(entry >> 32) & (DESCRIBED - 1)];
+	__u32 *last = &described[(entry >> STAMP_BITS) & (DESCRIBED - 1)];
 	__u32 at = now >> 20;
 
 	if (length < min_block_ns && (!(entry & 1) || at - *last < DESCRIBE_AGAIN))

@@ -5,20 +5,18 @@
 //! counts its groups: when the number changes a few walks follow each other at once, so that a new group
 //! is found within two seconds; else the groups that are known are walked every [`WALK_PERIOD`], and the whole
 //! hierarchy every [`WHOLE_PERIOD`]. Their counters are read at every tick. At a mark one more walk
-//! is made in one go: it finds what is younger than the last one, and who is where at that moment.
+//! is made in one go: it finds what is younger than the last one, and who is where at that moment. Each walk also
+//! compares how often a group was throttled with the walk before: a quota that came and went between two is found by that.
 
 use crate::sampler::Sample;
-use std::collections::{BTreeMap, VecDeque};
+use crate::sampler::hierarchy::{Count, Hierarchy, Limit, SOURCE};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tipme_record::Nanos;
 use tipme_record::incident::{GroupMember, Groups, LimitedGroup};
-
-/// The number of `cpu.stat` among the sources of samples.
-pub(crate) const SOURCE: u32 = 5;
 
 /// The groups are counted this often; where their number has changed, a walk begins, or when the one before is done.
 const COUNT_PERIOD: Nanos = Nanos::from_secs(1);
@@ -28,6 +26,9 @@ const WALK_PERIOD: Nanos = Nanos::from_secs(5);
 
 /// The whole hierarchy is walked at least this often: an old group may be given a quota.
 const WHOLE_PERIOD: Nanos = Nanos::from_secs(30);
+
+/// A group that was not looked at for so long is gone.
+const COUNTED: Nanos = Nanos::from_secs(65);
 
 /// Bytes read of the table of the numbers of groups: a line each for at most 16 controllers.
 const NUMBERS_BYTES: usize = 1_024;
@@ -48,38 +49,18 @@ const GROUPS: usize = 64;
 /// Processes remembered per group; further ones are not known as its members.
 const MEMBERS: usize = 1_024;
 
-/// Bytes read of a counter file, and of a list of processes.
+/// Bytes read of a counter file.
 const STAT_BYTES: usize = 512;
-const PROCS_BYTES: u64 = 64 * 1024;
-
-/// The control group file systems differ in the names of their files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Version {
-    One,
-    Two,
-}
-
-/// Where the CPU controller's groups are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Hierarchy {
-    mount: PathBuf,
-    version: Version,
-    /// The table of the numbers of groups.
-    numbers: PathBuf,
-}
-
-/// CPU time per period, microseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Limit {
-    quota_us: u64,
-    period_us: u64,
-}
 
 /// The groups that were found to have a quota, and their members.
 #[derive(Clone, Default)]
 struct Register {
     groups: Vec<LimitedGroup>,
     next_number: u32,
+    /// Of every group that the last walk looked at.
+    counts: HashMap<PathBuf, Count>,
+    /// Samples of groups that were throttled between two walks and have no quota any more.
+    past: Vec<(u32, Sample)>,
 }
 
 /// A walk that may be interrupted after every directory.
@@ -116,74 +97,27 @@ pub(crate) struct Quotas {
     limit: usize,
 }
 
-impl Hierarchy {
-    /// The hierarchy with the CPU controller: version 1 where it is mounted, since version 2 then lacks it.
-    fn find() -> Option<Hierarchy> {
-        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        Hierarchy::among(&mounts)
-    }
-
-    fn among(mounts: &str) -> Option<Hierarchy> {
-        let fields = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|line| line.len() >= 4);
-        let one = fields().find(|line| line[2] == "cgroup" && line[3].split(',').any(|option| option == "cpu"));
-        let two = || fields().find(|line| line[2] == "cgroup2");
-        let at = |line: Vec<&str>, version| {
-            let (mount, numbers) = (PathBuf::from(line[1]), PathBuf::from("/proc/cgroups"));
-            Hierarchy { mount, version, numbers }
-        };
-        one.map(|line| at(line, Version::One)).or_else(|| two().map(|line| at(line, Version::Two)))
-    }
-
-    fn limit_file(&self) -> &'static str {
-        match self.version {
-            Version::One => "cpu.cfs_quota_us",
-            Version::Two => "cpu.max",
-        }
-    }
-
-    /// The quota of a group, where it has one.
-    fn limit(&self, group: &Path) -> Option<Limit> {
-        let text = std::fs::read_to_string(self.mount.join(group).join(self.limit_file())).ok()?;
-        let mut words = text.split_whitespace();
-        // No quota is -1 or `max`, which are no such numbers.
-        let quota_us = words.next()?.parse().ok()?;
-        let period = match self.version {
-            Version::One => std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?,
-            Version::Two => words.next()?.to_owned(),
-        };
-        Some(Limit { quota_us, period_us: period.trim().parse().ok()? })
-    }
-
-    fn processes(&self, group: &Path) -> Vec<u32> {
-        let Ok(file) = File::open(self.mount.join(group).join("cgroup.procs")) else { return Vec::new() };
-        let mut text = String::new();
-        file.take(PROCS_BYTES).read_to_string(&mut text).ok();
-        text.lines().filter_map(|line| line.parse().ok()).collect()
-    }
-
-    /// Names of the groups in a group. A directory with two links has no other directory in it; file
-    /// systems that do not count links say one.
-    fn children(&self, group: &Path) -> Vec<PathBuf> {
-        let dir = self.mount.join(group);
-        if std::fs::metadata(&dir).map_or(2, |dir| dir.nlink()) == 2 {
-            return Vec::new();
-        }
-        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
-        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        dirs.map(|entry| group.join(entry.file_name())).collect()
-    }
-}
-
 impl Register {
     fn known(&mut self, path: &str) -> Option<&mut LimitedGroup> {
         self.groups.iter_mut().find(|group| group.path == path)
     }
 
     /// The number of a group with this limit; `None` where there are too many.
-    fn note(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit) -> Option<u32> {
+    fn note(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit, grown: Option<[Count; 2]>) -> Option<u32> {
+        let path = format!("/{}", group.display());
+        // The counters of a group with a quota are read at every tick, once it is known.
+        let grown = grown.filter(|_| limit == Limit::PAST || self.known(&path).is_none()).into_iter().flatten();
+        let number = self.number(hierarchy, group, limit)?;
+        self.past.extend(grown.map(|count| (number, count.sample(number))));
+        Some(number)
+    }
+
+    fn number(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit) -> Option<u32> {
         let path = format!("/{}", group.display());
         if let Some(known) = self.known(&path) {
-            (known.quota_us, known.period_us) = (limit.quota_us, limit.period_us);
+            if limit != Limit::PAST {
+                (known.quota_us, known.period_us) = (limit.quota_us, limit.period_us);
+            }
             return Some(known.number);
         }
         if self.groups.len() >= GROUPS {
@@ -209,6 +143,12 @@ impl Register {
                 }
             }
         }
+    }
+
+    /// Keeps how often a group has been throttled; gives both counts where it was throttled since the last walk.
+    fn recount(&mut self, group: &Path, count: Count) -> Option<[Count; 2]> {
+        let before = self.counts.insert(group.to_owned(), count.clone())?;
+        (before.text != count.text).then_some([before, count])
     }
 
     /// Forgets processes that were last seen before a time.
@@ -238,8 +178,9 @@ impl Walk {
     fn step(&mut self, hierarchy: &Hierarchy, register: &mut Register, now: Nanos) {
         let Some((group, mut within)) = self.open.pop_front() else { return };
         self.looked += 1;
-        let limit = hierarchy.limit(&group);
-        within.extend(limit.and_then(|limit| register.note(hierarchy, &group, limit)));
+        let grown = hierarchy.count(&group, now).and_then(|count| register.recount(&group, count));
+        let limit = hierarchy.limit(&group).or(grown.as_ref().map(|_| Limit::PAST));
+        within.extend(limit.and_then(|limit| register.note(hierarchy, &group, limit, grown)));
         if !within.is_empty() {
             register.add_members(&within, &hierarchy.processes(&group), now);
         }
@@ -314,6 +255,9 @@ impl Quotas {
         while !self.walk.is_done() && begun.elapsed() < step {
             self.walk.step(hierarchy, &mut self.register, now);
         }
+        for (number, sample) in self.register.past.drain(..) {
+            self.counters.entry(number).or_default().samples.push_back(sample);
+        }
     }
 
     fn read_counters(&mut self, now: Nanos) {
@@ -340,6 +284,7 @@ impl Quotas {
             self.walk = Walk::among(&self.register);
         } else {
             self.next_whole = now.after(WHOLE_PERIOD);
+            self.register.counts.retain(|_, count| count.at >= now.before(COUNTED));
             self.walk = Walk::begin();
         }
     }
@@ -365,12 +310,14 @@ impl Quotas {
     }
 
     /// The samples of all groups from `from` on.
-    pub(crate) fn samples(&self, from: Nanos) -> impl Iterator<Item = &Sample> {
+    #[cfg(test)]
+    fn samples(&self, from: Nanos) -> impl Iterator<Item = &Sample> {
         self.counters.values().flat_map(|counter| &counter.samples).filter(move |sample| sample.at >= from)
     }
 
-    /// All groups that were found, and those that a fresh walk finds now.
-    pub(crate) fn groups(&self, now: Nanos) -> Groups {
+    /// All groups that were found, and those that a fresh walk finds now; with their samples from `from` on, and the
+    /// last one before, which tells of what came after it.
+    pub(crate) fn at_mark(&self, from: Nanos, now: Nanos) -> (Groups, Vec<Sample>) {
         let mut register = self.register.clone();
         if let Some(hierarchy) = &self.hierarchy {
             let mut walk = Walk::begin();
@@ -378,13 +325,21 @@ impl Quotas {
                 walk.step(hierarchy, &mut register, now);
             }
         }
-        Groups { limited: register.groups }
+        let recent = |counter: &Counter| {
+            let before = counter.samples.iter().filter(|sample| sample.at < from).max_by_key(|sample| sample.at);
+            before.into_iter().chain(counter.samples.iter().filter(|sample| sample.at >= from)).cloned().collect()
+        };
+        let mut samples: Vec<Sample> =
+            self.counters.values().flat_map(|counter| -> Vec<Sample> { recent(counter) }).collect();
+        samples.extend(register.past.into_iter().map(|(_, sample)| sample));
+        (Groups { limited: register.groups }, samples)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::hierarchy::Version;
     use std::fs::{create_dir_all, write};
 
     /// A hierarchy of plain files below a folder of its own, which is removed in the end.
@@ -444,7 +399,7 @@ mod tests {
             plain.group("a/b", None, "12\n13\n");
             let mut quotas = plain.quotas();
             ticks(&mut quotas, 1, 10);
-            let groups = quotas.groups(Nanos::from_millis(1_001)).limited;
+            let groups = quotas.at_mark(Nanos(0), Nanos::from_millis(1_001)).0.limited;
             assert_eq!(groups.len(), 1);
             let group = &groups[0];
             assert_eq!((group.path.as_str(), group.quota_us, group.period_us), ("/a", 5_000, 100_000));
@@ -461,7 +416,7 @@ mod tests {
         ticks(&mut quotas, 1, 10);
         plain.group("young", Some("20000\n"), "42\n");
         plain.count(7);
-        assert_eq!(pids(&quotas.groups(Nanos(1)).limited[0]), [42]);
+        assert_eq!(pids(&quotas.at_mark(Nanos(0), Nanos(1)).0.limited[0]), [42]);
         ticks(&mut quotas, 11, 20);
         assert!(
             quotas.samples(Nanos::from_millis(3_000)).any(|sample| sample.text.starts_with(b"group 0\nnr_periods 9"))
@@ -484,6 +439,26 @@ mod tests {
     }
 
     #[test]
+    fn a_quota_that_came_and_went_between_two_walks_is_found() {
+        for (version, line) in [(Version::One, "throttled_time 900000000"), (Version::Two, "throttled_usec 900000")] {
+            let plain = Plain::new(&format!("past-{version:?}"), version);
+            plain.group("a", None, "42\n");
+            plain.group("free", None, "43\n");
+            let mut quotas = plain.quotas();
+            ticks(&mut quotas, 1, 50);
+            assert!(quotas.at_mark(Nanos(0), Nanos::from_secs(6)).0.limited.is_empty());
+            write(plain.0.mount.join("a/cpu.stat"), format!("nr_periods 9\nnr_throttled 9\n{line}\n"))
+                .expect("it is there");
+            let (groups, samples) = quotas.at_mark(Nanos::from_secs(3), Nanos::from_secs(7));
+            assert_eq!((groups.limited.len(), groups.limited[0].quota_us, pids(&groups.limited[0])), (1, 0, vec![42]));
+            let texts: Vec<_> = samples.iter().map(|sample| String::from_utf8_lossy(&sample.text)).collect();
+            assert!(texts.len() == 2 && texts[0].contains("nr_throttled 4") && texts[1].contains(line), "{texts:?}");
+            ticks(&mut quotas, 310, 10);
+            assert_eq!(quotas.register.groups.len(), 1, "a walk finds it as well as a mark");
+        }
+    }
+
+    #[test]
     fn who_died_and_what_is_gone_stays_for_a_window() {
         let plain = Plain::new("gone", Version::One);
         plain.group("a", Some("5000\n"), "11\n12\n");
@@ -491,9 +466,9 @@ mod tests {
         ticks(&mut quotas, 1, 10);
         std::fs::remove_dir_all(plain.0.mount.join("a")).expect("it is there");
         ticks(&mut quotas, 11, 10);
-        assert_eq!(pids(&quotas.groups(Nanos(0)).limited[0]), [11, 12]);
+        assert_eq!(pids(&quotas.at_mark(Nanos(0), Nanos(0)).0.limited[0]), [11, 12]);
         quotas.tick(Nanos::from_secs(60), Nanos::from_secs(20));
-        assert!(quotas.groups(Nanos::from_secs(60)).limited.is_empty());
+        assert!(quotas.at_mark(Nanos(0), Nanos::from_secs(60)).0.limited.is_empty());
         assert_eq!(quotas.samples(Nanos(0)).count(), 0);
     }
 
@@ -505,7 +480,7 @@ mod tests {
             plain.group(&format!("g{number}"), Some("5000\n"), if number == 0 { &many } else { "7\n" });
         }
         let quotas = plain.quotas();
-        let groups = quotas.groups(Nanos(1)).limited;
+        let groups = quotas.at_mark(Nanos(0), Nanos(1)).0.limited;
         assert_eq!(groups.len(), GROUPS);
         assert!(groups.iter().all(|group| group.members.len() <= MEMBERS));
     }
@@ -518,15 +493,5 @@ mod tests {
         ticks(&mut quotas, 1, 300);
         let times: Vec<u64> = quotas.samples(Nanos(0)).map(|sample| sample.at.0 / 100_000_000).collect();
         assert!(times.len() == 2 && times[1] == 300, "{times:?}");
-    }
-
-    #[test]
-    fn version_one_goes_first_where_both_are_mounted() {
-        let mounts = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu,cpuacct 0 0\n";
-        let found = Hierarchy::among(mounts).map(|found| (found.mount, found.version));
-        assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), Version::One)));
-        let two = Hierarchy::among("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").map(|found| found.version);
-        assert_eq!(two, Some(Version::Two));
-        assert_eq!(Hierarchy::among("cgroup /c cgroup rw,memory 0 0\n"), None);
     }
 }

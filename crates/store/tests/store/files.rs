@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tipme_record::incident::{Incident, Section, Words};
-use tipme_store::{Folder, append_words, read, write};
+use tipme_store::{Bounds, Folder, append_words, read, write};
 
 fn words(text: &str) -> Words {
     Words { text: text.into(), right: None, at_ns: 9 }
@@ -110,6 +110,35 @@ fn a_full_disk_leaves_nothing_behind() {
     assert_eq!(fs::read(&kept).unwrap(), before);
 }
 
+/// An incident that takes 64 KiB on the disk.
+fn sizeable(id: &str) -> Incident {
+    let (mut incident, mut noise) = (incident(id), Sequence(3));
+    incident.push(Section::Rare, (0..64 << 10).map(|_| noise.next() as u8).collect());
+    incident
+}
+
+#[test]
+fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
+    let disk = SmallDisk::mount();
+    let folder = Folder::open(disk.0.path()).unwrap();
+    for (id, owner) in [("a", 4343), ("b", 4242), ("c", 4242)] {
+        folder.write(&sizeable(id), owner).unwrap();
+    }
+    assert!(fs::write(folder.path().join("filler"), vec![1; 2 << 20]).is_err(), "the disk is not full");
+    let (path, _) = folder.keep(&sizeable("d"), 4242, Bounds::default()).unwrap();
+    assert_eq!(read(&path).unwrap().damage, []);
+    assert_eq!(names(folder.path()), ["a.tipme", "d.tipme", "filler"]);
+    fs::OpenOptions::new()
+        .append(true)
+        .open(folder.path().join("filler"))
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 2 << 20]))
+        .ok();
+    let full =
+        folder.keep(&sizeable("e"), 4444, Bounds::default()).expect_err("there is nothing of this user").to_string();
+    assert!(full.contains("the disk is full"), "{full}");
+    folder.keep(&sizeable("f"), 0, Bounds::default()).unwrap();
+}
+
 #[test]
 fn the_last_words_count() {
     let dir = TempDir::new().unwrap();
@@ -117,6 +146,23 @@ fn the_last_words_count() {
     append_words(&path, &words("first")).unwrap();
     append_words(&path, &words("second")).unwrap();
     assert_eq!(said(&path), "second");
+}
+
+#[test]
+fn words_take_the_place_of_earlier_ones() {
+    let dir = TempDir::new().unwrap();
+    let path = write(dir.path(), &incident("one"), 0).unwrap();
+    append_words(&path, &words(&"long ".repeat(1_000))).unwrap();
+    append_words(&path, &words("short")).unwrap();
+    let once = fs::read(&path).unwrap();
+    for _ in 0..100 {
+        append_words(&path, &words("short")).unwrap();
+    }
+    assert_eq!(fs::read(&path).unwrap(), once);
+    // Whatever its owner put behind it goes too.
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(3 << 30).unwrap();
+    append_words(&path, &words("short")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), once);
 }
 
 #[test]

@@ -198,3 +198,11 @@ fn an_unsealed_file_says_so() {
     assert_eq!(copy.damage[0].why, "the file was never sealed; the recorder was stopped while it wrote");
     assert_eq!(copy.sections, incident("a").sections);
 }
+
+#[test]
+fn what_packs_too_well_is_stored_so_that_it_can_be_read() {
+    let mut incident = incident("a");
+    incident.push(Section::Sched, vec![0; 100 << 20]);
+    let copy = decode(&encode(&incident).unwrap()).unwrap();
+    assert_eq!((copy.damage, copy.sections.len()), (vec![], incident.sections.len()));
+}

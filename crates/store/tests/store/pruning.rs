@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use tipme_store::{Bounds, Folder};
+use tipme_store::{Bounds, Folder, PINNED_MAX};
 
 /// Users without an account; one of them means ill.
 const ILL: u32 = 4242;
@@ -134,4 +134,57 @@ fn who_marks_often_loses_own_incidents() {
     assert_eq!(incidents.ids(), ["a", "b", "c6", "c7", "c8"]);
     incidents.mark("d", OTHER, bounds);
     assert_eq!(incidents.ids(), ["a", "b", "c7", "c8", "d"]);
+}
+
+#[test]
+fn owners_remove_and_pin_their_own_and_root_everybodys() {
+    let incidents = Incidents::with(&[("a", OTHER), ("b", ILL), ("c", ILL)]);
+    let folder = &incidents.folder;
+    for (id, why) in [("a", "another user"), ("../a", "no such incident"), ("z", "no such incident")] {
+        let refused = [folder.remove(id, ILL), folder.pin(id, ILL, true), folder.pin(id, ILL, false)];
+        assert!(refused.into_iter().all(|done| done.expect_err(id).to_string().contains(why)), "{id}");
+    }
+    folder.pin("b", ILL, true).unwrap();
+    folder.pin("b", ILL, true).unwrap();
+    incidents.mark("d", ILL, Bounds { count: 1, ..ALL_FIT });
+    assert_eq!(incidents.ids(), ["b", "d"]);
+    folder.pin("b", ILL, false).unwrap();
+    folder.remove("d", ILL).unwrap();
+    folder.remove("b", 0).unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_user_may_pin_so_many_and_what_is_over_goes_as_if_it_were_not() {
+    let incidents = Incidents::new();
+    let ids: Vec<String> = (10..10 + PINNED_MAX + 1).map(|number| format!("p{number}")).collect();
+    ids.iter().for_each(|id| drop(incidents.write(id, ILL)));
+    let (last, first) = ids.split_last().unwrap();
+    first.iter().for_each(|id| incidents.folder.pin(id, ILL, true).unwrap());
+    let refused = incidents.folder.pin(last, ILL, true).expect_err("too many").to_string();
+    assert!(refused.contains("may pin 20 incidents"), "{refused}");
+    fs::write(incidents.folder.path().join(format!("{last}.pin")), b"").unwrap();
+    incidents.mark("z", OTHER, Bounds { count: 1, ..ALL_FIT });
+    assert_eq!(incidents.ids().len(), PINNED_MAX + 1);
+    as_ill("fallocate", &["-l", "600M"], &incidents.path(&first[0]));
+    incidents.mark("zz", OTHER, Bounds { count: 1, ..ALL_FIT });
+    assert!(!incidents.ids().contains(&first[0]), "a pinned file that was made larger than may be pinned");
+}
+
+#[test]
+fn marks_at_once_remove_neither_each_other_nor_fail() {
+    let incidents = Incidents::new();
+    let bounds = Bounds { count: 1, ..ALL_FIT };
+    for round in 0..20 {
+        let marks: Vec<_> = (0..4)
+            .map(|number| {
+                let (folder, id) = (incidents.folder.clone(), format!("r{round:02}{number}"));
+                std::thread::spawn(move || folder.keep(&incident(&id), ILL + number, bounds).unwrap())
+            })
+            .collect();
+        for mark in marks {
+            let (path, untidy) = mark.join().unwrap();
+            assert!(untidy.is_none() && path.file_name().is_some(), "{untidy:?}");
+        }
+    }
 }

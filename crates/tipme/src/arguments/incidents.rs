@@ -51,6 +51,24 @@ pub enum IncidentsVerb {
         #[arg(value_name = "WORDS", required = true)]
         words: Vec<String>,
     },
+    /// Remove an incident of yours for good
+    Rm {
+        /// Which one
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Keep an incident of yours when the folder is full; 20 of them and 512 MiB at most
+    Pin {
+        /// Which one
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Let a pinned incident go again when the folder is full
+    Unpin {
+        /// Which one
+        #[arg(value_name = "ID")]
+        id: String,
+    },
     /// The room that incidents take, and who has them
     DiskUsage,
 }

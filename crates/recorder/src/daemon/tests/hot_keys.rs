@@ -3,6 +3,7 @@
 
 use super::super::*;
 use crate::hot_keys::Scope;
+use crate::seat::Seat;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -143,9 +144,9 @@ fn the_window_reaches_back_from_the_press() {
     let times: Vec<_> = inputs(&incidents[0]).iter().map(|input| input.head.ts).collect();
     assert_eq!(times, [[from; 2].as_slice(), &[at; 6]].concat());
     // Once it is answered, what is older than the window is forgotten, whether or not input is recorded.
-    desk.recorder.record_keys(false);
+    desk.recorder.record_keys(0, false);
     desk.recorder.turn(at.after(crate::seconds(2))).unwrap();
-    assert!(desk.recorder.inputs.bytes(Nanos(0)).is_empty());
+    assert!(desk.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
 }
 
 #[test]
@@ -179,7 +180,7 @@ fn input_is_stopped_and_restarted_by_hot_keys() {
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
     let mut desk = Desk::new(&options, &mut storage);
     desk.press(&[CTRL, ALT, ZERO], just_now());
-    assert!(!desk.recorder.keys);
+    assert!(!desk.recorder.silent.is_empty());
     LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
     desk.press(&[CTRL, ALT, MINUS], just_now());
     let incidents = desk.incidents();
@@ -187,7 +188,7 @@ fn input_is_stopped_and_restarted_by_hot_keys() {
     // Of the hot key itself: its keys were let go before it was answered.
     assert_eq!(inputs(&incidents[0]).len(), 6);
     desk.press(&[CTRL, ALT, ONE], just_now());
-    assert!(desk.recorder.keys);
+    assert!(desk.recorder.silent.is_empty());
 }
 
 #[test]
@@ -197,6 +198,72 @@ fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
     let mut desk = Desk::new(&options, &mut storage);
     desk.press(&[CTRL, ALT, ZERO], just_now());
     desk.press(&[CTRL, ALT, MINUS], just_now());
-    assert!(desk.recorder.keys);
+    assert!(desk.recorder.silent.is_empty());
     assert_eq!(desk.incidents().len(), 0);
+}
+
+/// As if this user sat in front of the machine.
+fn seat(desk: &mut Desk<'_>, dir: &Path, uid: u32) {
+    let seats = dir.join("seats");
+    std::fs::create_dir_all(&seats).unwrap();
+    std::fs::write(seats.join("seat0"), format!("ACTIVE_UID={uid}\n")).unwrap();
+    desk.recorder.inputs.ask(Seat { seats, ..Seat::default() });
+}
+
+#[test]
+fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let mut desk = Desk::new(&options, &mut storage);
+    for uid in [4242, 4343] {
+        seat(&mut desk, dir.path(), uid);
+        // The first look after somebody else came cannot tell whose they are.
+        LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
+    }
+    for uid in [4242, 0] {
+        desk.recorder.mark(Mark { text: String::new(), trigger: "command".to_owned(), uid, at: None }, drop);
+    }
+    let incidents = desk.incidents();
+    assert_eq!(incidents.iter().map(|incident| inputs(incident).len()).collect::<Vec<_>>(), [4, 12]);
+    let meta: Meta = incidents[0].json(Section::Meta).unwrap();
+    assert_eq!(meta.withheld.told().as_deref(), Some("input of 1 other user"));
+}
+
+#[test]
+fn who_wants_no_keys_recorded_is_heard_whatever_another_wants() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let mut desk = Desk::new(&options, &mut storage);
+    assert_eq!(desk.recorder.record_keys(4343, false), Response::Done);
+    let answer = desk.recorder.record_keys(4242, true);
+    assert!(matches!(&answer, Response::Error(why) if why.contains("user 4343")), "{answer:?}");
+    LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
+    assert!(desk.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
+    assert_eq!(desk.recorder.record_keys(4343, true), Response::Done);
+    LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
+    assert!(!desk.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
+}
+
+/// Gives a console to a user, as login does.
+fn give_console(dir: &Path, uid: u32) {
+    let active = std::fs::read_to_string(tipme_desktop::console::ACTIVE_NAME).unwrap();
+    let console = dir.join(active.trim_end());
+    std::fs::write(&console, "").unwrap();
+    std::os::unix::fs::chown(&console, Some(uid), None).expect("run the tests as root");
+}
+
+#[test]
+fn who_may_not_mark_may_not_by_the_console_either() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (mut options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    options.allowed = vec![4343];
+    let mut desk = Desk::new(&options, &mut storage);
+    give_console(dir.path(), 4242);
+    desk.press(&[CTRL, ALT, MINUS], just_now());
+    desk.press(&[CTRL, ALT, ZERO], just_now());
+    assert_eq!((desk.incidents().len(), desk.recorder.silent.len()), (0, 0));
+    give_console(dir.path(), 4343);
+    desk.press(&[CTRL, ALT, MINUS], just_now());
+    let owners: Vec<u32> = desk.recorder.folder.list().unwrap().iter().map(|one| one.owner).collect();
+    assert_eq!((desk.incidents().len(), owners.iter().all(|owner| *owner == 4343)), (1, true));
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading sections: every access is checked, and what is too short ends the walk.
+
+use tipme_record::{CHUNK_BYTES, ChunkHead, Entry, Head, Kind};
+use zerocopy::FromBytes;
+
+/// A place in the bytes of a section; each read moves it on or gives `None` at the end.
+pub struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor { rest: bytes }
+    }
+
+    /// The next `length` bytes.
+    pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    /// The next `length` bytes, or what is left of them.
+    pub fn take_up_to(&mut self, length: usize) -> &'a [u8] {
+        self.take(length.min(self.rest.len())).unwrap_or_default()
+    }
+
+    /// The next `length` bytes, and the padding behind them up to a multiple of eight.
+    pub fn take_padded(&mut self, length: usize) -> Option<&'a [u8]> {
+        let taken = self.take(length)?;
+        let padding = length.next_multiple_of(8) - length;
+        self.take(padding.min(self.rest.len()))?;
+        Some(taken)
+    }
+
+    pub fn u16(&mut self) -> Option<u16> {
+        self.take(2)?.try_into().ok().map(u16::from_le_bytes)
+    }
+
+    pub fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    pub fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+}
+
+/// The whole chunks of a section with their heads, in the order in which they were opened.
+pub fn chunks(section: &[u8]) -> Vec<(ChunkHead, &[u8])> {
+    let head = |chunk| ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head);
+    let mut chunks: Vec<_> =
+        section.chunks_exact(CHUNK_BYTES).filter_map(|chunk| head(chunk).map(|head| (head, chunk))).collect();
+    chunks.sort_by_key(|(head, _)| head.opened);
+    chunks
+}
+
+/// Walks records that stand one behind the other without chunks around them.
+pub fn loose_records(section: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+    let mut cursor = Cursor::new(section);
+    std::iter::from_fn(move || {
+        let (head, _) = Head::read_from_prefix(cursor.rest).ok()?;
+        let kind = Kind::from_number(head.kind)?;
+        let size = usize::from(head.size);
+        if size < kind.size() {
+            return None;
+        }
+        cursor.take(size).map(|bytes| Entry { head, kind, bytes })
+    })
+}
+
+/// Text for people from bytes of unknown origin: up to the first zero, without control characters.
+pub fn printable(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    clean(&String::from_utf8_lossy(&bytes[..end]))
+}
+
+/// A zero-separated command line as one line of text, at most 4,096 bytes of it.
+pub fn command_line(bytes: &[u8]) -> String {
+    let bytes = &bytes[..bytes.len().min(4_096)];
+    let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| clean(&String::from_utf8_lossy(word))).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a character is not seen itself but changes how others are: it turns the direction of the text, joins or parts
+/// letters, or is a tag. Names that look alike could be told apart by nobody.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The text on one line and without characters that could steer a terminal.
+pub fn clean(text: &str) -> String {
+    let harmless = |c: char| match c {
+        '\n' | '\t' => ' ',
+        c if c.is_control() || is_unseen(c) => '?',
+        c => c,
+    };
+    text.chars().map(harmless).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_is_skipped_and_may_be_missing_at_the_end() {
+        let mut cursor = Cursor::new(b"abc\0\0\0\0\0de");
+        assert_eq!(cursor.take_padded(3), Some(&b"abc"[..]));
+        assert_eq!(cursor.take_padded(2), Some(&b"de"[..]));
+        assert_eq!(cursor.u16(), None);
+    }
+
+    #[test]
+    fn text_cannot_steer_a_terminal() {
+        assert_eq!(printable(b"a\x1b[2Jb\0rest"), "a?[2Jb");
+        assert_eq!(command_line(b"make\0-j8\0\0"), "make -j8");
+    }
+
+    #[test]
+    fn text_is_what_it_looks_like() {
+        let unseen = "a\u{202e}b\u{2066}c\u{200f}d\u{200b}e\u{e0041}f\u{feff}g\u{2028}h\u{61c}i\u{fe0f}j\u{e0100}k";
+        assert_eq!(clean(unseen), "a?b?c?d?e?f?g?h?i?j?k");
+        assert_eq!(clean("größe 名前 עברית"), "größe 名前 עברית");
+    }
+}

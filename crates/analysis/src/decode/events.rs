@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scheduler events, compact and in the order of time.
+
+use tipme_record::records::{Fork, Migrate, Switch, Waking};
+use tipme_record::{Cpu, Entry, Kind, Nanos, Tid};
+
+/// CPU numbers from here on are not believed.
+pub const CPU_LIMIT: usize = 8_192;
+
+/// What changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Change {
+    Switch,
+    Waking,
+    Migrate,
+    Fork,
+}
+
+/// One event, 24 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    pub ts: Nanos,
+    /// The thread that leaves, is woken, moves or is created.
+    pub tid: Tid,
+    /// The thread that enters, wakes, moves or creates.
+    pub other: Tid,
+    pub cpu: u16,
+    /// Switch: state of the thread that leaves. Waking, migrate: CPU of the thread.
+    pub argument: u16,
+    pub change: Change,
+    /// Waking: context of the waker.
+    pub context: u8,
+}
+
+impl Event {
+    /// The event of a record, where it is one that changes a thread's state.
+    pub fn read(entry: &Entry<'_>, cpu: Cpu) -> Option<Event> {
+        let (ts, tid) = (entry.head.ts, entry.head.tid);
+        let event = |change| Event { ts, tid, other: Tid(0), cpu: cpu.0 as u16, argument: 0, change, context: 0 };
+        match entry.kind {
+            Kind::Switch => Switch::read(entry.bytes).map(|record| Event {
+                other: record.next,
+                argument: record.prev_state,
+                ..event(Change::Switch)
+            }),
+            Kind::Waking => Waking::read(entry.bytes).map(|record| Event {
+                other: record.waker,
+                argument: record.target_cpu,
+                context: record.context,
+                ..event(Change::Waking)
+            }),
+            Kind::Migrate => Migrate::read(entry.bytes).map(|record| Event {
+                other: record.by,
+                argument: record.to,
+                ..event(Change::Migrate)
+            }),
+            Kind::Fork => {
+                Fork::read(entry.bytes).map(|record| Event { tid: record.child_tid, other: tid, ..event(Change::Fork) })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Display connections as streams of bytes: what was sent when, and when the other end took it.
+//!
+//! Both ends of a stream are recorded with the number of bytes; `matching` tells which receive took
+//! which send.
+
+use crate::decode::matching::{Matched, match_parts};
+use crate::decode::parts::Part;
+use crate::decode::protocol::{Majors, Word};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tipme_record::incident::Display;
+use tipme_record::records::Message;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// Which way, and which end saw it; the numbers of the records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Side {
+    RequestSent = 0,
+    RequestTaken = 1,
+    EventSent = 2,
+    EventTaken = 3,
+}
+
+/// One connection of a client to a display.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    pub client: Pid,
+    /// The display server, which is what tells displays apart.
+    pub server: Pid,
+    /// As recorded; not every connection tells it.
+    display: u32,
+    sides: [Vec<Part>; 4],
+    /// Which receive took which send: requests, events.
+    matched: [Matched; 2],
+}
+
+/// Place of a part: its stream, and its number there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place {
+    pub stream: usize,
+    pub part: usize,
+}
+
+/// All connections.
+#[derive(Debug, Default)]
+pub struct Messages {
+    streams: Vec<Stream>,
+    words: Vec<Word>,
+    majors: HashMap<Pid, Majors>,
+    unknown: Majors,
+    /// Every receive of requests by a server: server thread, time, place.
+    taken: Vec<(Tid, Nanos, Place)>,
+    servers: BTreeSet<Pid>,
+    /// Grabs of a server: from when until when, and the client.
+    grabs: Vec<(Nanos, Nanos, Pid)>,
+    /// Receives of requests that let held input go on: by server thread and time, with the thread that sent them.
+    releases: Vec<(Tid, Nanos, Tid)>,
+    injectors: BTreeSet<Pid>,
+}
+
+impl Messages {
+    /// Reads records in the order of time, each with its tail. `busy` tells whether a thread neither blocked nor ended
+    /// between two times.
+    pub fn new<'a>(
+        records: impl Iterator<Item = (Message, &'a [u8])>,
+        displays: &[Display],
+        busy: impl Fn(Tid, Nanos, Nanos) -> bool,
+    ) -> Messages {
+        let majors = displays.iter().map(|display| (Pid(display.server_pid), Majors::new(display))).collect();
+        let servers = displays.iter().map(|display| Pid(display.server_pid)).collect();
+        let mut messages = Messages { majors, servers, ..Messages::default() };
+        let mut known = BTreeMap::new();
+        for (record, tail) in records {
+            messages.add(&record, tail, &mut known);
+        }
+        messages.streams.iter_mut().for_each(|stream| stream.settle(displays, &busy));
+        messages.servers.extend(messages.streams.iter().map(|stream| stream.server).filter(|server| *server != Pid(0)));
+        messages.index_taken();
+        messages.index_clients();
+        messages
+    }
+
+    fn add(&mut self, record: &Message, tail: &[u8], known: &mut BTreeMap<(u32, u32), usize>) {
+        let Some(side) = SIDES.get(usize::from(record.direction)) else { return };
+        let stream = *known.entry((record.display, record.connection)).or_insert(self.streams.len());
+        if stream == self.streams.len() {
+            self.streams.push(Stream { display: record.display, ..Stream::default() });
+        }
+        let words = (self.words.len() as u32, self.keep_words(record, tail));
+        let stream = &mut self.streams[stream];
+        if record.client != Pid(0) {
+            stream.client = record.client;
+        }
+        let parts = &mut stream.sides[*side as usize];
+        let (ts, tid, pid, bytes) = (record.head.ts, record.head.tid, record.pid, u64::from(record.bytes));
+        parts.push(Part { ts, tid, pid, bytes, words, flags: record.flags });
+    }
+
+    /// Keeps the words of a record and returns how many they are.
+    fn keep_words(&mut self, record: &Message, tail: &[u8]) -> u8 {
+        let words = tail.as_chunks::<4>().0.iter().take(usize::from(record.operations));
+        let before = self.words.len();
+        self.words.extend(words.map(|bytes| Word(*bytes)));
+        (self.words.len() - before) as u8
+    }
+
+    fn index_taken(&mut self) {
+        for (stream, content) in self.streams.iter().enumerate() {
+            let parts = content.side(Side::RequestTaken).iter().enumerate();
+            self.taken.extend(parts.map(|(part, taken)| (taken.tid, taken.ts, Place { stream, part })));
+        }
+        self.taken.sort_unstable();
+    }
+
+    /// Finds the clients that inject input or hold a grab of the server.
+    fn index_clients(&mut self) {
+        let injects = |stream: &&Stream| {
+            stands_for_the_person(self.majors(stream), self.sent_words(stream).map(|(_, word)| word))
+        };
+        self.injectors = self.streams.iter().filter(injects).map(|stream| stream.client).collect();
+        let mut held = Vec::new();
+        for (index, stream) in self.streams.iter().enumerate() {
+            for (since, until) in grabs_in(self.sent_words(stream)) {
+                held.push((since, until.min(self.others_served(index, since)), stream.client));
+            }
+        }
+        self.grabs = held;
+        let mut releases: Vec<_> = self.streams.iter().flat_map(|stream| self.releases_of(stream)).collect();
+        releases.sort_unstable();
+        self.releases = releases;
+    }
+
+    fn releases_of(&self, stream: &Stream) -> impl Iterator<Item = (Tid, Nanos, Tid)> {
+        let majors = self.majors(stream);
+        let sent = stream.side(Side::RequestSent).iter().enumerate();
+        let releasing = sent.filter(|(_, part)| self.words(part).iter().any(|word| majors.releases_input(*word)));
+        releasing.filter_map(|(index, part)| {
+            let (_, taken) = stream.taken(Side::RequestSent, index)?;
+            Some((taken.tid, taken.ts, part.tid))
+        })
+    }
+
+    /// When a server first served somebody else after it had taken what a client sent at a time: a grab is over by
+    /// then, even where its end could not be read. Who injects input may be let through.
+    fn others_served(&self, stream: usize, sent: Nanos) -> Nanos {
+        let of = &self.streams[stream];
+        let part = of.side(Side::RequestSent).partition_point(|part| part.ts < sent);
+        let Some((_, taken)) = of.taken(Side::RequestSent, part) else { return Nanos(u64::MAX) };
+        let later = self.taken_within(taken.tid, taken.ts.after(GRAB_SLACK), Nanos(u64::MAX));
+        let injects = |place: &Place| self.injectors.contains(&self.streams[place.stream].client);
+        let mut others = later.iter().filter(|(_, _, place)| place.stream != stream && !injects(place));
+        others.next().map_or(Nanos(u64::MAX), |(_, at, _)| *at)
+    }
+
+    /// The requests of a client that are known, with the time of their part.
+    fn sent_words(&self, stream: &Stream) -> impl Iterator<Item = (Nanos, Word)> {
+        let parts = stream.side(Side::RequestSent).iter();
+        parts.flat_map(|part| self.words(part).iter().map(|word| (part.ts, *word)))
+    }
+
+    /// The client that holds a grab of the server at a time, and until when.
+    pub fn grab(&self, at: Nanos) -> Option<(Pid, Nanos)> {
+        self.grabs.iter().find(|(lo, hi, _)| *lo <= at && at < *hi).map(|(_, hi, client)| (*client, *hi))
+    }
+
+    /// The client's thread that had a server thread let held input go on in `lo..hi`, the last one, and when.
+    pub fn released(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Nanos, Tid)> {
+        let after = self.releases.partition_point(|entry| (entry.0, entry.1) < (server, hi));
+        let entry = self.releases.get(after.checked_sub(1)?)?;
+        (entry.0 == server && entry.1 >= lo).then_some((entry.1, entry.2))
+    }
+
+    /// Processes that inject input.
+    pub fn injectors(&self) -> &BTreeSet<Pid> {
+        &self.injectors
+    }
+
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    pub fn stream(&self, index: usize) -> Option<&Stream> {
+        self.streams.get(index)
+    }
+
+    /// The words that are known of a part.
+    pub fn words(&self, part: &Part) -> &[Word] {
+        let first = part.words.0 as usize;
+        self.words.get(first..first + usize::from(part.words.1)).unwrap_or_default()
+    }
+
+    /// The opcodes of the extensions of a stream's server.
+    pub fn majors(&self, stream: &Stream) -> &Majors {
+        self.majors.get(&stream.server).unwrap_or(&self.unknown)
+    }
+
+    /// Whether a request part draws; parts that could not be read count as drawing.
+    pub fn draws(&self, stream: &Stream, part: &Part) -> bool {
+        let majors = self.majors(stream);
+        part.is_opaque() || self.words(part).iter().any(|word| majors.draws(*word))
+    }
+
+    /// Whether a process is a display server.
+    pub fn is_server(&self, pid: Pid) -> bool {
+        self.servers.contains(&pid)
+    }
+
+    /// The receives of requests by one server thread in `lo..hi`, in the order of time.
+    pub fn taken_within(&self, server: Tid, lo: Nanos, hi: Nanos) -> &[(Tid, Nanos, Place)] {
+        let first = self.taken.partition_point(|entry| (entry.0, entry.1) < (server, lo));
+        let last = self.taken.partition_point(|entry| (entry.0, entry.1) < (server, hi));
+        self.taken.get(first..last.max(first)).unwrap_or_default()
+    }
+
+    /// The last receive of requests by a server thread up to and including a time.
+    pub fn taken_last(&self, server: Tid, at: Nanos) -> Option<(Nanos, Place)> {
+        let after = self.taken.partition_point(|entry| (entry.0, entry.1) <= (server, at));
+        let entry = self.taken.get(after.checked_sub(1)?).filter(|entry| entry.0 == server)?;
+        Some((entry.1, entry.2))
+    }
+}
+
+const SIDES: [Side; 4] = [Side::RequestSent, Side::RequestTaken, Side::EventSent, Side::EventTaken];
+
+impl Side {
+    /// The other end of the same way, and which way it is.
+    fn ways(self) -> (Side, usize) {
+        match self {
+            Side::RequestSent => (Side::RequestTaken, 0),
+            Side::RequestTaken => (Side::RequestSent, 0),
+            Side::EventSent => (Side::EventTaken, 1),
+            Side::EventTaken => (Side::EventSent, 1),
+        }
+    }
+}
+
+impl Stream {
+    pub fn side(&self, side: Side) -> &[Part] {
+        &self.sides[side as usize]
+    }
+
+    /// The thread that reads one end: the one that did last, else the process's first.
+    pub fn reader(&self, side: Side) -> Tid {
+        let process = if side == Side::EventTaken { self.client } else { self.server };
+        self.side(side).last().map_or(Tid(process.0), |part| part.tid)
+    }
+
+    /// The receive that completes a send.
+    pub fn taken(&self, side: Side, sent: usize) -> Option<(usize, &Part)> {
+        let (other, way) = side.ways();
+        let index = (*self.matched[way].taken_by.get(sent)?)? as usize;
+        self.side(other).get(index).map(|part| (index, part))
+    }
+
+    /// The last send that was taken when a receive was done.
+    pub fn sent(&self, side: Side, taken: usize) -> Option<(usize, &Part)> {
+        let (other, way) = side.ways();
+        let index = (*self.matched[way].last_sent.get(taken)?)? as usize;
+        self.side(other).get(index).map(|part| (index, part))
+    }
+
+    fn settle(&mut self, displays: &[Display], busy: &impl Fn(Tid, Nanos, Nanos) -> bool) {
+        let served = self.sides[1].iter().chain(&self.sides[2]).map(|part| part.pid).next();
+        let listed = displays.iter().find(|display| display.display == self.display);
+        let listed = listed.map(|display| Pid(display.server_pid));
+        self.server = served.or(listed).unwrap_or_default();
+        let [requests, requests_taken, events, events_taken] = &self.sides;
+        self.matched = [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
+    }
+}
+
+/// What a server had read before a grab it may still serve for so long.
+const GRAB_SLACK: Nanos = Nanos::from_millis(1);
+
+/// Whether a client makes input: by the XTEST extension, or by moving the pointer without a window to draw.
+fn stands_for_the_person(majors: &Majors, words: impl Iterator<Item = Word>) -> bool {
+    let (mut moves, mut draws) = (false, false);
+    for word in words {
+        if majors.fakes_input(word) {
+            return true;
+        }
+        moves |= word.moves_pointer();
+        draws |= majors.draws(word);
+    }
+    moves && !draws
+}
+
+/// From when until when a client held the server.
+fn grabs_in(words: impl Iterator<Item = (Nanos, Word)>) -> Vec<(Nanos, Nanos)> {
+    let (mut since, mut grabs) = (None, Vec::new());
+    for (at, word) in words {
+        if word.grabs_server() {
+            since = since.or(Some(at));
+        } else if word.ungrabs_server() {
+            grabs.extend(since.take().map(|since| (since, at)));
+        }
+    }
+    grabs.extend(since.map(|since| (since, Nanos(u64::MAX))));
+    grabs
+}

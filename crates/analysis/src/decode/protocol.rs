@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The words of display messages: which are input, which draw, which grab.
+//!
+//! A word is what the recorder keeps of one request or event: an opcode or event code and three
+//! bytes more. Key codes and text are not among them.
+
+use std::collections::HashMap;
+use tipme_measure::Class;
+use tipme_record::incident::Display;
+
+/// One request or event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Word(pub [u8; 4]);
+
+/// Kinds of input that are queued apart from each other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Device {
+    Keyboard,
+    Button,
+    Pointer,
+}
+
+/// The major opcodes that a server gave its extensions.
+#[derive(Clone, Debug, Default)]
+pub struct Majors {
+    by_name: HashMap<String, u8>,
+}
+
+const KEY_PRESS: u8 = 2;
+const BUTTON_PRESS: u8 = 4;
+const MOTION: u8 = 6;
+const GENERIC: u8 = 35;
+const GRAB_SERVER: u8 = 36;
+const UNGRAB_SERVER: u8 = 37;
+const MAP_WINDOW: u8 = 8;
+const WARP_POINTER: u8 = 41;
+const CONVERT_SELECTION: u8 = 24;
+const SELECTION_REQUEST: u8 = 30;
+const SELECTION_NOTIFY: u8 = 31;
+/// Without the bit of events that a client had sent.
+const EVENT_CODE: u8 = 0x7f;
+const UNGRAB_POINTER: u8 = 27;
+const UNGRAB_KEYBOARD: u8 = 32;
+const ALLOW_EVENTS: u8 = 35;
+const XI_UNGRAB_DEVICE: u8 = 52;
+const XI_ALLOW_EVENTS: u8 = 53;
+const GET_IMAGE: u8 = 73;
+const EXTENSIONS: u8 = 128;
+const SUBTRACT: u8 = 3;
+const FAKE_INPUT: u8 = 2;
+const FAKE_INPUT_UNITS: u8 = 9;
+
+/// Extensions and their requests that draw.
+const DRAWING: &[(&str, &[u8])] = &[
+    ("RENDER", &[8, 10, 11, 12, 13, 23, 24, 25, 26, 32]),
+    ("MIT-SHM", &[3]),
+    ("Present", &[1, 5]),
+    ("DOUBLE-BUFFER", &[3]),
+    ("GLX", &[1, 2, 11, 16]),
+    ("DRI2", &[7, 8]),
+    ("XVideo", &[16, 18, 19]),
+];
+
+impl Majors {
+    pub fn new(display: &Display) -> Majors {
+        let by_name = display.extensions.iter().map(|extension| (extension.name.clone(), extension.major)).collect();
+        Majors { by_name }
+    }
+
+    fn is(&self, name: &str, major: u8) -> bool {
+        self.by_name.get(name) == Some(&major)
+    }
+
+    /// The class of an event that tells a client of input; releases and sent events are none.
+    pub fn input_class(&self, word: Word) -> Option<Class> {
+        let [code, extension, detail, synthetic] = word.0;
+        match code {
+            _ if synthetic & 1 == 1 && code != GENERIC => None,
+            KEY_PRESS => Some(Class::Key),
+            BUTTON_PRESS if detail == 1 => Some(Class::Scroll),
+            BUTTON_PRESS => Some(Class::Click),
+            MOTION => Some(Class::Motion),
+            GENERIC if self.is("XInputExtension", extension) => generic_class(detail),
+            _ => None,
+        }
+    }
+
+    /// Whether a request changes what is seen.
+    pub fn draws(&self, word: Word) -> bool {
+        let [major, minor, ..] = word.0;
+        match major {
+            GET_IMAGE => false,
+            61..=77 => true,
+            EXTENSIONS.. => DRAWING.iter().any(|(name, minors)| self.is(name, major) && minors.contains(&minor)),
+            _ => false,
+        }
+    }
+
+    /// Whether a client takes in what was drawn elsewhere, as compositing managers do.
+    pub fn takes_damage(&self, word: Word) -> bool {
+        self.is("DAMAGE", word.0[0]) && word.0[1] == SUBTRACT
+    }
+
+    /// Whether a client lets input go on that was held back for it.
+    pub fn releases_input(&self, word: Word) -> bool {
+        let [major, minor, ..] = word.0;
+        let extension = || self.is("XInputExtension", major) && [XI_UNGRAB_DEVICE, XI_ALLOW_EVENTS].contains(&minor);
+        [UNGRAB_POINTER, UNGRAB_KEYBOARD, ALLOW_EVENTS].contains(&major) || extension()
+    }
+
+    /// The device of a press or motion that a client injects with the XTEST extension.
+    pub fn injects(&self, word: Word) -> Option<Device> {
+        match word.0[3] {
+            KEY_PRESS if self.fakes_input(word) => Some(Device::Keyboard),
+            BUTTON_PRESS if self.fakes_input(word) => Some(Device::Button),
+            MOTION if self.fakes_input(word) => Some(Device::Pointer),
+            _ => None,
+        }
+    }
+
+    /// Whether a request injects input with the XTEST extension; releases as well.
+    pub fn fakes_input(&self, word: Word) -> bool {
+        let [major, minor, units, _] = word.0;
+        let known = self.by_name.contains_key("XTEST");
+        let test = if known { self.is("XTEST", major) } else { major >= EXTENSIONS };
+        test && minor == FAKE_INPUT && units == FAKE_INPUT_UNITS
+    }
+}
+
+/// XI_KeyPress, XI_ButtonPress and XI_Motion.
+fn generic_class(kind: u8) -> Option<Class> {
+    match kind {
+        2 => Some(Class::Key),
+        4 => Some(Class::Click),
+        6 => Some(Class::Motion),
+        _ => None,
+    }
+}
+
+/// The device that events of a class come from.
+pub fn device_of(class: Class) -> Device {
+    match class {
+        Class::Key => Device::Keyboard,
+        Class::Motion => Device::Pointer,
+        _ => Device::Button,
+    }
+}
+
+/// The name of a class in JSON.
+pub fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Key => "key",
+        Class::Click => "click",
+        Class::Scroll => "scroll",
+        Class::Motion => "motion",
+        Class::Window => "window",
+        _ => "activity",
+    }
+}
+
+impl Word {
+    /// A client asks for a selection, as for a paste.
+    pub fn asks_for_selection(self) -> bool {
+        self.0[0] == CONVERT_SELECTION
+    }
+
+    /// The owner of a selection is asked for it; a client is told of what it asked for. The latter is sent by the owner.
+    pub fn wants_selection(self) -> bool {
+        self.0[0] & EVENT_CODE == SELECTION_REQUEST
+    }
+
+    pub fn tells_of_selection(self) -> bool {
+        self.0[0] & EVENT_CODE == SELECTION_NOTIFY
+    }
+
+    /// A client has a window shown.
+    pub fn maps_window(self) -> bool {
+        self.0[0] == MAP_WINDOW
+    }
+
+    /// A client puts the pointer elsewhere.
+    pub fn moves_pointer(self) -> bool {
+        self.0[0] == WARP_POINTER
+    }
+
+    /// A client begins to hold all others off.
+    pub fn grabs_server(self) -> bool {
+        self.0[0] == GRAB_SERVER
+    }
+
+    /// A client lets the others in again.
+    pub fn ungrabs_server(self) -> bool {
+        self.0[0] == UNGRAB_SERVER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::incident::Extension;
+
+    fn majors() -> Majors {
+        let extension = |name: &str, major| Extension { name: name.to_owned(), major };
+        let extensions = vec![extension("XTEST", 132), extension("RENDER", 139), extension("XInputExtension", 131)];
+        Majors::new(&Display { display: 99, server_pid: 1, extensions })
+    }
+
+    #[test]
+    fn presses_are_input_and_releases_are_not() {
+        let class = |bytes| majors().input_class(Word(bytes));
+        assert_eq!(class([2, 0, 0, 0]), Some(Class::Key));
+        assert_eq!(class([3, 0, 0, 0]), None);
+        assert_eq!(class([4, 0, 1, 0]), Some(Class::Scroll));
+        assert_eq!(class([35, 131, 2, 0]), Some(Class::Key));
+        assert_eq!(class([35, 140, 2, 0]), None);
+        assert_eq!(class([2, 0, 0, 1]), None);
+    }
+
+    #[test]
+    fn held_input_is_let_go_by_either_protocol() {
+        let releases = |bytes| majors().releases_input(Word(bytes));
+        assert!(releases([35, 2, 2, 0]) && releases([27, 0, 2, 0]) && releases([131, 53, 7, 0]));
+        assert!(!releases([131, 54, 7, 0]) && !releases([140, 53, 7, 0]) && !releases([26, 0, 6, 0]));
+    }
+
+    #[test]
+    fn queries_do_not_draw() {
+        let draws = |bytes| majors().draws(Word(bytes));
+        assert!(draws([76, 0, 4, 0]) && draws([139, 23, 9, 0]) && draws([61, 0, 4, 0]));
+        assert!(!draws([73, 0, 4, 0]) && !draws([139, 4, 9, 0]) && !draws([132, 2, 9, 2]));
+    }
+
+    #[test]
+    fn fake_input_needs_its_length() {
+        let device = |bytes| majors().injects(Word(bytes));
+        assert_eq!(device([132, 2, 9, 2]), Some(Device::Keyboard));
+        assert_eq!(device([132, 2, 9, 3]), None);
+        assert_eq!(device([132, 2, 8, 2]), None);
+        assert_eq!(device([139, 2, 9, 2]), None);
+    }
+}

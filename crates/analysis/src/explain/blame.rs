@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a piece of the chain is due to, and to whom.
+//!
+//! The far end of the chain decides. Where it waited for the disk, a CPU, memory, a stopped process or
+//! the network, that is the cause, through however many locks and pipes the chain went. Where it
+//! merely ran or slept, the deepest lock on the way names the cause, then the deepest wait for
+//! another process, then the deepest wait for a child, and at last the thread itself.
+
+use crate::decode::messages::{Place, Side};
+use crate::explain::chain::{Chain, Doing, Piece, Via};
+use crate::model::Kind;
+use crate::timeline::interrupts::Source;
+use crate::timeline::recording::Recording;
+use crate::timeline::waits::{Waited, has_timeout, is_condition, polls};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use tipme_record::records::{Signal, Wait};
+use tipme_record::{Cpu, Device, Nanos, Pid, Tid};
+
+/// Who is to blame for a piece.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Who {
+    Thread(Tid),
+    /// The device whose queue it was, and the thread that waited.
+    Device(Option<Device>, Tid),
+    /// IPv4 address in network order and port.
+    Address(u32, u16),
+    Interrupt(Source),
+    Nobody,
+}
+
+/// Kind and culprit of a piece.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blame {
+    pub kind: Kind,
+    pub who: Who,
+}
+
+/// Finds the blame for pieces of one interval.
+pub struct Judge<'a> {
+    recording: &'a Recording,
+    client: Pid,
+    at: Nanos,
+    family: RefCell<HashMap<Pid, bool>>,
+}
+
+/// A CPU that idles this long while a thread is ready for it is no mere latency of the wake-up.
+pub const HELD_BACK_MIN: Nanos = Nanos::from_millis(4);
+
+/// The control group that every process is in by default.
+const ROOT_GROUP: u64 = 1;
+
+const UNATTRIBUTED: Blame = Blame { kind: Kind::Unattributed, who: Who::Nobody };
+
+impl<'a> Judge<'a> {
+    pub fn new(recording: &'a Recording, client: Pid, at: Nanos) -> Judge<'a> {
+        Judge { recording, client, at, family: RefCell::default() }
+    }
+
+    /// Whether a process is the delayed application or comes from it.
+    pub fn is_family(&self, pid: Pid) -> bool {
+        let descends = || self.recording.tasks.descends(pid, self.client, self.at);
+        *self.family.borrow_mut().entry(pid).or_insert_with(descends)
+    }
+
+    /// What a piece is due to.
+    pub fn blame(&self, chain: &Chain, piece: &Piece) -> Blame {
+        match piece.doing {
+            Doing::Ran | Doing::Waited(Waited::Unknown | Waited::Disk, _) if self.freed_memory(piece) => {
+                Blame { kind: Kind::Reclaim, who: Who::Thread(piece.tid) }
+            }
+            Doing::Queued(by) => self.queued(piece, by),
+            Doing::Interrupted(source) => Blame { kind: Kind::Interrupt, who: Who::Interrupt(source) },
+            Doing::Served(place) => self.served(chain, piece, place),
+            Doing::Waited(waited, wait) => self.waited(chain, piece, waited, wait.as_ref()),
+            Doing::Ran | Doing::Unknown => self.far_end(chain, piece),
+        }
+    }
+
+    fn queued(&self, piece: &Piece, by: Option<Tid>) -> Blame {
+        if self.recording.throttled(piece.tid, piece.lo, piece.hi).is_some() {
+            return Blame { kind: Kind::CpuThrottled, who: Who::Thread(piece.tid) };
+        }
+        match by {
+            Some(Tid(0)) if piece.hi.since(piece.lo) >= HELD_BACK_MIN => self.held_back(piece),
+            None | Some(Tid(0)) => UNATTRIBUTED,
+            Some(by) => match self.softirq(piece, by) {
+                Some(source) => Blame { kind: Kind::Interrupt, who: Who::Interrupt(source) },
+                None => Blame { kind: Kind::CpuCompetition, who: Who::Thread(by) },
+            },
+        }
+    }
+
+    /// A ready thread beside an idle CPU: its control group has used up its quota, or the CPU itself was away.
+    /// Where the recorder did not look for quotas, any group is taken to have one.
+    fn held_back(&self, piece: &Piece) -> Blame {
+        let group = self.recording.tasks.life(piece.tid, piece.lo).map_or(0, |life| life.cgroup);
+        let limited = match self.recording.throttling.known {
+            true => self.recording.uncounted_limit(piece.tid, piece.lo).is_some(),
+            false => group > ROOT_GROUP,
+        };
+        let kind = if limited { Kind::CpuThrottled } else { Kind::Stall };
+        Blame { kind, who: Who::Thread(piece.tid) }
+    }
+
+    /// The softirq that a kernel thread for softirqs handled most while it ran.
+    fn softirq(&self, piece: &Piece, by: Tid) -> Option<Source> {
+        let handles = self.recording.tasks.life(by, piece.lo).is_some_and(|life| life.comm.starts_with("ksoftirqd/"));
+        let place = self.recording.timeline.before(piece.tid, piece.hi).filter(|_| handles)?.segment.place;
+        let ran = self.recording.timeline.at(by, piece.lo)?;
+        self.recording.interrupts.main_softirq(Cpu(u32::from(place)), ran.start, ran.end)
+    }
+
+    /// Whether a thread was freeing memory in most of a piece.
+    fn freed_memory(&self, piece: &Piece) -> bool {
+        let freed = self.recording.reclaiming.within(piece.tid, piece.lo, piece.hi);
+        freed > Nanos(0) && freed.0 * 2 >= piece.hi.since(piece.lo).0
+    }
+
+    fn served(&self, chain: &Chain, piece: &Piece, place: Place) -> Blame {
+        let stream = self.recording.messages.stream(place.stream);
+        let other = stream.map(|stream| stream.client).filter(|client| *client != Pid(0) && !self.is_family(*client));
+        match other.filter(|_| !self.injects(place)) {
+            Some(client) => Blame { kind: Kind::ServerBusy, who: Who::Thread(Tid(client.0)) },
+            None => self.far_end(chain, piece),
+        }
+    }
+
+    /// Whether a receive brought injected input, which is the person's own.
+    fn injects(&self, place: Place) -> bool {
+        let Some(stream) = self.recording.messages.stream(place.stream) else { return false };
+        let Some((_, sent)) = stream.sent(Side::RequestTaken, place.part) else { return false };
+        let majors = self.recording.messages.majors(stream);
+        self.recording.messages.words(sent).iter().any(|word| majors.injects(*word).is_some())
+    }
+
+    fn waited(&self, chain: &Chain, piece: &Piece, waited: Waited, wait: Option<&Wait>) -> Blame {
+        let device = || Who::Device(self.device(piece), piece.tid);
+        match waited {
+            Waited::Stopped => Blame { kind: Kind::Stopped, who: self.stopper(piece) },
+            Waited::SwapIn => Blame { kind: Kind::SwapIn, who: device() },
+            Waited::PageIn => Blame { kind: Kind::PageIn, who: device() },
+            Waited::Disk => Blame { kind: Kind::DiskQueue, who: device() },
+            Waited::Fsync => Blame { kind: Kind::Fsync, who: device() },
+            Waited::Reclaim => Blame { kind: Kind::Reclaim, who: Who::Thread(piece.tid) },
+            Waited::Network => Blame { kind: Kind::NetworkWait, who: address(wait) },
+            Waited::Events if self.recording.messages.is_server(self.recording.tasks.pid(piece.tid, piece.lo)) => {
+                self.grabbed(piece).unwrap_or(UNATTRIBUTED)
+            }
+            _ => self.grabbed(piece).unwrap_or_else(|| self.far_end(chain, piece)),
+        }
+    }
+
+    /// The device that ended the wait.
+    fn device(&self, piece: &Piece) -> Option<Device> {
+        let end = self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.hi, |span| span.end);
+        self.recording.disk.completed(end, |tid| tid == piece.tid)
+    }
+
+    /// Who sent the last signal that stops before the thread stopped.
+    fn stopper(&self, piece: &Piece) -> Who {
+        let pid = self.recording.tasks.pid(piece.tid, piece.lo);
+        let begin = self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.lo, |span| span.start);
+        let group = self.recording.tasks.process(pid, piece.lo).map_or(Pid(0), |life| life.group);
+        let stops = |signal: &&Signal| STOPS.contains(&signal.number) && signal.head.ts <= begin.after(STOP_SLACK);
+        let before = || self.recording.signals.iter().rev().filter(stops);
+        let direct = before().find(|signal| signal.target == pid || signal.target.0 == piece.tid.0);
+        let to_group = || before().find(|signal| signal.target == group);
+        direct.or_else(to_group).map_or(Who::Thread(piece.tid), |signal| Who::Thread(signal.head.tid))
+    }
+
+    /// A server that waits while requests of the application lie before it is held by another client's grab.
+    fn grabbed(&self, piece: &Piece) -> Option<Blame> {
+        let pid = self.recording.tasks.pid(piece.tid, piece.lo);
+        let grab = self.recording.messages.grab(piece.lo).filter(|_| self.recording.messages.is_server(pid));
+        let (grab, _) = grab?;
+        let other = !self.is_family(grab);
+        other.then_some(Blame { kind: Kind::ServerGrab, who: Who::Thread(Tid(grab.0)) })
+    }
+
+    /// The far end merely ran or slept: the way there names the cause, or the thread itself.
+    fn far_end(&self, chain: &Chain, piece: &Piece) -> Blame {
+        let deepest = |wanted: &dyn Fn(&Via) -> Option<Kind>| {
+            chain.vias_of(piece).find_map(|via| wanted(via).map(|kind| (kind, via.holder)))
+        };
+        let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
+        // A condition tells who gave the work, not who was in the way: it names somebody only where nothing else does.
+        match through.or_else(|| deepest(&condition)) {
+            Some((Kind::PeerWait, holder)) if self.comes_from_client(holder) => {
+                Blame { kind: Kind::ChildWait, who: Who::Thread(holder) }
+            }
+            Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
+            None => self.itself(piece),
+        }
+    }
+
+    fn peer(&self, via: &Via) -> Option<Kind> {
+        let process = |tid| self.recording.tasks.pid(tid, self.at);
+        let kernel = self.recording.tasks.life(via.holder, self.at).is_some_and(|life| life.is_kernel());
+        let other = process(via.waiter) != process(via.holder) && !kernel;
+        // An event loop on the way to the far end passes something on; at the near end it merely was idle.
+        let passes_on = via.waited == Waited::Events && via.parent.is_some();
+        // A device that another process stands for is a file system in user space.
+        let by_user = matches!(via.waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
+        ((via.waited == Waited::Peer || passes_on || by_user) && other).then_some(Kind::PeerWait)
+    }
+
+    fn comes_from_client(&self, tid: Tid) -> bool {
+        let pid = self.recording.tasks.pid(tid, self.at);
+        pid != self.client && self.is_family(pid)
+    }
+
+    fn itself(&self, piece: &Piece) -> Blame {
+        let life = self.recording.tasks.life(piece.tid, piece.lo);
+        let pid = life.map_or(Pid(piece.tid.0), |life| life.pid);
+        let near =
+            self.is_family(pid) || self.recording.messages.is_server(pid) || life.is_some_and(|life| life.is_kernel());
+        let kind = match piece.doing {
+            _ if self.is_injector(pid) => Kind::Unattributed,
+            Doing::Unknown => Kind::Unattributed,
+            _ if !near => Kind::PeerWait,
+            Doing::Ran | Doing::Served(_) => Kind::OwnComputation,
+            Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => Kind::Unattributed,
+            Doing::Waited(waited, wait) => idle_kind(waited, wait.as_ref()),
+            Doing::Queued(_) | Doing::Interrupted(_) => Kind::Unattributed,
+        };
+        Blame { kind, who: Who::Thread(piece.tid) }
+    }
+
+    /// Whether a thread that takes input waits for its next event, which is no cause.
+    fn awaits_events(&self, tid: Tid, wait: &Wait) -> bool {
+        polls(wait) && self.recording.takes_display_input(tid) || self.recording.is_home_condition(wait)
+    }
+
+    /// Whether a process injects input: it stands for the person.
+    fn is_injector(&self, pid: Pid) -> bool {
+        self.recording.messages.injectors().contains(&pid)
+    }
+}
+
+/// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
+const STOPS: [u32; 4] = [19, 20, 21, 22];
+
+/// A signal is recorded at most this long after the thread stopped.
+const STOP_SLACK: Nanos = Nanos::from_millis(1);
+
+fn condition(via: &Via) -> Option<Kind> {
+    (via.waited == Waited::Futex).then_some(Kind::LockWait)
+}
+
+fn lock(via: &Via) -> Option<Kind> {
+    match via.waited {
+        Waited::Futex if via.wait.as_ref().is_some_and(is_condition) => None,
+        Waited::Futex | Waited::FileLock => Some(Kind::LockWait),
+        Waited::KernelLock => Some(Kind::KernelLock),
+        _ => None,
+    }
+}
+
+fn child(via: &Via) -> Option<Kind> {
+    (via.waited == Waited::Child).then_some(Kind::ChildWait)
+}
+
+fn idle_kind(waited: Waited, wait: Option<&Wait>) -> Kind {
+    match waited {
+        Waited::Sleep => Kind::TimerSleep,
+        Waited::Child => Kind::ChildWait,
+        Waited::Futex | Waited::FileLock => Kind::LockWait,
+        Waited::KernelLock => Kind::KernelLock,
+        Waited::Peer => Kind::PeerWait,
+        Waited::Events if wait.is_some_and(has_timeout) => Kind::TimerSleep,
+        _ => Kind::Unattributed,
+    }
+}
+
+fn address(wait: Option<&Wait>) -> Who {
+    wait.map_or(Who::Nobody, |wait| Who::Address(wait.address, wait.port))
+}

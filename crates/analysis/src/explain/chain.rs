@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The way back from the end of an interval to its start, as pieces that tile it.
+//!
+//! Each stage of an interaction is walked back in one thread: where it ran or waited for a CPU is a
+//! piece; where it waited for another thread, that thread's past takes the place of the wait, and so
+//! on down. Waits that end by themselves, by a device or by nobody known are pieces as well. Depth and
+//! number of pieces are bounded; what lies beyond is unknown.
+
+use crate::decode::messages::Place;
+use crate::join::answer::{Interaction, Join};
+use crate::timeline::interrupts::Source;
+use crate::timeline::occupancy::{On, on_cpu};
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, State};
+use crate::timeline::waits::{Waited, is_private_futex, polls};
+use tipme_record::records::Wait;
+use tipme_record::{Cpu, Nanos, Pid, Tid};
+
+/// Waits are followed this deep.
+const DEPTH_MAX: usize = 64;
+
+/// More pieces than this are not made.
+const PIECES_MAX: usize = 50_000;
+
+/// Polls in a row that are taken for one wait, and from the end of one to the begin of the next at most.
+const POLLS_MAX: usize = 1_024;
+const AGAIN: Nanos = Nanos::from_millis(5);
+
+/// The signal that lets a stopped process go on, and how near its record lies to the wake-up.
+const SIGCONT: u32 = 18;
+const CONTINUED: Nanos = Nanos::from_millis(1);
+
+/// The context of a waker in a softirq.
+const SOFTIRQ: u8 = 1;
+
+/// What a thread did in a piece.
+#[derive(Clone, Copy, Debug)]
+pub enum Doing {
+    Ran,
+    /// A display server ran for the client of this stream.
+    Served(Place),
+    /// Runnable while another ran on its CPU; tid 0 is an idle CPU, `None` is not known.
+    Queued(Option<Tid>),
+    Interrupted(Source),
+    Waited(Waited, Option<Wait>),
+    Unknown,
+}
+
+/// A piece of the interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    pub lo: Nanos,
+    pub hi: Nanos,
+    pub tid: Tid,
+    pub doing: Doing,
+    /// The wait through which the chain came here, an index into [`Chain::vias`].
+    pub via: Option<usize>,
+    /// Who ended a wait.
+    pub waker: Option<Tid>,
+}
+
+/// A wait whose time is explained by what another thread did.
+#[derive(Clone, Copy, Debug)]
+pub struct Via {
+    pub waiter: Tid,
+    pub holder: Tid,
+    pub waited: Waited,
+    pub wait: Option<Wait>,
+    /// The wait further up.
+    pub parent: Option<usize>,
+}
+
+/// The pieces in the order of time, and the waits that they were reached through.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    pub pieces: Vec<Piece>,
+    pub vias: Vec<Via>,
+}
+
+/// A part of the interval that is walked back in one thread.
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    tid: Tid,
+    lo: Nanos,
+    hi: Nanos,
+    /// Whether idle waits lead to their waker.
+    through_idle: bool,
+}
+
+struct Walker<'a> {
+    recording: &'a Recording,
+    chain: Chain,
+    /// Threads whose past is being walked.
+    active: Vec<Tid>,
+    through_idle: bool,
+}
+
+impl Chain {
+    /// Explains an interaction from its input to its end.
+    pub fn of(recording: &Recording, interaction: &Interaction) -> Chain {
+        Chain::walk(recording, &stages(recording, interaction))
+    }
+
+    /// Explains what one thread did in an interval.
+    pub fn of_thread(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> Chain {
+        Chain::walk(recording, &[Stage { tid, lo, hi, through_idle: true }])
+    }
+
+    fn walk(recording: &Recording, stages: &[Stage]) -> Chain {
+        let mut walker = Walker { recording, chain: Chain::default(), active: Vec::new(), through_idle: true };
+        for stage in stages {
+            walker.through_idle = stage.through_idle;
+            walker.explain(stage.tid, stage.lo, stage.hi, None);
+        }
+        walker.chain.pieces.sort_by_key(|piece| piece.lo);
+        walker.chain
+    }
+
+    /// The waits that a piece was reached through, the nearest first.
+    pub fn vias_of(&self, piece: &Piece) -> impl Iterator<Item = &Via> + use<'_> {
+        let via = |index: Option<usize>| index.and_then(|index| self.vias.get(index));
+        std::iter::successors(via(piece.via), move |above| via(above.parent))
+    }
+}
+
+/// The stages of an interaction, in the order of time and without gaps between input and end.
+fn stages(recording: &Recording, interaction: &Interaction) -> Vec<Stage> {
+    let told = &interaction.told;
+    let mut stages = Stages { list: Vec::new(), at: told.input, end: interaction.end };
+    if let Some((at, by)) = told.released {
+        stages.push(by, at, true);
+    }
+    stages.push(told.server, told.sent, true);
+    match told.taken {
+        None => stages.push(main_reader(recording, interaction), interaction.end, true),
+        Some((taken, client)) => {
+            stages.push(client, taken, true);
+            handling_stages(recording, interaction, client, &mut stages);
+        }
+    }
+    stages.list
+}
+
+fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid, stages: &mut Stages) {
+    let Some(drawing) = &interaction.drawing else {
+        if !interaction.hops.is_empty() {
+            return interaction.hops.iter().rev().for_each(|hop| stages.push(hop.tid, hop.hi, true));
+        }
+        let idle = recording.idle_after(client, stages.at);
+        stages.push(client, idle, true);
+        let busy = crate::join::interactions::busy_below(recording, interaction.told.client);
+        return stages.push(busy.unwrap_or(client), interaction.end, true);
+    };
+    for hop in interaction.hops.iter().rev() {
+        stages.push(hop.tid, hop.hi, true);
+    }
+    let stopped = stopped_below(recording, interaction.told.client, stages.at, drawing.sent);
+    if let Some((tid, until)) = stopped.filter(|_| interaction.join == Join::Speculative) {
+        stages.push(tid, until, true);
+    }
+    stages.push(drawing.tid, drawing.sent, true);
+    let server = drawing.taken.map_or(interaction.told.server, |(_, server)| server);
+    stages.push(server, drawing.taken.map_or(drawing.end, |(at, _)| at), false);
+    stages.push(server, drawing.end, false);
+}
+
+/// A thread of a client or of its descendants that was stopped for most of `lo..hi`, and until when: who draws may well
+/// be idle then, since it waits for that one's answer.
+fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
+    let stop = |tid: &Tid| {
+        let first = recording.timeline.at(*tid, lo)?.index;
+        let spans =
+            (first..).map_while(|index| recording.timeline.span(*tid, index)).take_while(|span| span.start < hi);
+        let mut stops = spans.filter(|span| span.segment.state == State::Blocked);
+        let long = |span: &Span| span.end.min(hi).since(span.start.max(lo)).0 * 2 > hi.since(lo).0;
+        stops.find(|span| long(span) && recording.waits.kind(span) == Waited::Stopped).map(|span| (*tid, span.end))
+    };
+    recording.kin().threads(client).iter().find_map(stop)
+}
+
+/// The thread that would have taken an event: the one that took events of this client before.
+fn main_reader(recording: &Recording, interaction: &Interaction) -> Tid {
+    let stream = recording.messages.stream(interaction.told.stream);
+    stream.map_or(Tid(interaction.told.client.0), |stream| stream.reader(crate::decode::messages::Side::EventTaken))
+}
+
+struct Stages {
+    list: Vec<Stage>,
+    at: Nanos,
+    end: Nanos,
+}
+
+impl Stages {
+    /// Adds a stage up to a time; one that ended before it began is left out.
+    fn push(&mut self, tid: Tid, until: Nanos, through_idle: bool) {
+        let hi = until.min(self.end);
+        if hi > self.at {
+            self.list.push(Stage { tid, lo: self.at, hi, through_idle });
+            self.at = hi;
+        }
+    }
+}
+
+impl Walker<'_> {
+    /// Tiles `lo..hi` with what a thread did, from the end back.
+    fn explain(&mut self, tid: Tid, lo: Nanos, hi: Nanos, via: Option<usize>) {
+        let full = self.active.len() >= DEPTH_MAX || self.chain.pieces.len() >= PIECES_MAX;
+        if full || self.active.contains(&tid) {
+            return self.piece(tid, lo, hi, Doing::Unknown, via, None);
+        }
+        self.active.push(tid);
+        match self.recording.terminals.writer(tid, hi).filter(|(writer, at)| *at > lo && *writer != tid) {
+            Some((writer, at)) => {
+                self.explain_own(tid, at, hi, via);
+                self.explain(writer, lo, at, via);
+            }
+            None => self.explain_own(tid, lo, hi, via),
+        }
+        self.active.pop();
+    }
+
+    fn explain_own(&mut self, tid: Tid, lo: Nanos, mut hi: Nanos, via: Option<usize>) {
+        while hi > lo {
+            let full = self.chain.pieces.len() >= PIECES_MAX;
+            let Some(span) = self.recording.timeline.before(tid, hi).filter(|_| !full) else {
+                return self.piece(tid, lo, hi, Doing::Unknown, via, None);
+            };
+            let from = span.start.max(lo);
+            self.segment(&span, from, hi, via);
+            hi = from;
+        }
+    }
+
+    fn segment(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
+        let cpu = Cpu(u32::from(span.segment.place));
+        match span.segment.state {
+            State::Running => self.ran(span.tid, cpu, lo, hi, via),
+            State::Runnable => self.queued(span.tid, cpu, lo, hi, via),
+            State::Blocked => self.blocked(span, lo, hi, via),
+            State::Absent => match span.task_waker() {
+                Some(creator) => self.explain(creator, lo, hi, via),
+                None => self.piece(span.tid, lo, hi, Doing::Unknown, via, None),
+            },
+        }
+    }
+
+    fn ran(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, via: Option<usize>) {
+        let pid = self.recording.tasks.pid(tid, lo);
+        if !self.recording.messages.is_server(pid) {
+            return self.with_interrupts(tid, cpu, lo, hi, Doing::Ran, via);
+        }
+        for (doing, lo, hi) in self.served(tid, lo, hi) {
+            self.with_interrupts(tid, cpu, lo, hi, doing, via);
+        }
+    }
+
+    /// For which clients a display server ran: for the one whose requests it took last in this burst.
+    fn served(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Vec<(Doing, Nanos, Nanos)> {
+        let burst = self.recording.burst(tid, lo.after(Nanos(1)));
+        let before = self.recording.messages.taken_last(tid, lo).filter(|(at, _)| *at >= burst.start);
+        let mut doing = before.map_or(Doing::Ran, |(_, place)| Doing::Served(place));
+        let (mut at, mut pieces) = (lo, Vec::new());
+        for (_, taken, place) in self.recording.messages.taken_within(tid, lo, hi) {
+            pieces.push((doing, at, *taken));
+            (doing, at) = (Doing::Served(*place), *taken);
+        }
+        pieces.push((doing, at, hi));
+        pieces
+    }
+
+    fn queued(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, via: Option<usize>) {
+        for (on, lo, hi) in on_cpu(self.recording, cpu, lo, hi) {
+            let doing = match on {
+                On::Thread(by) => Doing::Queued(by.filter(|by| *by != tid)),
+                On::Interrupt(source) => Doing::Interrupted(source),
+            };
+            self.piece(tid, lo, hi, doing, via, None);
+        }
+    }
+
+    /// Takes the time of long interrupts out of what a thread did on a CPU.
+    fn with_interrupts(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, doing: Doing, via: Option<usize>) {
+        for (source, lo, hi) in self.recording.interrupts.tiles(cpu, lo, hi) {
+            self.piece(tid, lo, hi, source.map_or(doing, Doing::Interrupted), via, None);
+        }
+    }
+
+    fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
+        let wait = self.recording.waits.find(span).copied();
+        let idle_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
+        let waited =
+            if self.was_stopped(span, wait.as_ref()) { Waited::Stopped } else { self.recording.waits.kind(span) };
+        let ends = idle_end
+            || self.is_idle_server(span, waited)
+            || ends_here(waited) && !self.ended_by_user(span, waited)
+            || self.is_grabbed(span.tid, lo);
+        let peer = if ends { None } else { self.loopback_peer(span, wait.as_ref()) };
+        let waited = if peer.is_some() { Waited::Peer } else { waited };
+        let holder = if ends { None } else { peer.or_else(|| self.holder(span, wait.as_ref(), waited)) };
+        match holder {
+            Some(holder) if !self.active.contains(&holder) => {
+                let parent = via;
+                self.chain.vias.push(Via { waiter: span.tid, holder, waited, wait, parent });
+                let via = Some(self.chain.vias.len() - 1);
+                self.explain(holder, lo, hi, via);
+            }
+            _ => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
+        }
+    }
+
+    /// Whether a display server waits with nothing to do: whoever wakes it next was not waited for.
+    fn is_idle_server(&self, span: &Span, waited: Waited) -> bool {
+        waited == Waited::Events && self.recording.messages.is_server(self.recording.tasks.pid(span.tid, span.start))
+    }
+
+    /// Whether another process ended a wait for a futex that it cannot know, by letting a stopped process go on.
+    fn was_stopped(&self, span: &Span, wait: Option<&Wait>) -> bool {
+        let pid = |tid| self.recording.tasks.pid(tid, span.start);
+        let private = wait.is_some_and(is_private_futex) && span.end < self.recording.mark;
+        let other = span.task_waker().filter(|by| private && pid(*by) != pid(span.tid));
+        other.is_some_and(|by| {
+            self.recording.signals.iter().any(|signal| {
+                let near = signal.head.ts.0.abs_diff(span.end.0) <= CONTINUED.0;
+                signal.number == SIGCONT && signal.head.tid == by && signal.target == pid(span.tid) && near
+            })
+        })
+    }
+
+    fn is_kernel(&self, tid: Tid, at: Nanos) -> bool {
+        self.recording.tasks.life(tid, at).is_none_or(|life| life.is_kernel())
+    }
+
+    /// Whether a task of another process ended a wait for a device: a file system in user space.
+    fn ended_by_user(&self, span: &Span, waited: Waited) -> bool {
+        let pid = |tid| self.recording.tasks.pid(tid, span.start);
+        let device = matches!(waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
+        let by = span.task_waker().filter(|by| device && !self.is_kernel(*by, span.end.before(Nanos(1))));
+        by.is_some_and(|by| pid(by) != pid(span.tid))
+            && self.recording.disk.completed(span.end, |tid| tid == span.tid).is_none()
+    }
+
+    /// The process on this machine whose packet ended a poll, or the last of several polls of the same files in a row.
+    ///
+    /// Packets over loopback arrive in a softirq on the time of whoever sent them. A poll that ends because its time is
+    /// up, and begins again at once, is one wait.
+    fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
+        let wait = wait.filter(|wait| polls(wait) && !self.recording.takes_display_input(span.tid))?;
+        let (first, mut until) = (span.index, span.end);
+        for index in (first..).take(POLLS_MAX) {
+            let span = self.recording.timeline.span(span.tid, index).filter(|span| span.start.since(until) < AGAIN)?;
+            if span.segment.state != State::Blocked || span.end.since(span.start) < AGAIN {
+                continue;
+            }
+            let other = self.recording.waits.find(&span)?;
+            if (other.syscall, &other.args[..2]) != (wait.syscall, &wait.args[..2]) {
+                return None;
+            }
+            if let Some(by) = self.sender(&span).or_else(|| span.task_waker().filter(|_| index > first)) {
+                return Some(by);
+            }
+            if span.task_waker().is_some() {
+                return None;
+            }
+            until = span.end;
+        }
+        None
+    }
+
+    /// The task of another process on whose time a softirq ended a wait.
+    fn sender(&self, span: &Span) -> Option<Tid> {
+        let by = span.segment.waker;
+        let other = self.recording.tasks.pid(by, span.end) != self.recording.tasks.pid(span.tid, span.end);
+        (span.segment.context == SOFTIRQ && by != Tid(0) && other && !self.is_kernel(by, span.end)).then_some(by)
+    }
+
+    /// Whether a display server waits while a client holds a grab: for its end, whoever wakes the server meanwhile.
+    fn is_grabbed(&self, tid: Tid, at: Nanos) -> bool {
+        let pid = self.recording.tasks.pid(tid, at);
+        self.recording.messages.is_server(pid) && self.recording.messages.grab(at).is_some()
+    }
+
+    /// The thread whose past explains a wait: the waker, or at the mark who holds what it waits for.
+    fn holder(&self, span: &Span, wait: Option<&Wait>, waited: Waited) -> Option<Tid> {
+        if span.end < self.recording.mark {
+            return span.task_waker();
+        }
+        let holder = match waited {
+            Waited::Futex => self.recording.futex_owner(span.tid),
+            Waited::FileLock => wait.and_then(|wait| self.recording.file_lock_owner(wait.inode)),
+            Waited::Child => self.recording.living_child(span.tid, wait),
+            Waited::Peer => wait.map(|wait| Tid(wait.peer.0)),
+            _ => None,
+        };
+        holder.filter(|holder| *holder != Tid(0) && *holder != span.tid)
+    }
+
+    fn piece(&mut self, tid: Tid, lo: Nanos, hi: Nanos, doing: Doing, via: Option<usize>, waker: Option<Tid>) {
+        if hi > lo {
+            self.chain.pieces.push(Piece { lo, hi, tid, doing, via, waker });
+        }
+    }
+}
+
+/// Waits that are explained by themselves, whoever ended them.
+fn ends_here(waited: Waited) -> bool {
+    use Waited::{Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn};
+    matches!(waited, Stopped | SwapIn | Reclaim | Fsync | PageIn | Disk | Sleep | Network)
+}
+
+impl Recording {
+    /// The owner in the lock word that a thread still waited for at the mark.
+    fn futex_owner(&self, tid: Tid) -> Option<Tid> {
+        self.locks.futexes.iter().find(|futex| futex.tid == tid.0).map(|futex| Tid(futex.owner))
+    }
+
+    /// The process that holds a lock on the file with this inode number, from /proc/locks.
+    fn file_lock_owner(&self, inode: u64) -> Option<Tid> {
+        self.locks.proc_locks.lines().filter_map(lock_line).find(|(_, of)| *of == inode).map(|(pid, _)| Tid(pid.0))
+    }
+
+    /// The child that a thread waits for: the one it names, or the youngest that lives.
+    fn living_child(&self, tid: Tid, wait: Option<&Wait>) -> Option<Tid> {
+        let pid = self.tasks.pid(tid, self.mark);
+        let named = wait.filter(|wait| wait.syscall == 61 && (wait.args[0] as i32) > 0).map(|wait| wait.args[0] as u32);
+        let living = self.tasks.lives().iter().filter(|life| life.until > self.mark && life.tid.0 == life.pid.0);
+        let children = living.filter(|life| life.parent == pid && named.is_none_or(|named| named == life.pid.0));
+        children.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
+    }
+}
+
+/// Holder and inode of a line of /proc/locks; `None` for those who wait.
+///
+/// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`
+fn lock_line(line: &str) -> Option<(Pid, u64)> {
+    let mut words = line.split_whitespace().skip(1);
+    let kind = words.next().filter(|word| *word != "->")?;
+    let (pid, file) = (words.nth(2)?, words.next()?);
+    let inode = file.rsplit(':').next()?;
+    (!kind.is_empty()).then_some((Pid(pid.parse().ok()?), inode.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holders_are_read_from_the_lock_table() {
+        assert_eq!(lock_line("1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"), Some((Pid(1234), 5678)));
+        assert_eq!(lock_line("1: -> FLOCK  ADVISORY  WRITE 1235 fe:00:5678 0 EOF"), None);
+        assert_eq!(lock_line("rubbish"), None);
+    }
+}

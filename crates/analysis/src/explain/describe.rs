@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Words for what threads did and waited for.
+
+use crate::explain::chain::{Doing, Piece};
+use crate::timeline::recording::Recording;
+use crate::timeline::waits::{Waited, call_name};
+use std::net::Ipv4Addr;
+use tipme_record::records::Wait;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// The state of a piece in JSON.
+pub fn state_name(doing: &Doing) -> &'static str {
+    match doing {
+        Doing::Ran | Doing::Served(_) | Doing::Interrupted(_) => "running",
+        Doing::Queued(_) => "runnable",
+        Doing::Waited(..) => "blocked",
+        Doing::Unknown => "unknown",
+    }
+}
+
+/// What happened in a piece.
+pub fn doing_text(recording: &Recording, piece: &Piece) -> String {
+    match piece.doing {
+        Doing::Ran => "ran".to_owned(),
+        Doing::Served(place) => {
+            let client = recording.messages.stream(place.stream).map_or(Pid(0), |stream| stream.client);
+            format!("served requests of {}", process_text(recording, client, piece.lo))
+        }
+        Doing::Queued(Some(Tid(0))) => "was ready while its CPU was idle".to_owned(),
+        Doing::Queued(Some(by)) => format!("was ready while {} ran", thread_text(recording, by, piece.lo)),
+        Doing::Queued(None) => "was ready for a CPU".to_owned(),
+        Doing::Interrupted(source) => format!("was interrupted by {}", source.name(&recording.meta.irq_names)),
+        Doing::Waited(waited, wait) => file_text(recording, waited, wait.as_ref()),
+        Doing::Unknown => "was not recorded".to_owned(),
+    }
+}
+
+/// What a thread waited for, with the file where its path is known.
+fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> String {
+    let text = wait_text(waited, wait);
+    match (waited, wait.and_then(|wait| recording.file(wait))) {
+        (Waited::PageIn, Some(path)) => format!("waited for the page-in of {path}"),
+        (Waited::Disk | Waited::Fsync | Waited::FileLock, Some(path)) => format!("{text} of {path}"),
+        _ => text,
+    }
+}
+
+/// What a thread waited for, as in `slept in clock_nanosleep`.
+pub fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
+    let call = wait.filter(|wait| wait.syscall >= 0).map(|wait| format!(" in {}", call_name(wait.syscall)));
+    let call = call.unwrap_or_default();
+    let what = match waited {
+        Waited::Stopped => return "was stopped".to_owned(),
+        Waited::KernelLock => "waited for a kernel lock",
+        Waited::SwapIn => "waited for a page from swap",
+        Waited::Reclaim => "waited for memory to be freed",
+        Waited::Fsync => "waited for data to reach the disk",
+        Waited::PageIn => "waited for a page of a file",
+        Waited::Disk => "waited for the disk",
+        Waited::FileLock => "waited for a file lock",
+        Waited::Futex => "waited for a lock",
+        Waited::Child => "waited for a child",
+        Waited::Sleep => "slept",
+        Waited::Network => "waited for the network",
+        Waited::Peer => "waited for another process",
+        Waited::Events => "waited for events",
+        Waited::Unknown => "waited",
+    };
+    format!("{what}{call}")
+}
+
+/// `xterm (pid 12)`.
+pub fn process_text(recording: &Recording, pid: Pid, at: Nanos) -> String {
+    format!("{} (pid {pid})", recording.tasks.comm(pid, at))
+}
+
+/// The process of a thread, and the thread's own name where it has another.
+pub fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String {
+    let pid = recording.tasks.pid(tid, at);
+    let process = process_text(recording, pid, at);
+    let name = recording.tasks.thread_comm(tid, at);
+    if pid.0 == tid.0 || name == recording.tasks.comm(pid, at) {
+        process
+    } else {
+        format!("thread {name} of {process}")
+    }
+}
+
+/// The functions of a wait's stack that say most: the first few above the scheduler.
+pub fn stack_text(recording: &Recording, wait: &Wait) -> Option<String> {
+    let scheduler = |name: &&str| SCHEDULER.iter().any(|prefix| name.starts_with(prefix));
+    let functions = recording.names.kernel_functions(wait.stack).skip_while(scheduler).take(STACK_SHOWN);
+    let names: Vec<&str> = functions.collect();
+    (!names.is_empty()).then(|| names.join(" <- "))
+}
+
+const SCHEDULER: [&str; 6] = ["__schedule", "schedule", "preempt_schedule", "io_schedule", "__cond_resched", "bpf_"];
+const STACK_SHOWN: usize = 4;
+
+/// `10.0.0.1:443`, from network order.
+pub fn address_text(address: u32, port: u16) -> String {
+    if address == 0 {
+        return if port == 0 { "a remote host".to_owned() } else { format!("a remote host, port {port}") };
+    }
+    format!("{}:{port}", Ipv4Addr::from(address.to_le_bytes()))
+}
+
+/// A duration for people: `2.31 s`, `14 ms`, `0.3 ms`.
+pub fn span_text(span: Nanos) -> String {
+    let ms = span.millis();
+    match ms {
+        999.5.. => format!("{:.2} s", ms / 1_000.0),
+        9.95.. => format!("{ms:.0} ms"),
+        1.0.. => format!("{ms:.1} ms"),
+        _ => format!("{ms:.2} ms"),
+    }
+}
+
+/// A number with separators: `1,412`.
+pub fn count_text(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+/// Bytes for people: `1.2 GiB`.
+pub fn bytes_text(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1_024.0 {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1_024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+/// UTC time from nanoseconds since 1970, `2026-01-31T12:00:00Z`.
+pub fn time_text(realtime_ns: u64) -> String {
+    let seconds = realtime_ns / 1_000_000_000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
+}
+
+/// Year, month and day of a number of days since 1970, by the civil calendar in 400-year eras from March on.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_for_people() {
+        assert_eq!(span_text(Nanos(2_310_000_000)), "2.31 s");
+        assert_eq!(span_text(Nanos(14_200_000)), "14 ms");
+        assert_eq!(span_text(Nanos(320_000)), "0.32 ms");
+        assert_eq!(count_text(1_412), "1,412");
+        assert_eq!(count_text(12), "12");
+        assert_eq!(bytes_text(1_288_490_189), "1.2 GiB");
+        assert_eq!(bytes_text(512), "512 B");
+    }
+
+    #[test]
+    fn dates_are_civil() {
+        assert_eq!(time_text(0), "1970-01-01T00:00:00Z");
+        assert_eq!(time_text(951_782_400_000_000_000), "2000-02-29T00:00:00Z");
+        assert_eq!(time_text(1_769_860_800_000_000_000), "2026-01-31T12:00:00Z");
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a periodic thread woke up late: a budget of the time between its deadline and its wake-up.
+//!
+//! Until the record of the wake-up the timer is late; from then on the thread is ready, and whoever has its
+//! CPU keeps it. Each nanosecond has exactly one cause.
+
+use crate::timeline::occupancy::{Occupant, Occupation, occupations};
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::State;
+use std::collections::BTreeMap;
+use tipme_measure::timer::Cause;
+use tipme_record::{Cpu, Nanos, Tid};
+
+/// A late wake-up of a thread that is pinned to a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Late {
+    pub tid: Tid,
+    pub cpu: Cpu,
+    /// When it was to wake up.
+    pub deadline: Nanos,
+    /// When it looked at the clock after it had.
+    pub wake: Nanos,
+}
+
+/// What the time went to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lateness {
+    /// Causes with the names of who it was, the largest first; they sum to the whole.
+    pub portions: Vec<(Cause, String, Nanos)>,
+    /// Since when the first of them had been at it, which may be before the deadline.
+    pub begin: Nanos,
+}
+
+/// A part of the time.
+struct Piece {
+    cause: Cause,
+    /// The process, where it was a thread.
+    name: String,
+    /// The thread, where it was one.
+    thread: String,
+    occupation: Occupation,
+}
+
+/// Explains a late wake-up; `None` where the recording does not reach back to it.
+pub fn lateness(recording: &Recording, late: &Late) -> Option<Lateness> {
+    if late.deadline < recording.complete_from() || late.wake <= late.deadline {
+        return None;
+    }
+    let pieces = pieces(recording, late);
+    let mut groups: BTreeMap<(Cause, &str), Vec<&Piece>> = BTreeMap::new();
+    for piece in &pieces {
+        groups.entry((piece.cause, &piece.name)).or_default().push(piece);
+    }
+    let mut groups: Vec<(Nanos, Vec<&Piece>)> = groups.into_values().map(|group| (time(&group), group)).collect();
+    groups.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    let begin = begin(recording, &groups.first()?.1.first()?.occupation);
+    let portions = groups.iter().filter_map(|(time, group)| Some((group.first()?.cause, name(group)?, *time)));
+    Some(Lateness { portions: portions.collect(), begin })
+}
+
+fn time(group: &[&Piece]) -> Nanos {
+    Nanos(group.iter().map(|piece| piece.occupation.time().0).sum())
+}
+
+/// The process, and its thread where only one of them had the CPU and has a name of its own.
+fn name(group: &[&Piece]) -> Option<String> {
+    let first = group.first()?;
+    let alone = group.iter().all(|piece| piece.thread == first.thread);
+    let own = alone && !first.thread.is_empty() && first.thread != first.name;
+    Some(if own { format!("{} of {}", first.thread, first.name) } else { first.name.clone() })
+}
+
+/// When the thread was made ready; the deadline where it was not asleep then.
+fn ready(recording: &Recording, late: &Late) -> Nanos {
+    let span = recording.timeline.at(late.tid, late.deadline);
+    let asleep = span.filter(|span| span.segment.state == State::Blocked);
+    asleep.map_or(late.deadline, |span| span.end.clamp(late.deadline, late.wake))
+}
+
+/// The occupations of the CPU, cut at the time when the thread was made ready.
+fn pieces(recording: &Recording, late: &Late) -> Vec<Piece> {
+    let ready = ready(recording, late);
+    let before = occupations(recording, late.cpu, late.deadline, ready).into_iter();
+    let after = occupations(recording, late.cpu, ready, late.wake).into_iter();
+    let before = before.map(|occupation| asleep(recording, occupation));
+    before.chain(after.map(|occupation| awake(recording, occupation, late.tid))).collect()
+}
+
+/// What keeps a thread from being made ready: whoever runs meanwhile does not keep a timer from firing.
+fn asleep(recording: &Recording, occupation: Occupation) -> Piece {
+    match &occupation.occupant {
+        Occupant::Thread { tid, .. } => {
+            let name = format!("while {} ran", process(recording, *tid, occupation.from));
+            Piece { cause: Cause::Timer, name, thread: String::new(), occupation }
+        }
+        Occupant::Idle => Piece { cause: Cause::Timer, name: String::new(), thread: String::new(), occupation },
+        _ => awake(recording, occupation, Tid(0)),
+    }
+}
+
+/// What keeps a thread that is ready from running.
+fn awake(recording: &Recording, occupation: Occupation, own: Tid) -> Piece {
+    let (cause, name, thread) = match &occupation.occupant {
+        Occupant::Interrupt { name } => (Cause::Interrupt, name.clone(), String::new()),
+        Occupant::Softirq { name } => (Cause::Softirq, name.clone(), String::new()),
+        Occupant::Thread { tid, .. } if *tid == own => (Cause::Own, String::new(), String::new()),
+        Occupant::Thread { tid, name } => (Cause::Thread, process(recording, *tid, occupation.from), name.clone()),
+        Occupant::Idle => (Cause::IdleExit, String::new(), String::new()),
+        Occupant::Unknown => (Cause::Unexplained, String::new(), String::new()),
+    };
+    Piece { cause, name, thread, occupation }
+}
+
+/// The name of a thread's process.
+fn process(recording: &Recording, tid: Tid, at: Nanos) -> String {
+    recording.tasks.comm(recording.tasks.pid(tid, at), at)
+}
+
+/// Since when a thread had run, which may be long before the deadline.
+fn begin(recording: &Recording, occupation: &Occupation) -> Nanos {
+    let Occupant::Thread { tid, .. } = occupation.occupant else { return occupation.from };
+    let span = recording.timeline.at(tid, occupation.from);
+    span.filter(|span| span.segment.state == State::Running).map_or(occupation.from, |span| span.start)
+}

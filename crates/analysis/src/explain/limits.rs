@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which limit of a control group pieces are due to, and what its counters say of them.
+
+use crate::explain::describe::span_text;
+use crate::explain::partition::{Budget, Group, length};
+use crate::timeline::throttle::Limit;
+
+/// The limit that most of a group's pieces are due to.
+pub fn limit_of<'a>(budget: &Budget<'a>, group: &Group) -> Option<&'a Limit> {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    let recording = budget.recording;
+    recording
+        .throttled(longest.tid, longest.lo, longest.hi)
+        .or_else(|| recording.uncounted_limit(longest.tid, longest.lo))
+}
+
+/// How often and how long a limit held its group back while the group's pieces lasted.
+pub fn evidence(budget: &Budget<'_>, group: &Group, limit: &Limit) -> Option<String> {
+    let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
+    let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
+    let (times, total) = limit.throttled(lo, hi);
+    let total = span_text(total);
+    (times > 0).then(|| {
+        format!("the group was throttled in {times} periods, {total} on all CPUs, within {}", span_text(hi.since(lo)))
+    })
+}

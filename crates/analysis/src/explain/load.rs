@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who filled a device's queue while the application waited for it.
+
+use crate::explain::describe::{bytes_text, count_text};
+use crate::explain::jobs::{Job, Members};
+use crate::explain::partition::{Budget, Group};
+use crate::timeline::disk::Request;
+use crate::timeline::reclaim::{IN_GROUP, THROTTLED};
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::State;
+use std::collections::BTreeMap;
+use tipme_record::records::Reclaim;
+use tipme_record::{Device, Nanos, Tid};
+
+/// A request costs a device about as much as this many bytes more.
+const REQUEST_COST: u64 = 128 * 1024;
+
+/// Requests of others must be this share of all to be the cause.
+const OTHERS_MIN: f64 = 0.3;
+
+/// Pages are written back this long after they were dirtied.
+const DIRTY_BEFORE: Nanos = Nanos::from_secs(30);
+
+/// Requests of one job.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    pub reads: u64,
+    pub writes: u64,
+    pub bytes: u64,
+    pub members: Members,
+}
+
+/// Requests on a device during a group of waits.
+pub struct Load {
+    pub own: Requests,
+    /// The job with the most requests besides the application, where it had enough of them.
+    pub other: Option<(Job, Requests)>,
+    /// The kernel wrote back what the other job had dirtied.
+    pub written_back: bool,
+}
+
+impl Requests {
+    fn add(&mut self, request: &Request) {
+        let count = if request.is_write() { &mut self.writes } else { &mut self.reads };
+        *count += 1;
+        self.bytes = self.bytes.saturating_add(u64::from(request.bytes));
+    }
+
+    fn weight(&self) -> u64 {
+        self.bytes.saturating_add((self.reads + self.writes).saturating_mul(REQUEST_COST))
+    }
+
+    /// `1,412 writes (1.2 GiB)`.
+    pub fn text(&self) -> String {
+        let what = match (self.reads, self.writes) {
+            (reads, 0) => format!("{} {}", count_text(reads), plural(reads, "read")),
+            (0, writes) => format!("{} {}", count_text(writes), plural(writes, "write")),
+            (reads, writes) => format!("{} reads and {} writes", count_text(reads), count_text(writes)),
+        };
+        format!("{what} ({})", bytes_text(self.bytes))
+    }
+}
+
+fn plural(count: u64, word: &str) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
+/// Sums up who had requests outstanding on a device during the pieces of a group.
+pub fn load(budget: &Budget<'_>, group: &Group, device: Option<Device>) -> Load {
+    let recording = budget.recording;
+    let mut spans: Vec<(Nanos, Nanos)> = budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
+    spans.sort_unstable();
+    let (lo, hi) = (spans.first().map_or(Nanos(0), |span| span.0), spans.last().map_or(Nanos(0), |span| span.1));
+    let (mut own, mut others) = (Requests::default(), BTreeMap::<Job, Requests>::new());
+    for request in recording.disk.outstanding(lo, hi) {
+        let first = spans.partition_point(|(_, end)| *end <= request.start);
+        let overlaps = spans.get(first).is_some_and(|(start, _)| *start < request.end);
+        if !overlaps || device.is_some_and(|device| device != request.device) {
+            continue;
+        }
+        let pid = recording.tasks.pid(request.tid, request.start);
+        if budget.judge.is_family(pid) {
+            own.add(request);
+        } else {
+            let job = others.entry(budget.jobs.of(request.tid, request.start)).or_default();
+            job.add(request);
+            job.members.add(pid, u64::from(request.bytes) + REQUEST_COST);
+        }
+    }
+    weigh(budget, own, others, hi)
+}
+
+fn weigh(budget: &Budget<'_>, own: Requests, others: BTreeMap<Job, Requests>, at: Nanos) -> Load {
+    let all = others.values().fold(own.weight(), |sum, job| sum.saturating_add(job.weight()));
+    let most = others.into_iter().max_by_key(|(_, requests)| requests.weight());
+    let other = most.filter(|(_, requests)| requests.weight() as f64 >= OTHERS_MIN * all as f64);
+    match other {
+        // Its threads read for others, such as for those whose requests are held back; for whom is not recorded.
+        Some((Job::Kernel(_), requests)) if requests.reads > requests.writes => {
+            Load { own, other: None, written_back: false }
+        }
+        Some((Job::Kernel(name), mut requests)) => {
+            let dirtier = dirtier(budget.recording, at).filter(|_| requests.writes > 0);
+            let job = dirtier.map(|tid| budget.jobs.of(tid, at));
+            if let Some(tid) = dirtier {
+                requests.members = Members::default();
+                requests.members.add(budget.recording.tasks.pid(tid, at), 1);
+            }
+            let written_back = job.is_some();
+            Load { own, other: Some((job.unwrap_or(Job::Kernel(name)), requests)), written_back }
+        }
+        other => Load { own, other, written_back: false },
+    }
+}
+
+/// The thread that dirtied most: one that was throttled for it, or was seen writing files.
+fn dirtier(recording: &Recording, at: Nanos) -> Option<Tid> {
+    let lo = at.before(DIRTY_BEFORE);
+    let mut votes: BTreeMap<Tid, u64> = BTreeMap::new();
+    for reclaim in recording.reclaims.iter().filter(|reclaim| throttles(reclaim) && within(reclaim.head.ts, lo, at)) {
+        *votes.entry(reclaim.head.tid).or_default() += 10 + reclaim.amount.min(AMOUNT_MAX);
+    }
+    tally(recording, DIRTIED, lo, at, &mut votes);
+    for sample in recording.samples.iter().filter(|sample| within(sample.head.ts, lo, at)) {
+        let writes = recording
+            .names
+            .kernel_functions(sample.kernel_stack)
+            .any(|name| name.contains("perform_write") || name.contains("buffered_write"));
+        if writes {
+            *votes.entry(sample.head.tid).or_default() += 1;
+        }
+    }
+    votes.into_iter().max_by_key(|(_, votes)| *votes).map(|(tid, _)| tid)
+}
+
+fn within(ts: Nanos, lo: Nanos, hi: Nanos) -> bool {
+    lo <= ts && ts <= hi
+}
+
+fn throttles(reclaim: &Reclaim) -> bool {
+    reclaim.what == THROTTLED
+}
+
+/// The thread outside the application that reclaimed most memory, or allocated most, around a time.
+///
+/// Reclaim inside a control group counts only where `waiter` is in the same one: it takes nothing from others.
+pub fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nanos) -> Option<Tid> {
+    let recording = budget.recording;
+    let lo = lo.before(TAKEN_BEFORE);
+    let foreign = |tid: Tid| {
+        let life = recording.tasks.life(tid, hi);
+        life.is_some_and(|life| !life.is_kernel() && !budget.judge.is_family(life.pid))
+    };
+    let mut votes: BTreeMap<Tid, u64> = BTreeMap::new();
+    for reclaim in reclaims(recording, lo, hi).filter(|reclaim| reaches(recording, reclaim, waiter)) {
+        *votes.entry(reclaim.head.tid).or_default() += 1 + reclaim.amount.min(AMOUNT_MAX);
+    }
+    let most = |votes: &BTreeMap<Tid, u64>| {
+        let known = votes.iter().filter(|(tid, _)| foreign(**tid));
+        known.max_by_key(|(_, votes)| **votes).map(|(tid, _)| *tid)
+    };
+    if only_in_group(recording, lo, hi) && most(&votes).is_some() {
+        return most(&votes);
+    }
+    tally(recording, TAKEN, lo, hi, &mut votes);
+    for sample in recording.samples.iter().filter(|sample| within(sample.head.ts, lo, hi)) {
+        let allocates = recording
+            .names
+            .kernel_functions(sample.kernel_stack)
+            .any(|name| ALLOCATING.iter().any(|prefix| name.starts_with(prefix)));
+        if allocates {
+            *votes.entry(sample.head.tid).or_default() += 100;
+        }
+    }
+    most(&votes)
+}
+
+/// Whether memory was short inside a control group only: then it was taken by those who had to free some of the
+/// group's, however much others took of the machine's.
+fn only_in_group(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
+    let mut all = recording.reclaims.iter().filter(|reclaim| within(reclaim.head.ts, lo, hi)).peekable();
+    all.peek().is_some() && all.all(|reclaim| reclaim.what == IN_GROUP || reclaim.what == THROTTLED)
+}
+
+/// Adds what threads were counted to have done, where that was recorded.
+fn tally(recording: &Recording, what: u32, lo: Nanos, hi: Nanos, votes: &mut BTreeMap<Tid, u64>) {
+    for tally in recording.tallies.iter().filter(|tally| tally.what == what && within(tally.head.ts, lo, hi)) {
+        let count = votes.entry(tally.head.tid).or_default();
+        *count = count.saturating_add(tally.count.into());
+    }
+}
+
+/// Tallies of folios made dirty, and of changes of a process's memory.
+const DIRTIED: u32 = 0;
+const TAKEN: u32 = 1;
+
+/// Records of memory work by threads; pages, or milliseconds of throttling, are their amount.
+fn reclaims(recording: &Recording, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Reclaim> {
+    let threads = move |reclaim: &&Reclaim| reclaim.what != BY_KSWAPD && within(reclaim.head.ts, lo, hi);
+    recording.reclaims.iter().filter(threads)
+}
+
+/// Whether memory work took pages that the waiter may have had.
+fn reaches(recording: &Recording, reclaim: &Reclaim, waiter: Tid) -> bool {
+    let group = |tid| recording.tasks.life(tid, reclaim.head.ts).map(|life| life.cgroup);
+    reclaim.what != IN_GROUP || group(waiter) == group(reclaim.head.tid)
+}
+
+/// The thread outside the application that took the memory in which the waiter's pages were: memory was
+/// short in the seconds before, and that thread took most. `None` where no memory was freed.
+pub fn evictor(budget: &Budget<'_>, group: &Group) -> Option<Tid> {
+    let recording = budget.recording;
+    let first = budget.pieces(group).min_by_key(|piece| piece.lo)?;
+    let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
+    let lo = first.lo.before(TAKEN_BEFORE);
+    let freed = |reclaim: &&Reclaim| reclaim.what != THROTTLED && reaches(recording, reclaim, first.tid);
+    let freed = reclaims(recording, lo, hi).filter(freed).map(|reclaim| reclaim.amount.min(AMOUNT_MAX)).sum::<u64>();
+    let short = freed >= FREED_MIN || kswapd_ran(recording, lo, hi) >= KSWAPD_MIN;
+    memory_taker(budget, first.tid, first.lo, hi).filter(|_| short)
+}
+
+/// How long the kernel's own threads freed memory.
+fn kswapd_ran(recording: &Recording, lo: Nanos, hi: Nanos) -> Nanos {
+    let threads = recording.tasks.lives().iter().filter(|life| life.is_kernel() && life.comm.starts_with("kswapd"));
+    let ran = threads
+        .flat_map(|life| recording.timeline.spans(life.tid))
+        .filter(|span| span.segment.state == State::Running && span.start < hi && span.end > lo);
+    Nanos(ran.map(|span| span.end.min(hi).since(span.start.max(lo)).0).fold(0, u64::saturating_add))
+}
+
+/// Memory that is missing now was taken at most this long before.
+const TAKEN_BEFORE: Nanos = Nanos::from_secs(5);
+
+/// Pages of one record beyond this are not believed.
+const AMOUNT_MAX: u64 = 1 << 20;
+
+/// Memory was short where this many pages were freed by threads that needed some, or the kernel's own
+/// threads freed for so long.
+const FREED_MIN: u64 = 64;
+const KSWAPD_MIN: Nanos = Nanos::from_millis(1);
+
+/// The kernel's own reclaim, which is nobody's doing by itself.
+const BY_KSWAPD: u32 = 3;
+
+const ALLOCATING: [&str; 8] = [
+    "do_anonymous_page",
+    "clear_page",
+    "clear_huge_page",
+    "folio_zero_user",
+    "__alloc_pages",
+    "__alloc_frozen_pages",
+    "shmem_get_folio",
+    "filemap_add_folio",
+];

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The interval as a budget: shares that sum to the whole, and the groups of pieces that are causes.
+
+use crate::explain::blame::{Blame, Judge, Who};
+use crate::explain::chain::{Chain, Piece};
+use crate::explain::describe::{doing_text, state_name};
+use crate::explain::jobs::{Job, Jobs, Members};
+use crate::model::{self, Kind};
+use crate::timeline::interrupts::Source;
+use crate::timeline::recording::Recording;
+use std::collections::BTreeMap;
+use tipme_record::{Device, Nanos, Pid};
+
+/// Whom the pieces of a group are due to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Owner {
+    Job(Job),
+    Device(Option<Device>),
+    Address(u32, u16),
+    Interrupt(Source),
+    Nobody,
+}
+
+/// Pieces of one kind that are due to one owner.
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub kind: Kind,
+    pub owner: Owner,
+    pub nanos: u64,
+    pub members: Members,
+    /// Indices into the chain's pieces.
+    pub pieces: Vec<usize>,
+}
+
+/// What is needed to tell whose each piece is.
+pub struct Budget<'a> {
+    pub recording: &'a Recording,
+    pub chain: &'a Chain,
+    pub judge: Judge<'a>,
+    pub jobs: Jobs<'a>,
+    pub blames: Vec<Blame>,
+}
+
+impl<'a> Budget<'a> {
+    pub fn new(recording: &'a Recording, chain: &'a Chain, client: Pid, at: Nanos) -> Budget<'a> {
+        let judge = Judge::new(recording, client, at);
+        let servers = recording.displays.iter().map(|display| Pid(display.server_pid));
+        let apart: Vec<Pid> = servers.chain([client]).collect();
+        let blames = chain.pieces.iter().map(|piece| judge.blame(chain, piece)).collect();
+        Budget { recording, chain, judge, jobs: Jobs::new(&recording.tasks, at, &apart), blames }
+    }
+
+    fn owner(&self, who: Who, at: Nanos) -> Owner {
+        match who {
+            Who::Thread(tid) => Owner::Job(self.jobs.of(tid, at)),
+            Who::Device(device, _) => Owner::Device(device),
+            Who::Address(address, port) => Owner::Address(address, port),
+            Who::Interrupt(source) => Owner::Interrupt(source),
+            Who::Nobody => Owner::Nobody,
+        }
+    }
+
+    /// The pieces by kind and owner, the largest group first.
+    pub fn groups(&self) -> Vec<Group> {
+        let mut groups: BTreeMap<(Kind, Owner), Group> = BTreeMap::new();
+        for (index, (piece, blame)) in self.chain.pieces.iter().zip(&self.blames).enumerate() {
+            let owner = self.owner(blame.who, piece.lo);
+            let empty =
+                Group { kind: blame.kind, owner: owner.clone(), nanos: 0, members: Members::default(), pieces: vec![] };
+            let group = groups.entry((blame.kind, owner)).or_insert(empty);
+            group.nanos = group.nanos.saturating_add(length(piece));
+            group.pieces.push(index);
+            if let Who::Thread(tid) = blame.who {
+                group.members.add(self.recording.tasks.pid(tid, piece.lo), length(piece));
+            }
+        }
+        let mut groups: Vec<Group> = groups.into_values().collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.nanos));
+        groups
+    }
+
+    /// The shares of the interval, the largest first.
+    pub fn shares(&self) -> Vec<model::Piece> {
+        let mut shares: BTreeMap<(&'static str, Kind, Pid, Owner), (u64, usize)> = BTreeMap::new();
+        for (index, (piece, blame)) in self.chain.pieces.iter().zip(&self.blames).enumerate() {
+            let pid = self.recording.tasks.pid(piece.tid, piece.lo);
+            let key = (state_name(&piece.doing), blame.kind, pid, self.owner(blame.who, piece.lo));
+            let share = shares.entry(key).or_insert((0, index));
+            let longest = length(&self.chain.pieces[share.1]) >= length(piece);
+            *share = (share.0.saturating_add(length(piece)), if longest { share.1 } else { index });
+        }
+        let mut shares: Vec<_> = shares.into_iter().collect();
+        shares.sort_by_key(|(_, (nanos, _))| std::cmp::Reverse(*nanos));
+        shares
+            .into_iter()
+            .map(|((state, kind, pid, _), (nanos, longest))| self.share(state, kind, pid, nanos, longest))
+            .collect()
+    }
+
+    fn share(&self, state: &str, kind: Kind, pid: Pid, nanos: u64, longest: usize) -> model::Piece {
+        let piece = &self.chain.pieces[longest];
+        model::Piece {
+            state: state.to_owned(),
+            kind,
+            ms: Nanos(nanos).millis(),
+            pid: pid.0,
+            comm: self.recording.tasks.comm(pid, piece.lo),
+            detail: doing_text(self.recording, piece),
+        }
+    }
+
+    /// The pieces of a group.
+    pub fn pieces(&self, group: &Group) -> impl Iterator<Item = &'a Piece> {
+        let chain = self.chain;
+        group.pieces.clone().into_iter().filter_map(move |index| chain.pieces.get(index))
+    }
+}
+
+/// The length of a piece in nanoseconds.
+pub fn length(piece: &Piece) -> u64 {
+    piece.hi.since(piece.lo).0
+}

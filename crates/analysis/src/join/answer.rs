@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An input with its answer, and how far its handling has come.
+
+use crate::join::cause::Hop;
+use crate::join::inputs::Told;
+use crate::join::served::Drawing;
+use tipme_measure::Profile;
+use tipme_record::Nanos;
+
+/// How input and drawing were joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Join {
+    /// Over wake-ups and messages.
+    Exact,
+    /// By time only.
+    Speculative,
+    /// There was no drawing to join.
+    Open,
+}
+
+/// A state in the handling of an input.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Milestone {
+    /// The first drawing that the input caused is shown.
+    Response,
+    /// Whoever took the input waits for the next one.
+    Handled,
+    /// The last drawing that the input caused is shown, or the command that it started is done.
+    Completed,
+}
+
+/// When a milestone was reached, and on which way.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reached {
+    pub milestone: Milestone,
+    /// The mark where it was not.
+    pub at: Nanos,
+    pub drawing: Option<Drawing>,
+    /// The stays on the way, the latest first; the earliest begins with the receipt.
+    pub hops: Vec<Hop>,
+    /// A person notices it from this latency on.
+    pub noticed: Nanos,
+    /// A command in a terminal, which may well take its time.
+    pub command: bool,
+}
+
+/// From which time on it is noticed that something is not completed.
+pub const COMPLETED: Nanos = Nanos::from_secs(1);
+/// The same for what is not handled: menus and the like take up to 400 ms where nothing is wrong.
+pub const NOTICED: Nanos = Nanos::from_millis(500);
+
+/// One input and its answer.
+#[derive(Clone, Debug)]
+pub struct Interaction {
+    pub told: Told,
+    pub join: Join,
+    pub drawing: Option<Drawing>,
+    /// The way from the drawing back to the input, latest stay first; empty without an exact join.
+    pub hops: Vec<Hop>,
+    pub end: Nanos,
+    /// End of the last drawing that the input caused, where there is more than one.
+    pub settled: Option<Nanos>,
+    /// Unfinished at the mark.
+    pub censored: bool,
+    /// What `end` is the end of.
+    pub milestone: Milestone,
+    /// A person notices a latency from this one on.
+    pub noticed: Nanos,
+    /// `end` is that of a command in a terminal, which may well take its time.
+    pub command: bool,
+    /// When the input was handled, where it was taken.
+    pub handled: Option<Nanos>,
+    /// Milestones after the response that came late.
+    pub later: Vec<Reached>,
+}
+
+impl Interaction {
+    /// From the input to its end.
+    pub fn latency(&self) -> Nanos {
+        self.end.since(self.told.input)
+    }
+
+    /// When the input was completed, where that was long after the response.
+    pub fn completed(&self) -> Option<Nanos> {
+        self.later.iter().find(|reached| reached.milestone == Milestone::Completed).map(|reached| reached.at)
+    }
+
+    /// Whether some of it lies in `lo..hi`.
+    pub fn overlaps(&self, lo: Nanos, hi: Nanos) -> bool {
+        self.told.input < hi && self.end > lo
+    }
+
+    /// With the drawing that answers it.
+    pub fn answered(told: Told, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
+        Interaction { join, drawing: Some(first), hops, censored: false, ..Interaction::open(told, first.end) }
+    }
+
+    /// Without an answer, until a time.
+    pub fn open(told: Told, end: Nanos) -> Interaction {
+        Interaction {
+            told,
+            join: Join::Open,
+            drawing: None,
+            hops: Vec::new(),
+            end,
+            settled: None,
+            censored: true,
+            milestone: Milestone::Response,
+            noticed: Nanos(told.class.limits(Profile::Default).threshold),
+            command: false,
+            handled: None,
+            later: Vec::new(),
+        }
+    }
+
+    /// The interaction as one that ends with a later milestone.
+    pub fn until(&self, reached: &Reached, mark: Nanos) -> Interaction {
+        Interaction {
+            join: Join::Exact,
+            drawing: reached.drawing,
+            hops: reached.hops.clone(),
+            end: reached.at,
+            settled: None,
+            censored: reached.at >= mark,
+            milestone: reached.milestone,
+            noticed: reached.noticed,
+            command: reached.command,
+            later: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+impl Join {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Join::Exact => "exact",
+            Join::Speculative => "speculative",
+            Join::Open => "none",
+        }
+    }
+}
+
+impl Milestone {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Milestone::Response => "response",
+            Milestone::Handled => "handled",
+            Milestone::Completed => "completed",
+        }
+    }
+}

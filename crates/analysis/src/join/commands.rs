@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands: what a key starts behind a terminal, until the terminal is read again.
+//!
+//! A terminal is a display server in small, and the program that reads it is its client. A shell that waits for its
+//! child does not read; a multiplexer (tmux, screen) reads one terminal and writes to another, whose reader counts.
+
+use crate::decode::messages::Side;
+use crate::join::answer::{COMPLETED, Milestone, Reached};
+use crate::join::cause::Hop;
+use crate::join::inputs::Told;
+use crate::timeline::pauses::Pause;
+use crate::timeline::recording::Recording;
+use crate::timeline::tasks::Life;
+use crate::timeline::threads::{Span, State};
+use crate::timeline::waits::Waited;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// Quicker commands are not looked at.
+const COMMAND_MIN: Nanos = Nanos::from_millis(300);
+
+/// What a terminal emulator writes belongs to a key that it took this long ago, at most.
+const HANDLED_MAX: Nanos = Nanos::from_secs(5);
+
+/// A terminal emulator hands a key on within this time after it has taken it.
+const WRITTEN_MAX: Nanos = Nanos::from_millis(2);
+
+/// A multiplexer hands it on within this time.
+const RELAYED_MAX: Nanos = Nanos::from_millis(50);
+
+/// Multiplexers inside one another, at most.
+const RELAYS_MAX: usize = 3;
+
+/// The stays on the way from a write to a terminal to the end of what it started, the latest first.
+struct Way {
+    end: Nanos,
+    hops: Vec<Hop>,
+}
+
+/// The command that an input started, where it took long: until whoever reads the terminal reads it again.
+pub fn command(recording: &Recording, told: &Told, handled: Nanos) -> Option<Reached> {
+    let (at, tid) = told.taken?;
+    let until = handled.max(at.after(WRITTEN_MAX)).min(at.after(HANDLED_MAX));
+    let ways = follow(recording, tid, at, until, RELAYS_MAX);
+    let Way { end, mut hops } = ways.into_iter().max_by_key(|way| way.end)?;
+    let begin = hops.last()?.lo;
+    if end.since(begin) < COMMAND_MIN {
+        return None;
+    }
+    hops.push(Hop { tid, lo: at, hi: begin });
+    Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, command: true })
+}
+
+/// The ways on from a thread that writes to terminals.
+fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usize) -> Vec<Way> {
+    let own = recording.tasks.pid(writer, lo);
+    let readers = recording.terminals.reached(writer, lo, hi).into_iter();
+    let other = |(reader, written): &(Tid, Nanos)| {
+        let life = recording.tasks.life(*reader, *written);
+        life.is_some_and(|life| life.pid != own && !life.is_kernel())
+    };
+    readers.filter(other).filter_map(|(reader, written)| read(recording, reader, written, relays)).collect()
+}
+
+/// What a reader did with what was written, and those whom it handed it on to.
+fn read(recording: &Recording, reader: Tid, written: Nanos, relays: usize) -> Option<Way> {
+    let woken = woken(recording, reader, written)?;
+    let end = recording.pause_after(reader, woken, Pause::Home);
+    let (end, tid) = shown_below(recording, reader, woken, end).unwrap_or((end, reader));
+    let (end, tid) = read_below(recording, reader, woken, end).unwrap_or((end, tid));
+    let here = Way { end, hops: vec![Hop { tid, lo: written, hi: end }] };
+    let relayed = relayed(recording, reader, woken, relays).map(|mut way| {
+        let lo = way.hops.last().map_or(woken, |hop| hop.lo);
+        way.hops.push(Hop { tid: reader, lo: written, hi: lo });
+        way
+    });
+    relayed.chain([here]).max_by_key(|way| way.end)
+}
+
+/// The ways on through a reader that writes to a further terminal, or wakes a thread of another process that does.
+fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> impl Iterator<Item = Way> {
+    let until = if relays == 0 { woken } else { woken.after(RELAYED_MAX) };
+    let own = recording.tasks.pid(reader, woken);
+    let itself = std::iter::once((woken, reader)).filter(move |_| relays > 0);
+    let wakes = recording.wakes.by(reader, woken, until);
+    let others = wakes.filter(move |(at, wakee)| recording.tasks.pid(*wakee, *at) != own);
+    let writers = itself.chain(others).filter(|(_, tid)| recording.terminals.writes(*tid));
+    writers.flat_map(move |(at, writer)| follow(recording, writer, at, at.after(RELAYED_MAX), relays.saturating_sub(1)))
+}
+
+/// When the reader that waited for its terminal, or was stopped, got what was written.
+fn woken(recording: &Recording, reader: Tid, written: Nanos) -> Option<Nanos> {
+    let span = recording.timeline.at(reader, written)?;
+    let waits = recording.is_home(&span) && span.segment.state == State::Blocked || is_stopped(recording, &span);
+    waits.then_some(span.end)
+}
+
+fn is_stopped(recording: &Recording, span: &Span) -> bool {
+    span.segment.state == State::Blocked && recording.waits.kind(span) == Waited::Stopped
+}
+
+/// When a program that was started below a reader, and takes input itself, waited for it after it had shown a window.
+fn shown_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> Option<(Nanos, Tid)> {
+    if end.since(woken) < COMMAND_MIN {
+        return None;
+    }
+    let shell = recording.tasks.pid(reader, woken);
+    let lives = recording.tasks.lives().iter().filter(|life| life.from > woken && life.from < end && life.pid != shell);
+    let takes = lives.filter(|life| recording.takes_display_input(life.tid));
+    let below = takes.filter(|life| recording.tasks.descends(life.pid, shell, life.from.after(Nanos(1))));
+    let ready = |life: &Life| {
+        Some((recording.pause_after(life.tid, first_window(recording, life.pid)?, Pause::Home), life.tid))
+    };
+    below.filter_map(ready).filter(|(at, _)| *at < end).min()
+}
+
+/// When a program below a reader first waited for input on the same terminal (a pager, an interpreter).
+fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> Option<(Nanos, Tid)> {
+    let shell = recording.tasks.pid(reader, woken);
+    let others = recording.terminals.fellows(reader).filter(|tid| *tid != reader);
+    let ready = others.filter_map(|tid| {
+        let life = recording.tasks.life(tid, end)?;
+        let below = life.pid != shell && recording.tasks.descends(life.pid, shell, end);
+        below.then(|| (recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::Home), tid))
+    });
+    ready.filter(|(at, _)| *at < end).min()
+}
+
+/// When a process first had a window shown.
+fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
+    let own = recording.messages.streams().iter().filter(|stream| stream.client == pid);
+    let sent = own.flat_map(|stream| stream.side(Side::RequestSent));
+    let maps =
+        |part: &&crate::decode::parts::Part| recording.messages.words(part).iter().any(|word| word.maps_window());
+    sent.filter(maps).map(|part| part.ts).min()
+}

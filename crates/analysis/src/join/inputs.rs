@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the person did, and which client was told of it.
+//!
+//! Input reaches a display server as XTEST requests of some client or as events of input devices; it
+//! leaves the server as events to clients. Both sides are joined in order: a press fits an event where the
+//! server had it before the event, and was still at it when the burst began that told of it. A client is
+//! told of a press once. Other clients may be told of the same one, but only where there is no other.
+//!
+//! A client that takes clicks before all others, as window managers do, may hand one on: then the event
+//! follows from what that client did, and the press is that client's. Who holds a device frozen lets what was pressed
+//! meanwhile go on when it says so or leaves: then the event tells of the earliest press that nobody was told of. Where no input is known its time is
+//! the begin of the burst.
+
+use crate::decode::messages::{Place, Side, Stream};
+use crate::decode::parts::Part;
+use crate::decode::protocol::{Device, device_of};
+use crate::join::readers::Reader;
+use crate::timeline::bursts::{Burst, Wake};
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::State;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
+use tipme_measure::Class;
+use tipme_record::records::Input;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// A press or motion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Press {
+    pub device: Device,
+    /// When the person acted: the device's time, or the send of the request that injects it.
+    pub at: Nanos,
+    /// When the server had it, at the earliest; `None` where it had not at the mark.
+    pub reached: Option<Nanos>,
+    /// Until when it may have been new to the server.
+    until: Nanos,
+    /// The thread that injected it.
+    pub by: Option<Tid>,
+    /// The server thread that took the request.
+    pub server: Option<Tid>,
+    /// When the injector sent what it sent before this.
+    before: Nanos,
+}
+
+/// A press or motion that a client was told of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Told {
+    pub class: Class,
+    pub client: Pid,
+    pub input: Nanos,
+    /// When the server sent the event, and the thread that did.
+    pub sent: Nanos,
+    pub server: Tid,
+    pub stream: usize,
+    /// When the client took it, and the thread that did.
+    pub taken: Option<(Nanos, Tid)>,
+    /// When another client let it go on that it was held back for, and the thread that did.
+    pub released: Option<(Nanos, Tid)>,
+}
+
+/// Records of one instant on two CPUs may be this far apart.
+const SLACK: Nanos = Nanos(50_000);
+
+/// One part tells of at most this many presses; and of one motion.
+const WORDS_MAX: usize = 64;
+
+/// Presses that are looked at for one part, the earliest ones that fit.
+const FITTING_MAX: usize = 1_024;
+
+/// Display servers that presses of devices are looked for on.
+const SERVERS_MAX: usize = 64;
+
+/// A client that wakes the server as it ends is gone this soon.
+const LEAVES: Nanos = Nanos::from_millis(100);
+
+/// Events before one that are looked at for who may have handed it on.
+const HANDED_MAX: usize = 256;
+
+/// Presses of one device in the order in which the server had them.
+#[derive(Default)]
+struct Queue {
+    /// Each with whether any client was told of it.
+    presses: Vec<(Press, bool)>,
+    /// By stream, the first press after the one that the client was told of last.
+    next: HashMap<usize, usize>,
+}
+
+type Queues = HashMap<(Pid, Device), Queue>;
+
+/// All presses that clients were told of, by the time of the event.
+pub fn told(recording: &Recording) -> Vec<Told> {
+    let mut queues = [injected_queues(recording), device_queues(recording)];
+    let mut told = Vec::new();
+    for (place, stream, part) in sends(recording) {
+        let burst = recording.burst(part.tid, part.ts);
+        let classes: Vec<Class> = classes(recording, stream, part).collect();
+        let mut presses = presses(&mut queues, &classes, stream.server, (place.stream, part, &burst));
+        for class in classes {
+            let device = device_of(class);
+            let press = presses.get_mut(&device).and_then(VecDeque::pop_front);
+            let input = press.map(|press| begin(recording, &press, &burst));
+            let released = if input.is_none() { released(recording, part, &burst) } else { None };
+            let input = input.or_else(|| handed_on(recording, &told, device, place.stream, &burst));
+            let held = |(at, by)| held_back(recording, &mut queues, &told, stream.server, device, (at, by));
+            let input = input.or_else(|| released.and_then(held));
+            told.push(Told { released, ..tell(class, stream, place, part, input.unwrap_or(burst.start)) });
+        }
+    }
+    add_unread(recording, &mut queues, &mut told);
+    told
+}
+
+/// Adds the presses in parts that a client took so fast that they could not be read any more, because the server lost
+/// its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
+/// tells of it, where its client is told of such presses.
+fn add_unread(recording: &Recording, queues: &mut [Queues; 2], told: &mut Vec<Told>) {
+    let clients: BTreeSet<(usize, Device)> = told.iter().map(|told| (told.stream, device_of(told.class))).collect();
+    let read = told.len();
+    for (place, stream, part) in unread(recording) {
+        let burst = recording.burst(part.tid, part.ts);
+        let devices = [Device::Keyboard, Device::Button].into_iter();
+        let mut known = devices.filter(|device| clients.contains(&(place.stream, *device)));
+        let press = known.find_map(|device| {
+            let mut queues = queues.iter_mut().filter_map(|queues| queues.get_mut(&(stream.server, device)));
+            queues.find_map(|queue| queue.take_new((place.stream, part, &burst)))
+        });
+        let input = |press: Press| tell(press.class(), stream, place, part, begin(recording, &press, &burst));
+        told.extend(press.map(input));
+    }
+    if told.len() > read {
+        told.sort_by_key(|told| told.sent);
+    }
+}
+
+/// A part of a stream, by the stream's number, and the burst of the server in which it was sent.
+type Sent<'a> = (usize, &'a Part, &'a Burst);
+
+/// The presses that a part tells of, by device: first those that were injected.
+fn presses(
+    queues: &mut [Queues; 2],
+    classes: &[Class],
+    server: Pid,
+    sent: Sent<'_>,
+) -> HashMap<Device, VecDeque<Press>> {
+    let mut presses: HashMap<Device, VecDeque<Press>> = HashMap::new();
+    for device in classes.iter().map(|class| device_of(*class)) {
+        let count = classes.iter().filter(|class| device_of(**class) == device).count();
+        presses.entry(device).or_insert_with(|| {
+            let mut found = VecDeque::new();
+            for queue in queues.iter_mut().filter_map(|queues| queues.get_mut(&(server, device))) {
+                let lacking = count - found.len();
+                found.extend(queue.take(lacking, sent));
+            }
+            found
+        });
+    }
+    presses
+}
+
+impl Queue {
+    fn new(mut presses: Vec<Press>) -> Queue {
+        presses.sort_by_key(|press| (press.had(), press.at));
+        Queue { presses: presses.into_iter().map(|press| (press, false)).collect(), next: HashMap::new() }
+    }
+
+    /// The next `count` presses for a client that the server had up to the event and was still at when the burst
+    /// began: those that nobody was told of where there are as many, else those that others were told of, too.
+    fn take(&mut self, count: usize, sent: Sent<'_>) -> Vec<Press> {
+        let fitting = self.fitting(self.next.get(&sent.0).copied().unwrap_or(0), sent);
+        let new: Vec<usize> = fitting.clone().filter(|index| !self.presses[*index].1).take(count).collect();
+        let chosen = if new.len() == count { new } else { fitting.take(count).collect() };
+        chosen.into_iter().map(|index| self.tell(index, sent.0)).collect()
+    }
+
+    /// The same for one press of which nobody was told, also where the client was told of later ones.
+    fn take_new(&mut self, sent: Sent<'_>) -> Option<Press> {
+        let new = self.fitting(0, sent).find(|index| !self.presses[*index].1)?;
+        Some(self.tell(new, sent.0))
+    }
+
+    /// The earliest press before a time that nobody was told of, after the last one that somebody was told of.
+    fn take_held(&mut self, at: Nanos) -> Option<Nanos> {
+        let after = self.presses.partition_point(|(press, _)| press.had() <= at);
+        let before = &mut self.presses[..after];
+        let first = before.iter().rposition(|(_, was_told)| *was_told).map_or(0, |last| last + 1);
+        let (press, was_told) = before.get_mut(first)?;
+        *was_told = true;
+        Some(press.at)
+    }
+
+    /// From the press with the number `next` on.
+    fn fitting(&self, next: usize, (_, part, burst): Sent<'_>) -> Range<usize> {
+        let since = burst.start.before(SLACK);
+        let first = self.presses.partition_point(|(press, _)| press.until < since).max(next);
+        let last = self.presses.partition_point(|(press, _)| press.had() <= part.ts.after(SLACK));
+        first..last.min(first.saturating_add(FITTING_MAX))
+    }
+
+    fn tell(&mut self, index: usize, stream: usize) -> Press {
+        self.next.insert(stream, index + 1);
+        let (press, was_told) = &mut self.presses[index];
+        *was_told = true;
+        *press
+    }
+}
+
+/// The time of a press that another client was told of, where that client then woke the server for this burst.
+fn handed_on(recording: &Recording, told: &[Told], device: Device, stream: usize, burst: &Burst) -> Option<Nanos> {
+    let Wake::Task(by) = burst.wake else { return None };
+    let since = recording.burst(by, burst.start).start;
+    let taken_by = |told: &&Told| told.taken.is_some_and(|(at, tid)| tid == by && since <= at && at <= burst.start);
+    let mut before = told.iter().rev().take(HANDED_MAX);
+    let first = before.find(|told| told.stream != stream && device_of(told.class) == device && taken_by(told));
+    first.map(|told| told.input)
+}
+
+/// Who let held input go on in the burst that sent an event: by a request, or by leaving the display.
+fn released(recording: &Recording, part: &Part, burst: &Burst) -> Option<(Nanos, Tid)> {
+    let leaves = || {
+        let Wake::Task(by) = burst.wake else { return None };
+        let later = recording.timeline.at(by, burst.start.after(LEAVES))?;
+        (later.segment.state == State::Absent).then_some((burst.start, by))
+    };
+    recording.messages.released(part.tid, burst.start.before(SLACK), part.ts).or_else(leaves)
+}
+
+/// The time of the press that a client had held back until it let it go on: one that it was told of itself, or the
+/// earliest that nobody was told of.
+fn held_back(
+    recording: &Recording,
+    queues: &mut [Queues; 2],
+    told: &[Told],
+    server: Pid,
+    device: Device,
+    (at, by): (Nanos, Tid),
+) -> Option<Nanos> {
+    let holder = recording.tasks.pid(by, at.before(Nanos(1)));
+    let own = told.iter().rev().take(HANDED_MAX).find(|told| told.client == holder && device_of(told.class) == device);
+    let untold = || queues.iter_mut().find_map(|queues| queues.get_mut(&(server, device))?.take_held(at));
+    own.map(|told| told.input).or_else(untold)
+}
+
+impl Press {
+    /// The class of a press of this device; a wheel cannot be told from a button.
+    pub fn class(&self) -> Class {
+        match self.device {
+            Device::Keyboard => Class::Key,
+            Device::Button => Class::Click,
+            Device::Pointer => Class::Motion,
+        }
+    }
+
+    fn had(&self) -> Nanos {
+        self.reached.unwrap_or(Nanos(u64::MAX))
+    }
+}
+
+fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) -> Told {
+    let taken = stream.taken(Side::EventSent, place.part).map(|(_, taken)| (taken.ts, taken.tid));
+    let sent = taken.map_or(part.ts, |(at, _)| part.ts.min(at));
+    let input = input.min(sent);
+    Told { class, client: stream.client, input, sent, server: part.tid, stream: place.stream, taken, released: None }
+}
+
+/// Event parts with input in them, by time.
+fn sends(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
+    let mut sends = Vec::new();
+    for (index, stream) in recording.messages.streams().iter().enumerate() {
+        let parts = stream.side(Side::EventSent).iter().enumerate();
+        let with_input = parts.filter(|(_, part)| classes(recording, stream, part).next().is_some());
+        sends.extend(with_input.map(|(part, sent)| (Place { stream: index, part }, stream, sent)));
+    }
+    sends.sort_by_key(|(place, _, part)| (part.ts, *place));
+    sends
+}
+
+/// Event parts that were taken before their sending was recorded, and could not be read therefore; by time.
+fn unread(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
+    let mut unread = Vec::new();
+    for (index, stream) in recording.messages.streams().iter().enumerate() {
+        for (part, sent) in stream.side(Side::EventSent).iter().enumerate().filter(|(_, sent)| sent.is_opaque()) {
+            let taken = stream.taken(Side::EventSent, part).filter(|(_, taken)| taken.ts <= sent.ts);
+            unread.extend(taken.map(|_| (Place { stream: index, part }, stream, sent)));
+        }
+    }
+    unread.sort_by_key(|(place, _, part)| (part.ts, *place));
+    unread
+}
+
+/// The classes of the presses in a part; motions of one part are one.
+fn classes<'a>(recording: &'a Recording, stream: &'a Stream, part: &'a Part) -> impl Iterator<Item = Class> {
+    let majors = recording.messages.majors(stream);
+    let words = recording.messages.words(part).iter().take(WORDS_MAX);
+    let mut moved = false;
+    words.filter_map(|word| majors.input_class(*word)).filter(move |class| {
+        let again = *class == Class::Motion && moved;
+        moved |= *class == Class::Motion;
+        !again
+    })
+}
+
+fn injected_queues(recording: &Recording) -> Queues {
+    queues(injected(recording))
+}
+
+/// The presses of input devices, which every display may have got; wheels are buttons.
+fn device_queues(recording: &Recording) -> Queues {
+    let mut presses: Vec<Press> = recording.inputs.iter().filter_map(device_press).collect();
+    presses.sort_by_key(|press| press.at);
+    let stamps: Vec<Nanos> = presses.iter().map(|press| press.at).collect();
+    let servers: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.server).collect();
+    let servers = servers.into_iter().filter(|_| !presses.is_empty()).take(SERVERS_MAX);
+    let readers = servers.map(|server| (server, Reader::find(recording, server, &stamps)));
+    queues(readers.flat_map(|(server, reader)| {
+        let read = move |press: &Press| {
+            let reading = reader.reading(press.at);
+            (server, Press { reached: reading.from, until: reading.until, ..*press })
+        };
+        presses.iter().map(read)
+    }))
+}
+
+fn queues(presses: impl Iterator<Item = (Pid, Press)>) -> Queues {
+    let mut lists: HashMap<(Pid, Device), Vec<Press>> = HashMap::new();
+    for (server, press) in presses {
+        lists.entry((server, press.device)).or_default().push(press);
+    }
+    lists.into_iter().map(|(key, presses)| (key, Queue::new(presses))).collect()
+}
+
+fn device_press(input: &Input) -> Option<Press> {
+    let device = match (input.class, input.press) {
+        (0, 1) => Device::Keyboard,
+        (1, 1) | (3, _) => Device::Button,
+        (2, _) => Device::Pointer,
+        _ => return None,
+    };
+    let at = input.head.ts;
+    Some(Press { device, at, reached: Some(at), until: at, by: None, server: None, before: Nanos(0) })
+}
+
+/// Every press that a client injected, with the server.
+pub fn injected(recording: &Recording) -> impl Iterator<Item = (Pid, Press)> {
+    recording.messages.streams().iter().flat_map(move |stream| {
+        let parts = stream.side(Side::RequestSent).iter().enumerate();
+        parts.flat_map(move |(index, part)| injected_in(recording, stream, index, part))
+    })
+}
+
+fn injected_in<'a>(
+    recording: &'a Recording,
+    stream: &'a Stream,
+    index: usize,
+    part: &'a Part,
+) -> impl Iterator<Item = (Pid, Press)> + 'a {
+    let majors = recording.messages.majors(stream);
+    let taken = stream.taken(Side::RequestSent, index).map(|(_, taken)| (taken.ts, taken.tid));
+    let before = index.checked_sub(1).and_then(|index| stream.side(Side::RequestSent).get(index));
+    let before = before.map_or(Nanos(0), |part| part.ts);
+    let words = recording.messages.words(part).iter().filter_map(|word| majors.injects(*word));
+    words.map(move |device| {
+        let at = taken.map_or(part.ts, |(taken, _)| part.ts.min(taken));
+        let reached = taken.map(|(at, _)| at);
+        let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), taken.map(|(_, server)| server));
+        (stream.server, Press { device, at, reached, until, by: Some(part.tid), server, before })
+    })
+}
+
+/// When a press was made. An injector that loses its CPU after waking the server is recorded late:
+/// the wake-up is then the better time, where it was not that of something sent before.
+fn begin(recording: &Recording, press: &Press, burst: &Burst) -> Nanos {
+    match press.by {
+        Some(by) if burst.wake == Wake::Task(by) && press.before < burst.start && burst.start < press.at => {
+            if lost_its_cpu(recording, by, burst.start, press.at) {
+                burst.start
+            } else {
+                press.at
+            }
+        }
+        _ => press.at,
+    }
+}
+
+fn lost_its_cpu(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
+    let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
+    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.start < hi);
+    let mut states = spans.map(|span| span.segment.state).take_while(|state| *state != State::Blocked);
+    states.any(|state| state == State::Runnable)
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interactions: an input, the drawing that answers it, and the times between them.
+
+use crate::decode::messages::{Place, Side, Stream};
+use crate::decode::parts::Part;
+use crate::join::answer::{Interaction, Join};
+use crate::join::cause::{Hop, Receipts, Taken, Trace, Walk};
+use crate::join::inputs::{self, Told};
+use crate::join::late::Family;
+use crate::join::milestones;
+use crate::join::served::{Drawing, IDLE_SLACK, drawing};
+use crate::timeline::bursts::FRAME;
+use crate::timeline::pauses::Pause;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::State;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tipme_measure::Class;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// Events to processes of this name are the mark itself.
+const OWN_NAME: &str = "tipme";
+
+/// An input that was taken but not answered counts as open after this time only: many are never answered.
+const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
+
+/// The window of a hot key's own presses, which nobody answers.
+const HOT_KEY: Nanos = Nanos::from_secs(1);
+
+/// How many of a client's inputs must be answered before a missing answer means anything.
+const ANSWERED_MIN: usize = 3;
+
+/// What is known of one input's answer while drawings are looked at.
+#[derive(Clone, Default)]
+struct Answer {
+    first: Option<(Place, Vec<Hop>)>,
+    /// The last drawing that may answer it, where others before it were answered first.
+    maybe: Option<(Place, Vec<Hop>)>,
+    /// The burst that took the input, where an exact join was found.
+    burst: Option<(Tid, Nanos)>,
+    /// A drawing that would have come anyway may have answered it: later ones are not the first.
+    doubted: bool,
+}
+
+/// Finds all interactions, by the time of the input's event.
+pub fn interactions(recording: &Recording) -> Vec<Interaction> {
+    let told = inputs::told(recording).into_iter();
+    let mut by_stream: BTreeMap<usize, Vec<Told>> = BTreeMap::new();
+    for told in told.filter(|told| !is_own(recording, told) && !contradicts(recording, told)) {
+        by_stream.entry(told.stream).or_default().push(told);
+    }
+    let all: Vec<Told> = by_stream.values().flatten().copied().collect();
+    let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|told| told.client).collect();
+    let join = |(stream, told)| Joiner::new(recording, stream, told, &listeners).join();
+    let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
+    milestones::add(recording, &all, &mut found);
+    found.sort_by_key(|interaction| interaction.told.input);
+    let unreached = unreached(recording, &found);
+    found.extend(unreached);
+    found
+}
+
+fn is_own(recording: &Recording, told: &Told) -> bool {
+    recording.tasks.process(told.client, told.sent).is_some_and(|life| life.comm == OWN_NAME)
+}
+
+/// Joins the inputs and drawings of one connection.
+struct Joiner<'a> {
+    recording: &'a Recording,
+    stream: usize,
+    /// Processes that are told of input.
+    listeners: &'a BTreeSet<Pid>,
+    told: Vec<Told>,
+    /// Receipts by thread and time, with the number of the input.
+    taken: Vec<(Tid, Nanos, usize)>,
+    answers: Vec<Answer>,
+    /// The last drawing of each burst that took input, and the way back from it.
+    last: HashMap<(Tid, Nanos), (Place, Vec<Hop>)>,
+    /// Drawings whose cause could not be told.
+    doubtful: Vec<(Nanos, Place)>,
+    /// By class, when inputs that were answered had been sent.
+    answered: HashMap<Class, Vec<Nanos>>,
+    /// All drawings, in the order of time.
+    drawn: Vec<(Nanos, Place)>,
+    family: OnceCell<Family>,
+}
+
+impl<'a> Joiner<'a> {
+    fn new(recording: &'a Recording, stream: usize, told: Vec<Told>, listeners: &'a BTreeSet<Pid>) -> Joiner<'a> {
+        let receipt = |(index, told): (usize, &Told)| told.taken.map(|(at, tid)| (tid, at, index));
+        let mut taken: Vec<_> = told.iter().enumerate().filter_map(receipt).collect();
+        taken.sort_unstable();
+        let answers = vec![Answer::default(); told.len()];
+        Joiner {
+            recording,
+            stream,
+            listeners,
+            told,
+            taken,
+            answers,
+            last: HashMap::new(),
+            doubtful: Vec::new(),
+            answered: HashMap::new(),
+            drawn: Vec::new(),
+            family: OnceCell::new(),
+        }
+    }
+
+    fn join(mut self) -> Vec<Interaction> {
+        let mut receipts = Receipts::default();
+        self.taken.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
+        let (deputies, others) = self.relatives();
+        let own: Vec<usize> = std::iter::once(self.stream).chain(deputies).collect();
+        self.trace(&receipts, &own);
+        if self.answers.iter().all(|answer| answer.first.is_none()) {
+            self.trace(&receipts, &others);
+        }
+        for answer in &mut self.answers {
+            answer.first = answer.first.take().or(answer.maybe.take());
+        }
+        for (told, _) in self.told.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
+            self.answered.entry(told.class).or_default().push(told.sent);
+        }
+        (0..self.told.len()).filter_map(|index| self.finish(index)).collect()
+    }
+
+    /// Looks for the cause of each drawing on some connections, in the order of time.
+    fn trace(&mut self, receipts: &Receipts, streams: &[usize]) {
+        for (place, sent) in drawings(self.recording, streams) {
+            let trace = Walk::new(self.recording, receipts, self.stream).back(sent.tid, sent.ts);
+            self.drawn.push((sent.ts, place));
+            self.assign(place, sent, trace);
+        }
+        self.drawn.sort_unstable();
+        self.doubtful.sort_unstable();
+    }
+
+    /// Other connections of the client and of its descendants to the same display: its deputies, and the others.
+    ///
+    /// A browser has its pages drawn by a process that is told of no input. A program that was started
+    /// from a terminal is told of its own, and what it draws rarely answers the terminal's.
+    fn relatives(&self) -> (Vec<usize>, Vec<usize>) {
+        let messages = &self.recording.messages;
+        let Some(own) = messages.stream(self.stream) else { return (Vec::new(), Vec::new()) };
+        let near = self.recording.kin().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
+        let near = near.filter_map(|index| Some((*index, messages.stream(*index)?)));
+        let is_deputy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
+        let (deputies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_deputy(other));
+        let places = |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
+        (places(deputies), places(others))
+    }
+
+    /// Gives a drawing to the inputs that caused it. That of another connection counts only where its
+    /// cause is known.
+    fn assign(&mut self, place: Place, sent: &Part, trace: Trace) {
+        match trace {
+            Trace::Taken(bursts) => self.assign_bursts(place, sent, &bursts),
+            Trace::Lost if place.stream == self.stream => self.doubtful.push((sent.ts, place)),
+            Trace::Lost | Trace::Elsewhere => {}
+        }
+    }
+
+    /// The earliest burst with inputs that have no answer yet gets the drawing; later ones may have to
+    /// share it, where no drawing follows.
+    fn assign_bursts(&mut self, place: Place, sent: &Part, bursts: &[Taken]) {
+        let mut given = false;
+        for burst in bursts {
+            let mut open = self.open_inputs(burst);
+            if burst.doubtful {
+                self.doubt(place, sent, &open);
+                continue;
+            }
+            open.retain(|(_, input)| !self.answers[*input].doubted);
+            if open.is_empty() || !given {
+                self.last.insert((burst.tid, burst.from), (place, burst.hops.clone()));
+            }
+            for (at, input) in &open {
+                let answer = &mut self.answers[*input];
+                let drawing = Some((place, since(&burst.hops, *at)));
+                if given {
+                    answer.maybe = drawing;
+                } else {
+                    *answer = Answer { first: drawing, burst: Some((burst.tid, burst.from)), ..Answer::default() };
+                }
+            }
+            given |= !open.is_empty();
+        }
+    }
+
+    /// A drawing that may answer some inputs, and would have come without them too: only the time speaks for it.
+    fn doubt(&mut self, place: Place, sent: &Part, inputs: &[(Nanos, usize)]) {
+        if !inputs.is_empty() {
+            self.doubtful.push((sent.ts, place));
+        }
+        inputs.iter().for_each(|(_, input)| self.answers[*input].doubted = true);
+    }
+
+    /// Inputs that a burst took and that have no answer, with the time of their receipt.
+    fn open_inputs(&self, burst: &Taken) -> Vec<(Nanos, usize)> {
+        let after = self.taken.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
+        let receipts = self.taken[..after].iter().rev();
+        let own = receipts.take_while(|(by, at, _)| *by == burst.tid && *at >= burst.from);
+        let open = own.take_while(|(_, _, input)| self.answers[*input].first.is_none());
+        open.map(|(_, at, input)| (*at, *input)).collect()
+    }
+
+    /// The interaction of an input, where it has one.
+    fn finish(&mut self, index: usize) -> Option<Interaction> {
+        let answer = std::mem::take(&mut self.answers[index]);
+        let Some((place, hops)) = answer.first else { return self.inexact(index) };
+        let drawing = drawing(self.recording, place)?;
+        Some(self.answer(self.told[index], Join::Exact, drawing, hops, answer.burst))
+    }
+
+    fn inexact(&self, index: usize) -> Option<Interaction> {
+        let Some(place) = self.by_time(index).or_else(|| self.piled(index)) else { return self.unanswered(index) };
+        let drawing = drawing(self.recording, place)?;
+        Some(self.answer(self.told[index], Join::Speculative, drawing, Vec::new(), None))
+    }
+
+    /// The next drawing, where those who answer were busy from the input on until then: inputs that
+    /// pile up are answered in their order, and the drawing shows the effect of all of them. Motions and clicks
+    /// need no answer: where the thread that took one went idle, nothing was pending any more.
+    fn piled(&self, index: usize) -> Option<Place> {
+        let told = self.told[index];
+        let (at, tid) = told.taken?;
+        let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
+        let pending = told.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent;
+        (pending && self.is_busy(&told, at, sent)).then_some(place)
+    }
+
+    /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
+    fn is_busy(&self, told: &Told, lo: Nanos, hi: Nanos) -> bool {
+        let family = self.family.get_or_init(|| Family::of(self.recording, told.client, told.server));
+        family.busy_throughout(self.recording, lo, hi)
+    }
+
+    fn answer(
+        &self,
+        told: Told,
+        join: Join,
+        first: Drawing,
+        hops: Vec<Hop>,
+        burst: Option<(Tid, Nanos)>,
+    ) -> Interaction {
+        let last = burst.and_then(|burst| self.last.get(&burst)).filter(|(last, _)| *last != first.place);
+        let settled = last.and_then(|(last, _)| drawing(self.recording, *last)).map(|last| last.end);
+        let censored = first.end >= self.recording.mark;
+        Interaction { settled, censored, ..Interaction::answered(told, join, first, hops) }
+    }
+
+    /// The first doubtful drawing, where the client took no other input before it: the next frame, or a later one up to
+    /// which the client was busy.
+    fn by_time(&self, index: usize) -> Option<Place> {
+        let told = self.told[index];
+        let (at, _) = told.taken?;
+        let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
+        let (sent, place) = *self.doubtful.get(first)?;
+        let later = self.told.iter().filter_map(|other| other.taken).any(|(taken, _)| taken > at && taken <= sent);
+        (!later && (sent.since(at) <= FRAME || self.is_busy(&told, at, sent))).then_some(place)
+    }
+
+    /// An input without an answer is open where the client did not take it, or is still at it. Of motions and clicks
+    /// most are never answered: there the thread that took it must not have gone idle since.
+    fn unanswered(&self, index: usize) -> Option<Interaction> {
+        let told = self.told[index];
+        let mark = self.recording.mark;
+        let alive = self.recording.tasks.process(told.client, mark).is_none_or(|life| life.until >= mark);
+        let open = match told.taken {
+            _ if !alive => false,
+            None => !self.recording.is_idle_at(self.reader(), mark),
+            Some((at, tid)) => {
+                self.recording.pause_after(tid, at, Pause::Rest) >= mark
+                    || told.class == Class::Key && self.stuck(index, at)
+            }
+        };
+        open.then(|| Interaction::open(told, mark))
+    }
+
+    /// The thread that reads this connection. Where it is idle nothing lies before it: a record was lost.
+    fn reader(&self) -> Tid {
+        let stream = self.recording.messages.stream(self.stream);
+        stream.map_or(Tid(0), |stream| stream.reader(Side::EventTaken))
+    }
+
+    /// Whether the answer must still come: the client answers as a rule, nothing was answered since,
+    /// and those who answer were busy or stopped all the time.
+    fn stuck(&self, index: usize, at: Nanos) -> bool {
+        let told = self.told[index];
+        let own_keys = if self.recording.meta.trigger == "hotkey" { HOT_KEY } else { Nanos(0) };
+        let long = self.recording.mark.since(at) >= UNANSWERED_MIN.after(own_keys);
+        let answered = self.answered.get(&told.class).map_or(&[][..], Vec::as_slice);
+        let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < told.sent);
+        long && usual && self.is_busy(&told, at, self.recording.mark)
+    }
+}
+
+/// The parts that draw on some connections, by time.
+fn drawings<'a>(recording: &'a Recording, streams: &[usize]) -> Vec<(Place, &'a Part)> {
+    let mut drawings = Vec::new();
+    for index in streams {
+        let Some(stream) = recording.messages.stream(*index) else { continue };
+        let parts = stream.side(Side::RequestSent).iter().enumerate();
+        let draws = parts.filter(|(_, sent)| recording.messages.draws(stream, sent));
+        drawings.extend(draws.map(|(part, sent)| (Place { stream: *index, part }, sent)));
+    }
+    drawings.sort_by_key(|(place, sent)| (sent.ts, *place));
+    drawings
+}
+
+/// The hops from a receipt on: the earliest stay begins there.
+pub fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
+    let mut hops = hops.to_vec();
+    if let Some(last) = hops.last_mut() {
+        last.lo = at.min(last.hi);
+    }
+    hops
+}
+
+/// A thread of a process or of its descendants that was not idle at the mark, and not a new one.
+pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
+    let mark = recording.mark;
+    let below = recording.kin().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
+    let lives = below.filter(|life| life.until > mark);
+    let mut busy = lives
+        .filter(|life| !recording.timeline.segments(life.tid).is_empty())
+        .filter(|life| !recording.is_paused_at(life.tid, mark, Pause::Rest));
+    busy.next().map(|life| life.tid)
+}
+
+/// Whether a client waited for its server again before it took an event, which cannot be: a record was lost.
+fn contradicts(recording: &Recording, told: &Told) -> bool {
+    let Some((at, tid)) = told.taken else { return false };
+    let first = recording.timeline.at(tid, told.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
+    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.end < at);
+    let mut waits = spans.filter(|span| span.segment.state == State::Blocked && recording.waits.is_idle(span));
+    waits.any(|span| span.task_waker() == Some(told.server))
+}
+
+/// Presses that the server had not told anyone of at the mark, because it did not get to it.
+///
+/// Nobody knows whom they were for: the client of the last key counts.
+fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
+    let Some(last) =
+        found.iter().max_by_key(|interaction| (interaction.told.class == Class::Key, interaction.told.sent))
+    else {
+        return Vec::new();
+    };
+    let server = recording.messages.stream(last.told.stream).map(|stream| stream.server);
+    let presses = inputs::injected(recording).filter(|(of, press)| Some(*of) == server && press.reached.is_none());
+    presses
+        .map(|(_, press)| {
+            Interaction::open(
+                Told { input: press.at, sent: recording.mark, taken: None, class: press.class(), ..last.told },
+                recording.mark,
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a display server did with a drawing: when it took it, and when it was done with it.
+
+use crate::decode::messages::{Place, Side, Stream};
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::State;
+use tipme_record::{Nanos, Tid};
+
+/// A thread may go idle this long after something was sent to it without having seen it.
+pub const IDLE_SLACK: Nanos = Nanos(50_000);
+
+/// Grabs in a row that a server is followed through.
+const GRABS_MAX: usize = 64;
+
+/// Receives of a server that are looked at to see whether it went on to another client.
+const TAKEN_MAX: usize = 4_096;
+
+/// A drawing and what became of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drawing {
+    pub sent: Nanos,
+    pub tid: Tid,
+    pub place: Place,
+    /// When the server took it, and the thread that did.
+    pub taken: Option<(Nanos, Tid)>,
+    /// When the server was done with it; the mark where it was not.
+    pub end: Nanos,
+}
+
+/// What became of a drawing.
+pub fn drawing(recording: &Recording, place: Place) -> Option<Drawing> {
+    let stream = recording.messages.stream(place.stream)?;
+    let part = stream.side(Side::RequestSent).get(place.part)?;
+    let taken = stream.taken(Side::RequestSent, place.part).map(|(_, taken)| (taken.ts, taken.tid));
+    let taken =
+        taken.filter(|taken| !missed(recording, part.ts, *taken)).or_else(|| unrecorded(recording, stream, part.ts));
+    let end = taken.map_or(recording.mark, |(at, server)| handled(recording, place.stream, at, server));
+    let sent = taken.map_or(part.ts, |(at, _)| part.ts.min(at));
+    Some(Drawing { sent, tid: part.tid, place, taken, end })
+}
+
+/// Whether a server went idle before it took something, which cannot be unless for a client's grab: the
+/// receive belongs to something else, and the right one was not recorded.
+pub fn missed(recording: &Recording, sent: Nanos, (at, server): (Nanos, Tid)) -> bool {
+    open_idle_after(recording, server, sent.after(IDLE_SLACK)) < at
+}
+
+/// When a server is idle next without a client's grab that keeps it from the others.
+fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
+    let mut idle = recording.idle_after(server, from);
+    for _ in 0..GRABS_MAX {
+        match recording.messages.grab(idle) {
+            Some((_, until)) if until < recording.mark => {
+                // Its end, too, has to wake the server first.
+                let resting = recording.timeline.at(server, until).filter(|span| span.segment.state == State::Blocked);
+                idle = recording.idle_after(server, resting.map_or(until, |span| span.end));
+            }
+            Some(_) => return recording.mark,
+            None => break,
+        }
+    }
+    idle
+}
+
+/// When something was taken that no receive is known for: at once, where the server went idle after it.
+fn unrecorded(recording: &Recording, stream: &Stream, sent: Nanos) -> Option<(Nanos, Tid)> {
+    let server = stream.reader(Side::RequestTaken);
+    let idle = open_idle_after(recording, server, sent.after(IDLE_SLACK));
+    (idle < recording.mark).then_some((sent, server))
+}
+
+/// When a server is done with what it took: it waits again, takes what another client sent, or tells
+/// this one of something, which it does after all that the client asked for before.
+fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nanos {
+    let idle = recording.idle_after(server, at);
+    let taken = recording.messages.taken_within(server, at.after(Nanos(1)), idle);
+    let other = taken.iter().take(TAKEN_MAX).find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
+    let told = recording.messages.stream(stream).and_then(|stream| {
+        let sent = stream.side(Side::EventSent);
+        sent.get(sent.partition_point(|part| part.ts <= at)).map(|part| part.ts)
+    });
+    other.into_iter().chain(told).fold(idle, Nanos::min)
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that work for a client and were stopped while an input came.
+//!
+//! A browser's own process takes a key, moves a caret and waits for the next event, while the process that has the page
+//! is stopped: nothing tells that the key was not handled, since nobody wakes a stopped thread. Who took part in
+//! the handling of most inputs before it was stopped is taken to be needed for those that came meanwhile.
+
+use crate::join::answer::{Milestone, NOTICED, Reached};
+use crate::join::cause::Hop;
+use crate::join::inputs::Told;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, State};
+use crate::timeline::waits::Waited;
+use std::collections::HashMap;
+use tipme_measure::Class;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// Inputs before a stop that are looked at, the latest; at least so many must be known.
+const INPUTS_MAX: usize = 16;
+const INPUTS_MIN: usize = 3;
+
+/// A process that ran in so many percent of them, within this time, takes part in the handling.
+const PART_PERCENT: usize = 60;
+const PART_WITHIN: Nanos = Nanos::from_millis(100);
+
+/// A stop that begins this long after an input was taken still came before the answer.
+const SOON: Nanos = Nanos::from_millis(20);
+
+/// The stops of processes below the clients that were told of input.
+pub struct Stops {
+    of: HashMap<Pid, Vec<Stop>>,
+}
+
+#[derive(Clone, Copy)]
+struct Stop {
+    tid: Tid,
+    lo: Nanos,
+    hi: Nanos,
+}
+
+impl Stops {
+    pub fn find(recording: &Recording, told: &[Told]) -> Stops {
+        let mut taken: HashMap<Pid, Vec<Nanos>> = HashMap::new();
+        for told in told.iter().filter(|told| told.class != Class::Motion) {
+            taken.entry(told.client).or_default().extend(told.taken.map(|(at, _)| at));
+        }
+        taken.values_mut().for_each(|list| list.sort_unstable());
+        let of = taken.into_iter().map(|(client, taken)| (client, stops(recording, client, &taken)));
+        Stops { of: of.filter(|(_, stops)| !stops.is_empty()).collect() }
+    }
+
+    /// When an input was handled that came while somebody who takes part in that was stopped.
+    pub fn held_up(&self, told: &Told) -> Option<Reached> {
+        let (at, tid) = told.taken.filter(|_| matches!(told.class, Class::Key | Class::Click))?;
+        let stops = self.of.get(&told.client)?.iter();
+        let during = stops.filter(|stop| stop.lo <= at.after(SOON) && stop.hi > at.after(NOTICED));
+        let stop = during.max_by_key(|stop| stop.hi)?;
+        let from = stop.lo.max(at);
+        let hops = vec![Hop { tid: stop.tid, lo: from, hi: stop.hi }, Hop { tid, lo: at, hi: from }];
+        let (milestone, noticed) = (Milestone::Handled, NOTICED);
+        Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, command: false })
+    }
+}
+
+/// The long stops of those who took part in the handling of a client's inputs.
+fn stops(recording: &Recording, client: Pid, taken: &[Nanos]) -> Vec<Stop> {
+    let threads = recording.kin().threads(client).iter();
+    let spans = threads.flat_map(|tid| recording.timeline.spans(*tid));
+    let long = |span: &Span| span.segment.state == State::Blocked && span.end.since(span.start) > NOTICED;
+    let stopped = spans.filter(long).filter(|span| recording.waits.kind(span) == Waited::Stopped);
+    let other = stopped.filter(|span| recording.tasks.pid(span.tid, span.start) != client);
+    other
+        .filter(|span| takes_part(recording, span, taken))
+        .map(|span| Stop { tid: span.tid, lo: span.start, hi: span.end })
+        .collect()
+}
+
+/// Whether the process of a stopped thread ran after most of the inputs before.
+fn takes_part(recording: &Recording, stop: &Span, taken: &[Nanos]) -> bool {
+    let before = &taken[..taken.partition_point(|at| at.after(PART_WITHIN) <= stop.start)];
+    let last = &before[before.len().saturating_sub(INPUTS_MAX)..];
+    let pid = recording.tasks.pid(stop.tid, stop.start);
+    let threads: Vec<Tid> = recording.kin().threads(pid).to_vec();
+    let ran = |at: &&Nanos| threads.iter().any(|tid| ran_within(recording, *tid, **at, at.after(PART_WITHIN)));
+    last.len() >= INPUTS_MIN && last.iter().filter(ran).count() * 100 >= last.len() * PART_PERCENT
+}
+
+fn ran_within(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
+    let Some(first) = recording.timeline.at(tid, lo) else { return false };
+    let spans = (first.index..).map_while(|index| recording.timeline.span(tid, index));
+    spans.take_while(|span| span.start < hi).any(|span| span.segment.state == State::Running)
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bursts: what a thread does from the end of one idle wait to the begin of the next.
+
+use crate::timeline::pauses::Pause;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{CONTEXT_UNKNOWN, Span, State};
+use std::rc::Rc;
+use tipme_record::{Nanos, Tid};
+
+/// Waits inside a burst whose ends are looked at, the latest ones.
+const HELPERS_MAX: usize = 16;
+
+/// Segments of a burst that are searched for such waits.
+const SEGMENTS_MAX: usize = 1_024;
+
+/// Who draws in frames waits no longer than this for the next one: 60 a second, and somewhat late.
+pub const FRAME: Nanos = Nanos::from_millis(20);
+
+/// A wait of this length has a description, unless it is older than the recording.
+const DESCRIBED: Nanos = Nanos::from_millis(2);
+
+/// Why a burst began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wake {
+    /// A task woke or created the thread on its own time.
+    Task(Tid),
+    /// An interrupt or timer did.
+    Interrupt,
+    /// The burst is older than the records, or its wake-up was lost.
+    Unknown,
+}
+
+/// The part of a burst up to some time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Burst {
+    pub start: Nanos,
+    pub wake: Wake,
+}
+
+impl Recording {
+    fn pauses(&self, tid: Tid, pause: Pause) -> Rc<[u32]> {
+        let find = || {
+            let spans = self.timeline.spans(tid).filter(|span| self.is_pause(span, pause));
+            spans.map(|span| span.index as u32).collect::<Vec<u32>>().into()
+        };
+        self.pauses.borrow_mut().entry((tid, pause)).or_insert_with(find).clone()
+    }
+
+    fn is_pause(&self, span: &Span, pause: Pause) -> bool {
+        let condition = || span.segment.state == State::Blocked && self.waits.is_for_condition(span);
+        match pause {
+            Pause::Idle => self.separates(span),
+            Pause::Rest => self.separates(span) || condition(),
+            Pause::Home => self.is_home(span),
+        }
+    }
+
+    /// Whether a segment lies between two bursts.
+    fn separates(&self, span: &Span) -> bool {
+        match span.segment.state {
+            State::Absent => true,
+            State::Blocked => self.waits.is_idle(span) && !self.is_handover(span),
+            State::Running | State::Runnable => false,
+        }
+    }
+
+    /// Whether a wait that is too short for a description was ended by another thread of the process: the
+    /// threads of one process wait for each other in the middle of their work.
+    pub fn is_handover(&self, span: &Span) -> bool {
+        let pid = |tid| self.tasks.pid(tid, span.end);
+        let own = span.task_waker().is_some_and(|waker| pid(waker) == pid(span.tid));
+        own && span.end.since(span.start) < DESCRIBED && self.waits.find(span).is_none()
+    }
+
+    /// The burst of a thread that the instant before `at` lies in.
+    pub fn burst(&self, tid: Tid, at: Nanos) -> Burst {
+        let Some(last) = self.timeline.before(tid, at) else { return Burst { start: at, wake: Wake::Unknown } };
+        let idle = self.pauses(tid, Pause::Idle);
+        let before = idle.partition_point(|index| *index as usize <= last.index).checked_sub(1);
+        let before = before.and_then(|index| self.timeline.span(tid, idle[index] as usize));
+        match before {
+            Some(span) => Burst { start: span.end.min(at), wake: wake(&span) },
+            None => Burst { start: self.timeline.span(tid, 0).map_or(at, |span| span.start), wake: Wake::Unknown },
+        }
+    }
+
+    /// The part of a burst up to some time in which the thread did not wait for a condition.
+    pub fn since_condition(&self, tid: Tid, burst: Burst, at: Nanos) -> Burst {
+        let condition = self.waits_within(tid, &burst, at).find(|span| self.waits.is_for_condition(span));
+        condition.map_or(burst, |span| Burst { start: span.end, wake: wake(&span) })
+    }
+
+    /// When a thread began to wait for a frame, where a timer ended that wait at a time.
+    pub fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
+        let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
+        let short = span.segment.state == State::Blocked && span.end.since(span.start) <= FRAME;
+        let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
+        (short && by_timer).then_some(span.start)
+    }
+
+    /// Whether a thread waits for a frame at a time, or was last woken for one, not long ago.
+    pub fn is_paced(&self, tid: Tid, at: Nanos) -> bool {
+        let Some(span) = self.timeline.at(tid, at) else { return false };
+        let waits = span.segment.state == State::Blocked;
+        let until = if waits { span.start } else { at.after(Nanos(1)) };
+        let last = self.since_condition(tid, self.burst(tid, until), until).start;
+        let was_woken = at.since(last) <= FRAME && self.frame_wait(tid, last).is_some();
+        was_woken || waits && self.frame_wait(tid, span.end).is_some()
+    }
+
+    /// Tasks that ended waits of a thread inside a burst, and when; the latest first.
+    pub fn helpers(&self, tid: Tid, burst: &Burst, at: Nanos) -> Vec<(Tid, Nanos)> {
+        let waits = self.waits_within(tid, burst, at);
+        waits.filter_map(|span| Some((span.task_waker()?, span.end))).take(HELPERS_MAX).collect()
+    }
+
+    /// The waits of a thread inside a burst up to a time, the latest first.
+    fn waits_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
+        let start = burst.start;
+        let after = self.timeline.before(tid, at).map_or(0, |last| last.index + 1);
+        let spans = (0..after).rev().take(SEGMENTS_MAX).filter_map(move |index| self.timeline.span(tid, index));
+        let within = spans.take_while(move |span| span.end > start).filter(move |span| span.end <= at);
+        within.filter(|span| span.segment.state == State::Blocked)
+    }
+
+    /// When a thread is idle again at or after a time; the mark where it is not.
+    pub fn idle_after(&self, tid: Tid, at: Nanos) -> Nanos {
+        self.pause_after(tid, at, Pause::Idle)
+    }
+
+    /// When a thread pauses next, at or after a time; the mark where it does not.
+    pub fn pause_after(&self, tid: Tid, at: Nanos, pause: Pause) -> Nanos {
+        let Some(first) = self.timeline.at(tid, at) else { return self.mark };
+        let pauses = self.pauses(tid, pause);
+        let next = pauses.get(pauses.partition_point(|index| (*index as usize) < first.index));
+        let next = next.and_then(|index| self.timeline.span(tid, *index as usize));
+        next.map_or(self.mark, |span| span.start.max(at))
+    }
+
+    /// Whether a thread is idle or gone at a time.
+    pub fn is_idle_at(&self, tid: Tid, at: Nanos) -> bool {
+        self.is_paused_at(tid, at, Pause::Idle)
+    }
+
+    /// Whether a thread pauses or is gone at a time.
+    pub fn is_paused_at(&self, tid: Tid, at: Nanos, pause: Pause) -> bool {
+        self.timeline.before(tid, at).is_none_or(|span| self.is_pause(&span, pause))
+    }
+}
+
+fn wake(span: &Span) -> Wake {
+    match (span.task_waker(), span.segment.context) {
+        (Some(waker), _) => Wake::Task(waker),
+        (None, 0 | CONTEXT_UNKNOWN) => Wake::Unknown,
+        (None, _) => Wake::Interrupt,
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Home waits: where a thread that takes input is while it has nothing to do.
+//!
+//! The sets of files that a thread polls are not recorded, so its event wait is learned: it is a wait in which events
+//! find the thread again and again. Every toolkit has its own, a condition behind which another thread polls among them.
+
+use crate::decode::messages::Side;
+use crate::timeline::pauses::Homes;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, State};
+use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, polls, signature};
+use std::collections::{HashMap, HashSet};
+use tipme_record::records::Wait;
+use tipme_record::{Nanos, Tid};
+
+/// A wait counts as a home that found at least so many events, and so large a part of them, one in so many.
+const FINDS_MIN: usize = 3;
+const FINDS_SHARE: usize = 10;
+
+/// From the end of a wait to the receipt of the event that ended it, at most.
+const FOUND_MAX: Nanos = Nanos::from_millis(10);
+
+/// Segments before a receipt that are searched for that wait.
+const SEGMENTS_MAX: usize = 24;
+
+/// Shorter waits are no rest: a terminal wakes and waits again before the data is there.
+const HOME_MIN: Nanos = Nanos::from_millis(1);
+
+/// A wait that nothing is known of is taken to be idle from this length on.
+const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
+
+/// Learns the home waits of all threads from the waits that events ended.
+fn learn(recording: &Recording) -> Homes {
+    let mut finds: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
+    for stream in recording.messages.streams() {
+        for part in stream.side(Side::EventTaken) {
+            finds.entry(part.tid).or_default();
+            if let Some(found) = found_in(recording, part.tid, part.ts) {
+                *finds.entry(part.tid).or_default().entry(found).or_default() += 1;
+            }
+        }
+    }
+    Homes(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
+}
+
+fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
+    let all: usize = finds.values().sum();
+    let often = finds.iter().filter(|(_, count)| **count >= FINDS_MIN && **count * FINDS_SHARE >= all);
+    often.map(|(signature, _)| *signature).collect()
+}
+
+/// The wait in which an event found a thread that took it at a time.
+fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
+    let last = recording.timeline.before(tid, at)?;
+    let spans = (0..=last.index).rev().take(SEGMENTS_MAX).filter_map(|index| recording.timeline.span(tid, index));
+    let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
+    let span = near.find(|span| span.segment.state == State::Blocked)?;
+    let wait = recording.waits.find(&span)?;
+    let for_lock = wait.syscall == FUTEX && !recording.waits.is_for_condition(&span);
+    (!for_lock).then(|| signature(wait))
+}
+
+impl Recording {
+    fn homes(&self) -> &Homes {
+        self.homes.get_or_init(|| learn(self))
+    }
+
+    /// Whether a thread waits for the next event, or is not there at all.
+    pub fn is_home(&self, span: &Span) -> bool {
+        match span.segment.state {
+            State::Absent => true,
+            State::Blocked if span.end.since(span.start) < HOME_MIN && span.end < self.mark => false,
+            State::Blocked => self.awaits_events(span),
+            State::Running | State::Runnable => false,
+        }
+    }
+
+    /// A stopped or frozen thread, and one that waits for a device or a lock, is never at home.
+    fn awaits_events(&self, span: &Span) -> bool {
+        let kind = self.waits.kind(span);
+        if !matches!(kind, Waited::Events | Waited::Futex | Waited::Sleep | Waited::Unknown) {
+            return false;
+        }
+        let Some(wait) = self.waits.find(span) else {
+            return kind == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN && self.waits.is_idle(span);
+        };
+        match self.homes().has(wait) {
+            Some(home) => home || polls(wait) && !is_lone(wait),
+            None => kind == Waited::Events || is_condition(wait),
+        }
+    }
+
+    /// Whether a thread takes events of a display.
+    pub fn takes_display_input(&self, tid: Tid) -> bool {
+        self.homes().0.contains_key(&tid)
+    }
+
+    /// Whether a wait for a condition is its thread's event wait.
+    pub fn is_home_condition(&self, wait: &Wait) -> bool {
+        wait.syscall == FUTEX && self.homes().has(wait) == Some(true)
+    }
+}

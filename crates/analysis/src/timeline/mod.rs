@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every thread and CPU did.
+//!
+//! Takes records; gives the [`Recording`](recording::Recording): the states of all threads over the time, their waits
+//! and wake-ups, when each was at home, and what disk, memory, interrupts, quotas and terminals did meanwhile.
+
+pub mod bursts;
+pub mod contention;
+pub mod disk;
+pub mod homes;
+pub mod interrupts;
+pub mod kin;
+pub mod occupancy;
+pub mod pauses;
+pub mod reclaim;
+pub mod recording;
+pub mod tasks;
+pub mod terminals;
+pub mod threads;
+pub mod throttle;
+pub mod waits;
+pub mod wakes;

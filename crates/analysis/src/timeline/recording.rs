@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An incident taken apart: its sections decoded, its records sorted by time and kind.
+
+use crate::decode::bytes::loose_records;
+use crate::decode::messages::Messages;
+use crate::decode::names::Names;
+use crate::decode::sections::{ENTRIES_MAX, EVENTS_MAX, Placed, document, rare_records, read_events, typed, with_tail};
+use crate::error::Error;
+use crate::timeline::contention::Contention;
+use crate::timeline::disk::Disk;
+use crate::timeline::interrupts::Interrupts;
+use crate::timeline::kin::Kin;
+use crate::timeline::pauses::{Homes, PauseIndex};
+use crate::timeline::reclaim::Reclaiming;
+use crate::timeline::tasks::{Sources, Tasks};
+use crate::timeline::terminals::Terminals;
+use crate::timeline::threads::{Resting, Timeline};
+use crate::timeline::throttle::{Limit, Throttling};
+use crate::timeline::waits::Waits;
+use crate::timeline::wakes::Wakes;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use tipme_record::incident::{Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, Section, StoredBaseline};
+use tipme_record::records::{
+    Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Reclaim, Rename, Sample, Signal, Tally, Task, Tty, Wait,
+};
+use tipme_record::{Cpu, Device, Entry, Kind, Nanos, Tid};
+
+/// Everything that the analysis looks at.
+#[derive(Debug, Default)]
+pub struct Recording {
+    pub meta: Meta,
+    pub mark: Nanos,
+    pub timeline: Timeline,
+    pub tasks: Tasks,
+    pub waits: Waits,
+    pub names: Names,
+    pub messages: Messages,
+    pub terminals: Terminals,
+    pub wakes: Wakes,
+    pub interrupts: Interrupts,
+    pub disk: Disk,
+    pub inputs: Vec<Input>,
+    pub reclaims: Vec<Reclaim>,
+    pub reclaiming: Reclaiming,
+    pub tallies: Vec<Tally>,
+    pub throttling: Throttling,
+    /// Paths of files by device and inode.
+    pub files: HashMap<(Device, u64), String>,
+    pub signals: Vec<Signal>,
+    pub samples: Vec<Sample>,
+    pub displays: Vec<Display>,
+    pub locks: Locks,
+    pub losses: Losses,
+    pub cost: Cost,
+    pub baselines: Vec<StoredBaseline>,
+    /// What the user said, with the mark or later.
+    pub user_text: String,
+    pub user_right: Option<bool>,
+    pub pauses: PauseIndex,
+    /// Found when first asked for.
+    pub homes: OnceCell<Homes>,
+    pub kin: OnceCell<Kin>,
+    /// What was left out or damaged, in full sentences.
+    pub notes: Vec<String>,
+}
+
+/// A ready thread counts as throttled that was held back for this share of the time.
+const SHARE_MIN: f64 = 0.5;
+
+/// The same without what a terminal would obey: a file may come from anywhere.
+fn cleaned(mut meta: Meta) -> Meta {
+    let machine = [&mut meta.machine.hostname, &mut meta.machine.kernel, &mut meta.id, &mut meta.trigger];
+    let names = meta.irq_names.iter_mut().chain(&mut meta.devices).map(|(_, name)| name);
+    let missing = meta.missing.iter_mut().flat_map(|missing| [&mut missing.what, &mut missing.why]);
+    let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
+    texts.for_each(|text| *text = crate::decode::bytes::clean(text));
+    meta
+}
+
+impl Recording {
+    /// Decodes an incident. Damaged binary sections are read up to the damage.
+    pub fn read(incident: &Incident) -> Result<Recording, Error> {
+        let meta: Meta = document(incident, Section::Meta)?;
+        if incident.bytes(Section::Meta).is_empty() {
+            return Err(Error::NoMeta);
+        }
+        let mut recording = Recording { mark: Nanos(meta.mark_ns), meta: cleaned(meta), ..Recording::default() };
+        recording.read_documents(incident)?;
+        recording.names = Names::read(incident.bytes(Section::Stacks), incident.bytes(Section::Symbols));
+        recording.inputs = typed(loose_records(incident.bytes(Section::Inputs)), Kind::Input, Input::read);
+        recording.note_damage(incident);
+        recording.read_records(incident);
+        Ok(recording)
+    }
+
+    fn read_documents(&mut self, incident: &Incident) -> Result<(), Error> {
+        self.displays = document(incident, Section::Displays)?;
+        self.locks = document(incident, Section::Locks)?;
+        self.losses = document(incident, Section::Losses)?;
+        self.cost = document(incident, Section::Cost)?;
+        self.baselines = document(incident, Section::Baselines)?;
+        let files: Vec<FileName> = document(incident, Section::Files)?;
+        let path = |file: FileName| ((Device(file.device), file.inode), crate::decode::bytes::clean(&file.path));
+        self.files = files.into_iter().map(path).collect();
+        let groups: Option<Groups> = match incident.bytes(Section::Groups) {
+            [] => None,
+            _ => Some(document(incident, Section::Groups)?),
+        };
+        self.throttling = Throttling::read(groups, incident.bytes(Section::Samples));
+        let words = incident.words().map_err(|cause| Error::Document { section: Section::Words, cause })?;
+        self.user_right = words.right;
+        let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
+        self.user_text = crate::decode::bytes::clean(text);
+        Ok(())
+    }
+
+    fn note_damage(&mut self, incident: &Incident) {
+        let damage =
+            incident.damage.iter().map(|damage| format!("The file is damaged at {}: {}.", damage.place, damage.why));
+        self.notes.extend(damage.map(|note| crate::decode::bytes::clean(&note)));
+        self.notes.extend(self.meta.withheld.told().map(|what| format!("Not shown: {what}.")));
+    }
+
+    fn read_records(&mut self, incident: &Incident) {
+        let placed = rare_records(incident);
+        let of = |kind| placed.iter().filter(move |placed| placed.entry.kind == kind).map(|placed| placed.entry);
+        let events = read_events(incident, &placed);
+        if events.len() >= EVENTS_MAX || placed.len() >= ENTRIES_MAX {
+            self.notes.push("The incident holds too many records; the oldest were left out.".to_owned());
+        }
+        let walked: Vec<Entry<'_>> = loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
+        let tasks: Vec<Task> = typed(walked.iter().copied(), Kind::Task, Task::read);
+        let resting: Vec<Resting> = tasks.iter().map(resting).collect();
+        self.timeline = Timeline::new(&events, &resting, self.mark);
+        drop(events);
+        let waits = walked.iter().copied().chain(of(Kind::Wait));
+        let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));
+        self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
+        self.wakes = Wakes::new(&self.timeline);
+        self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
+        let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
+        self.messages = Messages::new(messages, &self.displays, |tid, lo, hi| self.timeline.is_busy(tid, lo, hi));
+        self.terminals = Terminals::new(&typed(of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);
+        let requests = walked.iter().copied().chain(of(Kind::Block));
+        self.disk = Disk::new(&typed(requests, Kind::Block, Block::read));
+        self.reclaims = typed(of(Kind::Reclaim), Kind::Reclaim, Reclaim::read);
+        self.reclaiming = Reclaiming::new(&self.reclaims);
+        self.tallies = typed(of(Kind::Tally), Kind::Tally, Tally::read);
+        self.signals = typed(of(Kind::Signal), Kind::Signal, Signal::read);
+        self.samples = typed(of(Kind::Sample), Kind::Sample, Sample::read);
+        self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
+        self.interrupts = Interrupts::new(&interrupts(&placed));
+    }
+
+    /// From here on every record that was made is held: no ring had begun to overwrite, and all programs were attached.
+    pub fn complete_from(&self) -> Nanos {
+        Nanos(self.meta.held_from_ns.max(self.meta.tainted_until_ns))
+    }
+
+    /// Who comes from whom.
+    pub fn kin(&self) -> &Kin {
+        self.kin.get_or_init(|| Kin::find(&self.tasks, &self.messages, self.mark))
+    }
+
+    /// Samples of one thread in `lo..hi`.
+    pub fn samples_of(&self, tid: Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
+        let key = |sample: &Sample| (sample.head.tid, sample.head.ts);
+        let first = self.samples.partition_point(|sample| key(sample) < (tid, lo));
+        let last = self.samples.partition_point(|sample| key(sample) < (tid, hi));
+        self.samples.get(first..last.max(first)).unwrap_or_default()
+    }
+
+    /// The limit that held a ready thread back in most of `lo..hi`.
+    pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&Limit> {
+        let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
+        let shares = limits.into_iter().map(|limit| (limit.held_back(&self.timeline, tid, lo, hi), limit));
+        let (held_back, limit) = shares.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        (held_back >= SHARE_MIN * hi.since(lo).0 as f64).then_some(limit)
+    }
+
+    /// A limit of a thread's process that no counters tell of at that time, since its group was too young.
+    pub fn uncounted_limit(&self, tid: Tid, lo: Nanos) -> Option<&Limit> {
+        let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
+        limits.into_iter().find(|limit| !limit.is_counted(lo))
+    }
+
+    /// The path of the file that a wait names.
+    pub fn file(&self, wait: &Wait) -> Option<&str> {
+        self.files.get(&(wait.device, wait.inode)).filter(|_| wait.inode != 0).map(String::as_str)
+    }
+
+    /// The name of a block device.
+    pub fn device_name(&self, device: tipme_record::Device) -> String {
+        crate::timeline::disk::Request::device_name(device, &self.meta.devices)
+    }
+}
+
+fn resting(task: &Task) -> Resting {
+    Resting { tid: task.head.tid, state: task.state as u16, cpu: task.cpu }
+}
+
+fn sources<'a>(tasks: Vec<Task>, placed: &[Placed<'a>], cmdlines: &'a [u8]) -> Sources<'a> {
+    let mut sources = Sources { tasks, cmdlines, ..Sources::default() };
+    for Placed { entry, .. } in placed {
+        match entry.kind {
+            Kind::Exit => sources.exits.extend(with_tail(*entry, Exit::read, Exit::SIZE)),
+            Kind::Exec => sources.execs.extend(with_tail(*entry, Exec::read, Exec::SIZE)),
+            Kind::Fork => sources.forks.extend(Fork::read(entry.bytes)),
+            Kind::Rename => sources.renames.extend(Rename::read(entry.bytes)),
+            _ => {}
+        }
+    }
+    sources
+}
+
+fn interrupts(placed: &[Placed<'_>]) -> Vec<(Cpu, Irq)> {
+    let irqs = placed.iter().filter(|placed| placed.entry.kind == Kind::Irq);
+    irqs.filter_map(|placed| Irq::read(placed.entry.bytes).map(|irq| (placed.cpu, irq))).collect()
+}

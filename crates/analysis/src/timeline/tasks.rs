@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who the threads are: names, processes, parents and command lines, for each life of a thread id.
+
+use crate::decode::bytes::{Cursor, command_line, printable};
+use std::collections::{BTreeSet, HashMap};
+use tipme_record::records::{Exec, Exit, Fork, Rename, Task};
+use tipme_record::{Nanos, Pid, Tid};
+
+/// Parents are followed this far.
+pub const ANCESTORS_MAX: usize = 64;
+
+/// The process of kernel threads.
+const KTHREADD: Pid = Pid(2);
+
+/// One life of a thread id: from its creation to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Life {
+    pub tid: Tid,
+    pub pid: Pid,
+    pub parent: Pid,
+    pub group: Pid,
+    pub session: Pid,
+    pub cgroup: u64,
+    pub comm: String,
+    /// Its end; the largest time for those that live at the mark.
+    pub until: Nanos,
+    /// Its creation, where that was seen; else the end of the life before.
+    pub from: Nanos,
+    /// CPUs it may use, the first 64; 0 where that is not known.
+    pub affinity: u64,
+    cmdline: String,
+}
+
+impl Life {
+    /// Whether it is a thread of the kernel.
+    pub fn is_kernel(&self) -> bool {
+        self.parent == KTHREADD || self.pid == KTHREADD
+    }
+}
+
+/// The records that identities come from.
+#[derive(Default)]
+pub struct Sources<'a> {
+    pub tasks: Vec<Task>,
+    pub exits: Vec<(Exit, &'a [u8])>,
+    pub execs: Vec<(Exec, &'a [u8])>,
+    pub forks: Vec<Fork>,
+    pub renames: Vec<Rename>,
+    pub cmdlines: &'a [u8],
+}
+
+/// All lives, by thread id and time.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    lives: Vec<Life>,
+}
+
+impl Tasks {
+    pub fn new(sources: &mut Sources<'_>) -> Tasks {
+        let mut tasks = Tasks { lives: known_lives(sources) };
+        tasks.order();
+        tasks.add_unended(sources);
+        tasks.order();
+        sources.forks.iter().for_each(|fork| tasks.apply_fork(fork));
+        tasks.apply_execs(sources);
+        tasks.inherit_cmdlines();
+        tasks
+    }
+
+    fn order(&mut self) {
+        self.lives.sort_by_key(|life| (life.tid, life.until));
+        let mut before: Option<(Tid, Nanos)> = None;
+        for life in &mut self.lives {
+            life.from = before.filter(|(tid, _)| *tid == life.tid).map_or(Nanos(0), |(_, until)| until);
+            before = Some((life.tid, life.until));
+        }
+    }
+
+    /// Threads that were created or replaced their program, but whose end or task record is missing.
+    fn add_unended(&mut self, sources: &Sources<'_>) {
+        let forked = sources.forks.iter().map(|fork| (fork.child_tid, fork.child_pid, fork.head.ts));
+        let executed = sources.execs.iter().map(|(exec, _)| (exec.head.tid, exec.pid, exec.head.ts));
+        let mut seen = BTreeSet::new();
+        let unended: Vec<Life> = forked
+            .chain(executed)
+            .filter(|(tid, _, ts)| self.position(*tid, *ts).is_none() && seen.insert(*tid))
+            .map(|(tid, pid, _)| Life { tid, pid, until: Nanos(u64::MAX), ..Life::default() })
+            .collect();
+        self.lives.extend(unended);
+    }
+
+    fn apply_fork(&mut self, fork: &Fork) {
+        let creator = self.life(fork.head.tid, fork.head.ts).cloned();
+        let Some(index) = self.position(fork.child_tid, fork.head.ts) else { return };
+        let life = &mut self.lives[index];
+        life.from = life.from.max(fork.head.ts);
+        if fork.child_tid.0 == fork.child_pid.0 {
+            life.parent = fork.parent;
+        }
+        if let Some(creator) = creator.filter(|_| life.comm.is_empty()) {
+            life.comm = creator.comm;
+            (life.group, life.session, life.cgroup) = (creator.group, creator.session, creator.cgroup);
+        }
+    }
+
+    fn apply_execs(&mut self, sources: &Sources<'_>) {
+        for (exec, tail) in &sources.execs {
+            let Some(index) = self.position(exec.head.tid, exec.head.ts) else { continue };
+            self.lives[index].learn(exec, tail);
+        }
+        for rename in &sources.renames {
+            if let Some(index) = self.position(rename.head.tid, rename.head.ts) {
+                self.lives[index].name(&rename.comm);
+            }
+        }
+    }
+
+    fn inherit_cmdlines(&mut self) {
+        for index in 0..self.lives.len() {
+            let life = &self.lives[index];
+            if life.cmdline.is_empty() && life.tid.0 == life.pid.0 && !life.is_kernel() {
+                self.lives[index].cmdline = self.inherited(index);
+            }
+        }
+    }
+
+    /// The command line of the nearest ancestor that has one and the same name.
+    fn inherited(&self, index: usize) -> String {
+        let life = &self.lives[index];
+        let ancestors = self.ancestors(life.pid, life.from);
+        let found = ancestors.skip(1).take_while(|ancestor| ancestor.comm == life.comm).find(|a| !a.cmdline.is_empty());
+        found.map(|ancestor| ancestor.cmdline.clone()).unwrap_or_default()
+    }
+
+    fn position(&self, tid: Tid, at: Nanos) -> Option<usize> {
+        let index = self.lives.partition_point(|life| (life.tid, life.until) < (tid, at));
+        self.lives.get(index).filter(|life| life.tid == tid).map(|_| index)
+    }
+
+    /// The life of a thread id at a time; its last one where the time lies behind its end.
+    pub fn life(&self, tid: Tid, at: Nanos) -> Option<&Life> {
+        let last = || self.lives.partition_point(|life| life.tid <= tid).checked_sub(1);
+        let index = self.position(tid, at).or_else(last)?;
+        self.lives.get(index).filter(|life| life.tid == tid)
+    }
+
+    /// The main thread of a process.
+    pub fn process(&self, pid: Pid, at: Nanos) -> Option<&Life> {
+        self.life(Tid(pid.0), at)
+    }
+
+    /// The process of a thread; its own number where nothing is known of it.
+    pub fn pid(&self, tid: Tid, at: Nanos) -> Pid {
+        self.life(tid, at).map_or(Pid(tid.0), |life| life.pid)
+    }
+
+    /// The name of a process.
+    pub fn comm(&self, pid: Pid, at: Nanos) -> String {
+        let known = self.process(pid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
+        known.unwrap_or_else(|| format!("process {pid}"))
+    }
+
+    /// The name of a thread.
+    pub fn thread_comm(&self, tid: Tid, at: Nanos) -> String {
+        let known = self.life(tid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
+        known.unwrap_or_else(|| format!("thread {tid}"))
+    }
+
+    /// The command line of a process; empty where it is not known.
+    pub fn cmdline(&self, pid: Pid, at: Nanos) -> &str {
+        self.process(pid, at).map_or("", |life| &life.cmdline)
+    }
+
+    /// A process and its parents, nearest first.
+    pub fn ancestors(&self, pid: Pid, at: Nanos) -> impl Iterator<Item = &Life> {
+        let first = self.process(pid, at);
+        let parent = move |life: &&Life| self.process(life.parent, at).filter(|_| life.parent != life.pid);
+        std::iter::successors(first, parent).take(ANCESTORS_MAX)
+    }
+
+    /// Whether a process is another one or comes from it.
+    pub fn descends(&self, pid: Pid, from: Pid, at: Nanos) -> bool {
+        pid == from || self.ancestors(pid, at).any(|life| life.pid == from || life.parent == from)
+    }
+
+    /// A process and all that it comes from, each once.
+    pub fn line(&self, pid: Pid, at: Nanos) -> BTreeSet<Pid> {
+        let ancestors = self.ancestors(pid, at).flat_map(|life| [life.pid, life.parent]);
+        std::iter::once(pid).chain(ancestors).collect()
+    }
+
+    /// All lives.
+    pub fn lives(&self) -> &[Life] {
+        &self.lives
+    }
+}
+
+impl Life {
+    fn learn(&mut self, exec: &Exec, tail: &[u8]) {
+        if self.group == Pid(0) {
+            (self.group, self.session, self.cgroup) = (exec.group, exec.session, exec.cgroup);
+        }
+        if self.parent == Pid(0) {
+            self.parent = exec.parent;
+        }
+        self.name(&exec.comm);
+        if self.cmdline.is_empty() {
+            self.cmdline = command_line(tail);
+        }
+    }
+
+    /// Takes a name where the end of the life did not already give the final one.
+    fn name(&mut self, comm: &[u8; 16]) {
+        if self.comm.is_empty() || self.until == Nanos(u64::MAX) && self.affinity == 0 {
+            self.comm = printable(comm);
+        }
+    }
+}
+
+fn known_lives(sources: &mut Sources<'_>) -> Vec<Life> {
+    let cmdlines = read_cmdlines(sources.cmdlines);
+    let exits = sources.exits.iter().map(|(exit, tail)| ended(exit, tail));
+    exits.chain(sources.tasks.iter().map(|task| living(task, &cmdlines))).collect()
+}
+
+fn read_cmdlines(section: &[u8]) -> HashMap<Pid, &[u8]> {
+    let mut cursor = Cursor::new(section);
+    std::iter::from_fn(|| {
+        let pid = Pid(cursor.u32()?);
+        let length = cursor.u32()? as usize;
+        Some((pid, cursor.take_padded(length)?))
+    })
+    .collect()
+}
+
+fn living(task: &Task, cmdlines: &HashMap<Pid, &[u8]>) -> Life {
+    let is_main = task.head.tid.0 == task.pid.0;
+    let cmdline = cmdlines.get(&task.pid).filter(|_| is_main).map(|bytes| command_line(bytes));
+    Life {
+        tid: task.head.tid,
+        pid: task.pid,
+        parent: task.parent,
+        group: task.group,
+        session: task.session,
+        cgroup: task.cgroup,
+        comm: printable(&task.comm),
+        until: Nanos(u64::MAX),
+        affinity: task.affinity.max(1),
+        cmdline: cmdline.unwrap_or_default(),
+        ..Life::default()
+    }
+}
+
+fn ended(exit: &Exit, tail: &[u8]) -> Life {
+    Life {
+        tid: exit.head.tid,
+        pid: exit.pid,
+        parent: exit.parent,
+        group: exit.group,
+        session: exit.session,
+        cgroup: exit.cgroup,
+        comm: printable(&exit.comm),
+        until: exit.head.ts,
+        cmdline: command_line(tail),
+        ..Life::default()
+    }
+}

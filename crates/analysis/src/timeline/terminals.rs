@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Terminal data: which writer is behind what a kernel worker hands to a reader.
+
+use crate::timeline::threads::Timeline;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use tipme_record::records::Tty;
+use tipme_record::{Nanos, Tid};
+
+/// A worker's delivery and the wake-up that it causes lie at most this far apart.
+const DELIVERY_MAX: Nanos = Nanos::from_millis(5);
+
+/// A thread that a worker wakes this soon after a delivery reads that terminal.
+const READER_MAX: Nanos = Nanos::from_millis(1);
+
+/// Writes and deliveries of all terminals, and who reads them.
+#[derive(Debug, Default)]
+pub struct Terminals {
+    /// Port, time and writer.
+    written: Vec<(u64, Nanos, Tid)>,
+    /// Worker, time and port.
+    delivered: Vec<(Tid, Nanos, u64)>,
+    /// The port that each reader read last.
+    readers: HashMap<Tid, u64>,
+    /// All readers of a port; a multiplexer reads several.
+    readers_of: HashMap<u64, BTreeSet<Tid>>,
+    /// By writer, time and port.
+    written_by: HashMap<Tid, Vec<(Nanos, u64)>>,
+}
+
+impl Terminals {
+    pub fn new(records: &[Tty], timeline: &Timeline) -> Terminals {
+        let stage = |stage| records.iter().filter(move |record| record.stage == stage);
+        let mut written: Vec<_> = stage(0).map(|record| (record.port, record.head.ts, record.head.tid)).collect();
+        let mut delivered: Vec<_> = stage(1).map(|record| (record.head.tid, record.head.ts, record.port)).collect();
+        written.sort_unstable();
+        delivered.sort_unstable();
+        let mut terminals = Terminals { written, delivered, ..Terminals::default() };
+        for (port, at, writer) in &terminals.written {
+            terminals.written_by.entry(*writer).or_default().push((*at, *port));
+        }
+        terminals.written_by.values_mut().for_each(|writes| writes.sort_unstable());
+        terminals.find_readers(timeline);
+        terminals
+    }
+
+    fn find_readers(&mut self, timeline: &Timeline) {
+        let workers: HashSet<Tid> = self.delivered.iter().map(|entry| entry.0).collect();
+        if workers.is_empty() {
+            return;
+        }
+        for tid in timeline.threads() {
+            let wakes = timeline.wakes(tid).filter(|(waker, _)| workers.contains(waker));
+            let ports: Vec<u64> = wakes.filter_map(|(worker, at)| self.port_at(worker, at)).collect();
+            self.readers.extend(ports.last().map(|port| (tid, *port)));
+            for port in ports {
+                self.readers_of.entry(port).or_default().insert(tid);
+            }
+        }
+    }
+
+    /// The terminal whose data a worker delivered just before a time.
+    fn port_at(&self, worker: Tid, at: Nanos) -> Option<u64> {
+        let after = self.delivered.partition_point(|entry| (entry.0, entry.1) <= (worker, at));
+        let &(tid, delivered, port) = self.delivered.get(after.checked_sub(1)?)?;
+        (tid == worker && at.since(delivered) <= READER_MAX).then_some(port)
+    }
+
+    /// Who reads the terminals that a thread wrote to in `lo..=hi`, and when it first wrote to each.
+    pub fn reached(&self, writer: Tid, lo: Nanos, hi: Nanos) -> Vec<(Tid, Nanos)> {
+        let mut ports: BTreeMap<u64, Nanos> = BTreeMap::new();
+        let writes = self.written_by.get(&writer).map_or(&[][..], Vec::as_slice);
+        let first = writes.partition_point(|(at, _)| *at < lo);
+        for (at, port) in writes[first..].iter().take_while(|(at, _)| *at <= hi) {
+            ports.entry(*port).or_insert(*at);
+        }
+        let readers = |port: &u64| self.readers_of.get(port).into_iter().flatten();
+        ports.iter().flat_map(|(port, at)| readers(port).map(|reader| (*reader, *at))).collect()
+    }
+
+    /// All threads that read the terminal that a thread read last.
+    pub fn fellows(&self, reader: Tid) -> impl Iterator<Item = Tid> {
+        let port = self.readers.get(&reader);
+        port.and_then(|port| self.readers_of.get(port)).into_iter().flatten().copied()
+    }
+
+    /// Whether a thread reads a terminal.
+    pub fn reads(&self, tid: Tid) -> bool {
+        self.readers.contains_key(&tid)
+    }
+
+    /// Whether a thread ever wrote to a terminal.
+    pub fn writes(&self, tid: Tid) -> bool {
+        self.written_by.contains_key(&tid)
+    }
+
+    /// What was written in `lo..hi` to the terminal that a thread reads, the last first: writer and time.
+    pub fn written_to(&self, reader: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Tid, Nanos)> {
+        let port = self.readers.get(&reader).copied();
+        let place = |at| self.written.partition_point(|entry| (Some(entry.0), entry.1) < (port, at));
+        let range = if port.is_some() { place(lo)..place(hi).max(place(lo)) } else { 0..0 };
+        let written = self.written.get(range).unwrap_or_default().iter().rev();
+        written.filter(move |entry| entry.2 != reader).map(|entry| (entry.2, entry.1))
+    }
+
+    /// The thread whose write the worker was delivering at a time, and when it wrote, which is earlier.
+    ///
+    /// It may be the worker itself: the terminal echoes what is typed.
+    pub fn writer(&self, worker: Tid, at: Nanos) -> Option<(Tid, Nanos)> {
+        let after = self.delivered.partition_point(|entry| (entry.0, entry.1) <= (worker, at));
+        let &(tid, delivered, port) = self.delivered.get(after.checked_sub(1)?)?;
+        if tid != worker || at.since(delivered) > DELIVERY_MAX {
+            return None;
+        }
+        let after = self.written.partition_point(|entry| (entry.0, entry.1) <= (port, delivered));
+        let &(of, written, writer) = self.written.get(after.checked_sub(1)?)?;
+        (of == port && written < at).then_some((writer, written))
+    }
+}

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a blocked thread waits for, told from its stack, system call and file.
+//!
+//! Several signs may point to different kinds; the order of [`Waited`] decides: a thread that waits
+//! for the disk inside `fsync` waits for the `fsync`, one that polls sockets waits for events.
+
+use crate::decode::names::Names;
+use crate::timeline::contention::Contention;
+use crate::timeline::threads::Span;
+use std::collections::HashMap;
+use tipme_record::records::Wait;
+use tipme_record::{Nanos, StackId, Tid};
+
+/// What tells the waits of one thread apart: the system call, and what it waits on.
+pub type Signature = (i32, u64);
+
+/// The kinds of waits, the most telling first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Waited {
+    /// Stopped by a signal or a debugger.
+    Stopped,
+    /// A lock inside the kernel.
+    KernelLock,
+    /// A page from swap.
+    SwapIn,
+    /// Freeing memory, or throttled for dirtying it.
+    Reclaim,
+    /// Data or journal on its way to the disk.
+    Fsync,
+    /// A page of a file.
+    PageIn,
+    /// Other block I/O.
+    Disk,
+    /// A lock on a file.
+    FileLock,
+    /// A lock, condition or semaphore in user space.
+    Futex,
+    /// The end or a change of a child.
+    Child,
+    /// Time.
+    Sleep,
+    /// A remote host.
+    Network,
+    /// Another process, through a pipe, socket or event counter.
+    Peer,
+    /// Whatever comes next: the idle wait of an event loop, a terminal, a queue of work.
+    Events,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// Kernel functions, by the start of their name, and what a thread inside them waits for.
+const FUNCTIONS: &[(Waited, &str)] = &[
+    (Waited::Stopped, "do_signal_stop ptrace_stop do_freezer_trap __refrigerator"),
+    (Waited::SwapIn, "do_swap_page swap_readpage swap_read_folio swapin_readahead swap_vma_readahead"),
+    (Waited::Reclaim, "shrink_ try_to_free_ balance_dirty_pages compact_zone throttle_direct_reclaim reclaim_throttle"),
+    (Waited::Reclaim, "mem_cgroup_handle_over_high __alloc_pages_slowpath"),
+    (Waited::Fsync, "jbd2_ vfs_fsync ext4_sync_file ext4_fsync xfs_file_fsync btrfs_sync_file file_write_and_wait"),
+    (Waited::Fsync, "sync_inodes_sb ksys_sync iterate_supers blkdev_issue_flush xlog_wait xfs_log_force"),
+    (Waited::Fsync, "wait_transaction_locked add_transaction_credits do_get_write_access"),
+    (Waited::PageIn, "filemap_fault __do_fault do_read_fault ext4_filemap_fault"),
+    (Waited::Disk, "io_schedule folio_wait_ wait_on_page __wait_on_buffer wait_on_buffer bit_wait_io blk_ __blk_"),
+    (Waited::Disk, "submit_bio_wait wbt_wait rq_qos_wait p9_ iomap_dio_rw __iomap_dio_rw blkdev_"),
+    (Waited::FileLock, "locks_lock_inode_wait flock_lock_inode_wait posix_lock_inode_wait fcntl_setlk"),
+    (Waited::FileLock, "__do_sys_flock __x64_sys_flock"),
+    (Waited::Futex, "futex_ __futex_ do_futex"),
+    (Waited::Child, "__do_wait kernel_wait4 wait_for_vfork_done kernel_waitid"),
+    (Waited::Sleep, "hrtimer_nanosleep do_nanosleep common_nsleep __x64_sys_nanosleep"),
+    (Waited::Network, "tcp_ inet_ udp_ sk_stream_wait rpc_wait"),
+    (Waited::Peer, "pipe_read pipe_write anon_pipe_ unix_ eventfd_read n_tty_write do_tty_write tty_wait_until_sent"),
+    (Waited::Peer, "request_wait_answer fuse_ do_mq_ do_msg do_semtimedop"),
+    (Waited::Events, "do_sys_poll do_poll do_select core_sys_select ep_poll do_epoll_wait n_tty_read io_cqring_wait"),
+    (Waited::Events, "do_sigtimedwait sigsuspend __x64_sys_pause inotify_read fanotify_read do_syslog devkmsg_read"),
+    (Waited::Events, "worker_thread rescuer_thread smpboot_thread_fn kswapd_try_to_sleep kjournald2 kthreadd rcu_"),
+    (Waited::Events, "kauditd khugepaged kcompactd oom_reaper psi_ io_wq_worker io_sq_thread kthread_worker_fn"),
+    (Waited::Events, "signalfd_read timerfd_read"),
+];
+
+/// Functions that mean a kernel lock where they stand near the leaf.
+const LOCK_FUNCTIONS: &str =
+    "rwsem_ __mutex_lock mutex_lock percpu_rwsem __percpu_ __down_ down_read down_write rt_mutex_slowlock";
+
+/// Frames that may stand between the scheduler and the lock function.
+const LOCK_FRAMES: usize = 8;
+
+/// System calls of x86-64 that say by themselves what is waited for.
+const SYSTEM_CALLS: &[(Waited, &[i32])] = &[
+    (Waited::Fsync, &[26, 74, 75, 162, 277, 306]),
+    (Waited::FileLock, &[73]),
+    (Waited::Futex, &[202, 449]),
+    (Waited::Child, &[58, 61, 247]),
+    (Waited::Sleep, &[35, 230]),
+    (Waited::Events, &EVENT_CALLS),
+];
+
+/// poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait, io_uring_enter, epoll_pwait2.
+const EVENT_CALLS: [i32; 11] = [7, 23, 34, 128, 130, 232, 270, 271, 281, 426, 441];
+
+/// Names of system calls that appear in reports.
+const CALL_NAMES: &[(i32, &str)] = &[
+    (0, "read"),
+    (1, "write"),
+    (7, "poll"),
+    (9, "mmap"),
+    (10, "mprotect"),
+    (11, "munmap"),
+    (12, "brk"),
+    (16, "ioctl"),
+    (17, "pread64"),
+    (18, "pwrite64"),
+    (19, "readv"),
+    (20, "writev"),
+    (23, "select"),
+    (25, "mremap"),
+    (26, "msync"),
+    (28, "madvise"),
+    (34, "pause"),
+    (35, "nanosleep"),
+    (42, "connect"),
+    (43, "accept"),
+    (44, "sendto"),
+    (45, "recvfrom"),
+    (46, "sendmsg"),
+    (47, "recvmsg"),
+    (56, "clone"),
+    (58, "vfork"),
+    (59, "execve"),
+    (61, "wait4"),
+    (72, "fcntl"),
+    (73, "flock"),
+    (74, "fsync"),
+    (75, "fdatasync"),
+    (77, "ftruncate"),
+    (82, "rename"),
+    (87, "unlink"),
+    (128, "rt_sigtimedwait"),
+    (130, "rt_sigsuspend"),
+    (162, "sync"),
+    (202, "futex"),
+    (230, "clock_nanosleep"),
+    (232, "epoll_wait"),
+    (247, "waitid"),
+    (257, "openat"),
+    (270, "pselect6"),
+    (271, "ppoll"),
+    (277, "sync_file_range"),
+    (281, "epoll_pwait"),
+    (285, "fallocate"),
+    (288, "accept4"),
+    (306, "syncfs"),
+    (426, "io_uring_enter"),
+    (435, "clone3"),
+    (441, "epoll_pwait2"),
+    (449, "futex_waitv"),
+];
+
+pub const FUTEX: i32 = 202;
+/// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
+const FUTEX_OPERATION: u64 = 0x7f;
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_WAIT_BITSET: u64 = 9;
+const FUTEX_WAITERS: u32 = 0x8000_0000;
+/// The value of a lock of the C library, of GLib and of Rust that is held and waited for.
+const LOCKED: u32 = 2;
+const FUTEX_PRIVATE: u64 = 0x80;
+const POLL: i32 = 7;
+const PPOLL: i32 = 271;
+const EPOLLS: [i32; 3] = [232, 281, 441];
+/// The C library's conditions alternate between two words that lie side by side.
+const FUTEX_PAIR: u64 = !0xf;
+const FCNTL: i32 = 72;
+const SET_LOCK_WAIT: [u64; 2] = [7, 38];
+const PIPE_FILES: u32 = 0x5049_5045;
+const TERMINAL_FILES: u32 = 0x1cd1;
+const TYPE_BITS: u32 = 0o170_000;
+const TYPE_FIFO: u32 = 0o010_000;
+const TYPE_BLOCK: u32 = 0o060_000;
+const TYPE_REGULAR: u32 = 0o100_000;
+
+/// Bits of a kernel task state as the records carry them.
+const STATE_UNINTERRUPTIBLE: u16 = 2;
+const STATE_STOPPED: u16 = 4 | 8;
+const STATE_NO_LOAD: u16 = 0x400;
+const STATE_IO_WAIT: u16 = 0x8000;
+
+/// An I/O wait without a record is taken to be of the kind of the thread's nearest one within this time.
+const NEIGHBOUR: Nanos = Nanos::from_millis(100);
+
+/// Records that are looked at on each side for such a neighbour.
+const NEIGHBOURS_MAX: usize = 16;
+
+/// Two records of the same wait may differ by this much.
+const TOLERANCE: Nanos = Nanos(50_000);
+
+/// A file that is polled more often than this in a window belongs to an event loop.
+const LONE_MAX: usize = 2;
+
+/// The context of a waker that is a task and no interrupt.
+const IN_TASK: u16 = 0;
+
+/// The wait records of an incident and what they mean.
+#[derive(Debug, Default)]
+pub struct Waits {
+    sorted: Vec<Wait>,
+    by_stack: HashMap<StackId, Waited>,
+    contention: Contention,
+}
+
+impl Waits {
+    pub fn new(mut waits: Vec<Wait>, names: &Names, contention: Contention) -> Waits {
+        waits.sort_by_key(|wait| (wait.head.tid, wait.head.ts));
+        let by_stack = names.stacks().map(|(id, _)| (id, stack_kind(names.kernel_functions(id)))).collect();
+        Waits { sorted: waits, by_stack, contention }
+    }
+
+    /// The record of a blocked segment: the same wake-up, or the same begin.
+    pub fn find(&self, span: &Span) -> Option<&Wait> {
+        let from = (span.tid, span.end.before(TOLERANCE));
+        let first = self.sorted.partition_point(|wait| (wait.head.tid, wait.head.ts) < from);
+        let wait = self.sorted.get(first).filter(|wait| wait.head.tid == span.tid)?;
+        let same_end = wait.head.ts <= span.end.after(TOLERANCE);
+        (same_end || near(wait.start, span.start)).then_some(wait)
+    }
+
+    /// What a blocked segment waited for.
+    pub fn kind(&self, span: &Span) -> Waited {
+        let state = state_kind(span.segment.place);
+        if state == Waited::Unknown && self.contention.covers(span) {
+            return Waited::KernelLock;
+        }
+        let neighbour = || self.neighbour(span).filter(|_| waits_for_io(span.segment.place));
+        self.find(span).or_else(neighbour).map_or(state, |wait| self.kind_of(wait).min(state))
+    }
+
+    /// The I/O wait of the same thread that has a record and is nearest in time. Of short waits only some have one.
+    fn neighbour(&self, span: &Span) -> Option<&Wait> {
+        let waits = self.of(span.tid);
+        let (before, after) = waits.split_at(waits.partition_point(|wait| wait.head.ts < span.end));
+        let distance = |wait: &&Wait| wait.head.ts.0.abs_diff(span.end.0);
+        let fits = |wait: &&Wait| waits_for_io(wait.state) && distance(wait) <= NEIGHBOUR.0;
+        let before = before.iter().rev().take(NEIGHBOURS_MAX).find(fits);
+        let after = after.iter().take(NEIGHBOURS_MAX).find(fits);
+        before.into_iter().chain(after).min_by_key(distance)
+    }
+
+    /// What a wait record says.
+    pub fn kind_of(&self, wait: &Wait) -> Waited {
+        if self.is_lone_timeout(wait) {
+            return Waited::Sleep;
+        }
+        let stack = self.by_stack.get(&wait.stack).copied().unwrap_or(Waited::Unknown);
+        stack.min(call_kind(wait)).min(file_kind(wait)).min(state_kind(wait.state))
+    }
+
+    /// Whether a thread polled a single file, which it hardly ever polls, until the time was up: an event loop
+    /// polls the same files again and again, so this was a sleep in the middle of something.
+    fn is_lone_timeout(&self, wait: &Wait) -> bool {
+        let same = |other: &&Wait| other.syscall == wait.syscall && other.args[0] == wait.args[0];
+        let often = || self.of(wait.head.tid).iter().filter(same).nth(LONE_MAX).is_some();
+        has_timeout(wait) && wait.context != IN_TASK && is_lone(wait) && !often()
+    }
+
+    /// Whether the wait is one for whatever comes next, which is no cause by itself.
+    ///
+    /// Short and unrecorded waits count where the thread could be interrupted and waited for no I/O.
+    pub fn is_idle(&self, span: &Span) -> bool {
+        match self.kind(span) {
+            Waited::Events => true,
+            Waited::Unknown => may_be_idle(span.segment.place) && self.find(span).is_none(),
+            _ => false,
+        }
+    }
+
+    /// Whether the wait is one on a condition or semaphore of user space, and none for a lock.
+    pub fn is_for_condition(&self, span: &Span) -> bool {
+        self.find(span).is_some_and(is_condition)
+    }
+
+    /// Whether the wait may have ended because its time was up, as far as the first arguments of its call tell. Of
+    /// short ones without a record nobody knows.
+    pub fn may_time_out(&self, span: &Span) -> bool {
+        self.find(span).is_none_or(|wait| match self.kind_of(wait) {
+            Waited::Events => !matches!(wait.syscall, POLL | PPOLL) || has_timeout(wait),
+            kind => matches!(kind, Waited::Futex | Waited::Sleep),
+        })
+    }
+
+    /// All records of one thread, by time.
+    pub fn of(&self, tid: Tid) -> &[Wait] {
+        let first = self.sorted.partition_point(|wait| wait.head.tid < tid);
+        let last = self.sorted.partition_point(|wait| wait.head.tid <= tid);
+        self.sorted.get(first..last).unwrap_or_default()
+    }
+}
+
+/// Interruptible, or the kernel's own idle state: uninterruptible without counting as load.
+fn may_be_idle(state: u16) -> bool {
+    state & STATE_UNINTERRUPTIBLE == 0 || state & STATE_NO_LOAD != 0
+}
+
+fn waits_for_io(state: u16) -> bool {
+    state & STATE_IO_WAIT != 0
+}
+
+fn near(a: Nanos, b: Nanos) -> bool {
+    a.0.abs_diff(b.0) <= TOLERANCE.0
+}
+
+/// What a kernel stack waits for, its functions leaf first.
+pub fn stack_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Waited {
+    functions.enumerate().map(|(depth, name)| function_kind(depth, name)).min().unwrap_or(Waited::Unknown)
+}
+
+fn function_kind(depth: usize, name: &str) -> Waited {
+    let starts = |prefixes: &str| prefixes.split(' ').any(|prefix| name.starts_with(prefix));
+    if depth < LOCK_FRAMES && starts(LOCK_FUNCTIONS) {
+        return Waited::KernelLock;
+    }
+    FUNCTIONS.iter().find(|(_, prefixes)| starts(prefixes)).map_or(Waited::Unknown, |(kind, _)| *kind)
+}
+
+fn state_kind(state: u16) -> Waited {
+    if waits_for_io(state) {
+        Waited::Disk
+    } else if state & STATE_STOPPED != 0 {
+        Waited::Stopped
+    } else {
+        Waited::Unknown
+    }
+}
+
+fn call_kind(wait: &Wait) -> Waited {
+    if sleeps_without_files(wait) {
+        return Waited::Sleep;
+    }
+    if wait.syscall == FCNTL && SET_LOCK_WAIT.contains(&wait.args[1]) {
+        return Waited::FileLock;
+    }
+    let in_table = SYSTEM_CALLS.iter().find(|(_, calls)| calls.contains(&wait.syscall));
+    in_table.map_or(Waited::Unknown, |(kind, _)| *kind)
+}
+
+/// `select` and `poll` without files are the portable ways to sleep.
+fn sleeps_without_files(wait: &Wait) -> bool {
+    match wait.syscall {
+        23 | 270 => wait.args[0] as u32 == 0,
+        7 | 271 => wait.args[1] as u32 == 0,
+        _ => false,
+    }
+}
+
+fn file_kind(wait: &Wait) -> Waited {
+    if polls(wait) {
+        return Waited::Events;
+    }
+    match (wait.family, wait.magic, wait.mode & TYPE_BITS) {
+        (2 | 10, _, _) => Waited::Network,
+        (1, _, _) | (_, PIPE_FILES, _) | (_, _, TYPE_FIFO) => Waited::Peer,
+        (16, _, _) | (_, TERMINAL_FILES, _) => Waited::Events,
+        (_, _, TYPE_REGULAR | TYPE_BLOCK) if moves_data(wait.syscall) => Waited::Disk,
+        _ => Waited::Unknown,
+    }
+}
+
+/// read, write, pread64, pwrite64, readv, writev.
+fn moves_data(syscall: i32) -> bool {
+    matches!(syscall, 0 | 1 | 17..=20)
+}
+
+/// Whether a wait is one on a condition or semaphore of user space.
+///
+/// The C library waits for them with a set of bits. GLib's conditions wait as locks do, but for a counter: a lock
+/// that is held and waited for has the value [`LOCKED`], or its owner with a bit for those who wait.
+pub fn is_condition(wait: &Wait) -> bool {
+    let (operation, value) = (wait.args[1] & FUTEX_OPERATION, wait.args[2] as u32);
+    let counts = value != LOCKED && value & FUTEX_WAITERS == 0;
+    wait.syscall == FUTEX && (operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT && counts)
+}
+
+/// Whether a wait is for a futex that no other process knows.
+pub fn is_private_futex(wait: &Wait) -> bool {
+    wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE != 0
+}
+
+/// Whether a wait is in one of the calls by which event loops wait.
+pub fn polls(wait: &Wait) -> bool {
+    EVENT_CALLS.contains(&wait.syscall)
+}
+
+/// Whether a wait is a `poll` of a single file.
+pub fn is_lone(wait: &Wait) -> bool {
+    matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1
+}
+
+/// The name of a system call, or its number.
+pub fn call_name(syscall: i32) -> String {
+    let known = CALL_NAMES.iter().find(|(number, _)| *number == syscall);
+    known.map_or_else(|| format!("system call {syscall}"), |(_, name)| (*name).to_owned())
+}
+
+/// Whether the wait would have ended by itself: a `poll` with a timeout, in milliseconds or at an address.
+pub fn has_timeout(wait: &Wait) -> bool {
+    match wait.syscall {
+        POLL => wait.args[2] as i32 > 0,
+        PPOLL => wait.args[2] != 0,
+        _ => false,
+    }
+}
+
+/// What tells a wait from the others of its thread.
+pub fn signature(wait: &Wait) -> Signature {
+    match wait.syscall {
+        FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),
+        POLL | PPOLL => (POLL, u64::from(is_lone(wait))),
+        call if EPOLLS.contains(&call) => (EPOLLS[0], wait.args[0]),
+        other => (other, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::threads::{Segment, State};
+    use tipme_record::Pid;
+    use zerocopy::FromZeros;
+
+    fn io_wait(ts: u64, syscall: i32) -> Wait {
+        let mut wait = Wait::new_zeroed();
+        (wait.head.tid, wait.head.ts, wait.start) = (Tid(7), Nanos::from_millis(ts), Nanos::from_millis(ts));
+        (wait.pid, wait.syscall, wait.state) = (Pid(7), syscall, STATE_IO_WAIT | 2);
+        wait
+    }
+
+    fn blocked(start: u64, end: u64, place: u16) -> Span {
+        let (start, end) = (Nanos::from_millis(start), Nanos::from_millis(end));
+        let segment = Segment { start, waker: Tid(0), place, state: State::Blocked, context: 2 };
+        Span { tid: Tid(7), index: 0, start, end, segment }
+    }
+
+    #[test]
+    fn an_io_wait_without_a_record_is_like_its_neighbours() {
+        let waits = Waits::new(vec![io_wait(100, 74), io_wait(300, 0)], &Names::default(), Contention::default());
+        let kind = |start, end, state| waits.kind(&blocked(start, end, state));
+        assert_eq!(kind(150, 151, STATE_IO_WAIT | 2), Waited::Fsync);
+        assert_eq!(kind(280, 281, STATE_IO_WAIT | 2), Waited::Disk);
+        assert_eq!(kind(150, 151, 2), Waited::Unknown);
+        assert_eq!(kind(410, 411, STATE_IO_WAIT | 2), Waited::Disk);
+        assert_eq!(kind(20, 21, STATE_IO_WAIT | 2), Waited::Fsync);
+    }
+
+    #[test]
+    fn a_counter_is_a_condition_and_a_held_lock_is_none() {
+        let futex = |operation, value| {
+            let mut wait = Wait::new_zeroed();
+            (wait.syscall, wait.args[1], wait.args[2]) = (FUTEX, operation | FUTEX_PRIVATE, value);
+            is_condition(&wait)
+        };
+        assert!(futex(FUTEX_WAIT_BITSET, 0) && futex(FUTEX_WAIT, 0) && futex(FUTEX_WAIT, 7));
+        assert!(!futex(FUTEX_WAIT, 2) && !futex(FUTEX_WAIT, 0x8000_0123) && !futex(6, 0));
+    }
+
+    #[test]
+    fn the_most_telling_function_decides() {
+        let kind = |functions: &[&str]| stack_kind(functions.iter().copied());
+        let fault = ["__schedule", "schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"];
+        assert_eq!(kind(&fault), Waited::PageIn);
+        let sync = ["schedule", "io_schedule", "folio_wait_writeback", "file_write_and_wait_range", "ext4_sync_file"];
+        assert_eq!(kind(&sync), Waited::Fsync);
+        let contended = ["schedule", "rwsem_down_read_slowpath", "down_read", "do_user_addr_fault", "filemap_fault"];
+        assert_eq!(kind(&contended), Waited::KernelLock);
+        let futex = ["__schedule", "schedule", "futex_do_wait", "__futex_wait", "futex_wait", "do_futex"];
+        assert_eq!(kind(&futex), Waited::Futex);
+        assert_eq!(kind(&["schedule", "do_sys_poll"]), Waited::Events);
+        assert_eq!(kind(&["__schedule", "schedule"]), Waited::Unknown);
+    }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Evidence: sentences with figures for each finding. The first line names the culprit and its deed.
+
+use crate::explain::chain::{Doing, Piece, Via};
+use crate::explain::describe::{address_text, doing_text, span_text, stack_text, thread_text, wait_text};
+use crate::explain::jobs::Members;
+use crate::explain::limits::{self, limit_of};
+use crate::explain::load::Load;
+use crate::explain::partition::{Budget, Group, Owner, length};
+use crate::model::Kind;
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_record::{Device, Nanos, Pid, Tid};
+
+/// Lines on one question.
+const LINES_MAX: usize = 2;
+
+/// A function must take this share of the samples to be named.
+const FUNCTION_SHARE_MIN: f64 = 0.1;
+
+/// Evidence for everything that is no disk.
+pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
+    let mut lines = vec![headline(budget, group)];
+    match group.kind {
+        Kind::CpuCompetition => lines.push(queue_line(budget, group)),
+        Kind::CpuThrottled => {
+            lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
+        }
+        Kind::LockWait | Kind::KernelLock | Kind::PeerWait | Kind::ChildWait => {
+            lines.extend(via_line(budget, group));
+            lines.extend(far_end_lines(budget, group));
+        }
+        _ => lines.extend(stack_line(budget, group)),
+    }
+    lines.extend(function_lines(budget, group));
+    lines
+}
+
+fn headline(budget: &Budget<'_>, group: &Group) -> String {
+    let culprit = label(budget, group);
+    let waiters = waiters(budget, group);
+    match group.kind {
+        Kind::CpuCompetition => culprit,
+        Kind::CpuThrottled => {
+            let limit = limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
+            format!("{waiters} was held back by the CPU quota of its control group{limit}")
+        }
+        Kind::OwnComputation => format!("{culprit} computed"),
+        Kind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
+        Kind::LockWait | Kind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
+        Kind::ServerBusy => format!("the display server served {culprit}"),
+        Kind::ServerGrab => format!("{culprit} held a grab of the display server"),
+        Kind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
+        Kind::NetworkWait => format!("{waiters} waited for {culprit}"),
+        Kind::ChildWait => format!("{waiters} waited for {culprit} to end"),
+        Kind::TimerSleep => format!("{culprit} slept by itself"),
+        Kind::Stopped => format!("{culprit} stopped {waiters}"),
+        Kind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
+        Kind::Stall => format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it"),
+        _ => culprit,
+    }
+}
+
+/// The culprit in a sentence.
+fn label(budget: &Budget<'_>, group: &Group) -> String {
+    match &group.owner {
+        Owner::Job(job) => budget.jobs.label(job, &group.members),
+        Owner::Device(device) => device_name(budget, *device),
+        Owner::Address(address, port) => address_text(*address, *port),
+        Owner::Interrupt(source) => source.name(&budget.recording.meta.irq_names),
+        Owner::Nobody => "nobody known".to_owned(),
+    }
+}
+
+/// The name of a device, also where it is not known.
+pub fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String {
+    device.map_or_else(|| "a disk".to_owned(), |device| budget.recording.device_name(device))
+}
+
+/// The processes that waited, by name: at the near end of the chain.
+fn waiters(budget: &Budget<'_>, group: &Group) -> String {
+    let mut waiters: BTreeMap<Pid, u64> = BTreeMap::new();
+    for piece in budget.pieces(group) {
+        let tid = via_to(budget, group, piece).map_or(piece.tid, |via| via.waiter);
+        *waiters.entry(budget.recording.tasks.pid(tid, piece.lo)).or_default() += length(piece);
+    }
+    let most = waiters.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid);
+    most.map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget_end(budget)))
+}
+
+fn budget_end(budget: &Budget<'_>) -> Nanos {
+    budget.chain.pieces.last().map_or(Nanos(0), |piece| piece.hi)
+}
+
+/// The wait through which the chain came to the culprit's job, where it went through one.
+fn via_to<'a>(budget: &Budget<'a>, group: &Group, piece: &Piece) -> Option<&'a Via> {
+    let Owner::Job(job) = &group.owner else { return None };
+    let (chain, jobs) = (budget.chain, &budget.jobs);
+    chain.vias_of(piece).filter(|via| jobs.of(via.holder, piece.lo) == *job).last()
+}
+
+/// How the one who waited for the culprit did so.
+fn via_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    let via = via_to(budget, group, longest)?;
+    let stack = via.wait.and_then(|wait| stack_text(budget.recording, &wait)).map(|stack| format!(": {stack}"));
+    let who = thread_text(budget.recording, via.waiter, longest.lo);
+    Some(format!("{who} {}{}", wait_text(via.waited, via.wait.as_ref()), stack.unwrap_or_default()))
+}
+
+fn queue_line(budget: &Budget<'_>, group: &Group) -> String {
+    let at = |piece: &Piece| budget.recording.timeline.before(piece.tid, piece.hi).map(|span| span.segment.place);
+    let cpus: BTreeSet<u16> = budget.pieces(group).filter_map(at).collect();
+    let cpus: Vec<String> = cpus.iter().map(u16::to_string).collect();
+    let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+    format!(
+        "ran {} while {} was ready, on {word} {}",
+        span_text(Nanos(group.nanos)),
+        waiters(budget, group),
+        cpus.join(", ")
+    )
+}
+
+/// What the far end did meanwhile, the longest first.
+fn far_end_lines(budget: &Budget<'_>, group: &Group) -> Vec<String> {
+    let mut deeds: BTreeMap<String, u64> = BTreeMap::new();
+    for piece in budget.pieces(group) {
+        let who = budget.recording.tasks.pid(piece.tid, piece.lo);
+        let who = crate::explain::describe::process_text(budget.recording, who, piece.lo);
+        *deeds.entry(format!("{who} {}", doing_text(budget.recording, piece))).or_default() += length(piece);
+    }
+    let mut deeds: Vec<_> = deeds.into_iter().collect();
+    deeds.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+    deeds
+        .into_iter()
+        .take(LINES_MAX)
+        .map(|(deed, nanos)| format!("meanwhile {deed} for {}", span_text(Nanos(nanos))))
+        .collect()
+}
+
+/// The longest wait of the group: what it was, and where in the kernel.
+fn stack_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+    let longest = budget
+        .pieces(group)
+        .filter(|piece| matches!(piece.doing, Doing::Waited(..)))
+        .max_by_key(|piece| length(piece))?;
+    let Doing::Waited(_, wait) = longest.doing else { return None };
+    let pid = budget.recording.tasks.pid(longest.tid, longest.lo);
+    let who = crate::explain::describe::process_text(budget.recording, pid, longest.lo);
+    let stack = wait.and_then(|wait| stack_text(budget.recording, &wait)).map(|stack| format!(": {stack}"));
+    let text = doing_text(budget.recording, longest);
+    Some(format!("{who} {text}, at most {}{}", span_text(Nanos(length(longest))), stack.unwrap_or_default()))
+}
+
+/// The functions that were sampled most while the group's threads ran.
+fn function_lines(budget: &Budget<'_>, group: &Group) -> Vec<String> {
+    let (mut functions, mut total) = (BTreeMap::<String, usize>::new(), 0);
+    let ran = |piece: &&Piece| matches!(piece.doing, Doing::Ran | Doing::Served(_));
+    for piece in budget.pieces(group).filter(ran) {
+        for sample in budget.recording.samples_of(piece.tid, piece.lo, piece.hi) {
+            total += 1;
+            *functions.entry(function_name(budget, sample)).or_default() += 1;
+        }
+    }
+    let mut functions: Vec<_> = functions.into_iter().collect();
+    functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let weighty = |(_, count): &&(String, usize)| *count as f64 >= FUNCTION_SHARE_MIN * total as f64;
+    let top = functions.iter().filter(weighty).take(LINES_MAX);
+    top.map(|(name, count)| format!("{} % of {total} samples in {name}", count * 100 / total.max(1))).collect()
+}
+
+/// The function of a sample: the one in user space, else the first of its stacks that has a name.
+fn function_name(budget: &Budget<'_>, sample: &tipme_record::records::Sample) -> String {
+    let names = &budget.recording.names;
+    let user = [sample.ip].into_iter().chain(names.stack(sample.user_stack).iter().copied());
+    let function = user.filter_map(|ip| names.function(sample.pid, ip)).find(|function| !function.name.is_empty());
+    match function {
+        Some(function) if function.module.is_empty() => function.name.clone(),
+        Some(function) => format!("{} ({})", function.name, function.module),
+        None => kernel_or_module(budget, sample),
+    }
+}
+
+fn kernel_or_module(budget: &Budget<'_>, sample: &tipme_record::records::Sample) -> String {
+    let names = &budget.recording.names;
+    let module = names.function(sample.pid, sample.ip).map(|function| function.module.clone());
+    let kernel = names.kernel_functions(sample.kernel_stack).next().map(|name| format!("{name} (kernel)"));
+    let module = module.filter(|module| !module.is_empty());
+    kernel.or(module).unwrap_or_else(|| "unknown code".to_owned())
+}
+
+/// Evidence for waits for a device.
+pub fn disk(budget: &Budget<'_>, group: &Group, device: Option<Device>, load: &Load) -> Vec<String> {
+    let name = device_name(budget, device);
+    let (waiters, wait) = (waiters(budget, group), wait_word(group.kind));
+    let first = match &load.other {
+        Some((job, requests)) => {
+            let label = budget.jobs.label(job, &requests.members);
+            let file = file_words(budget, group);
+            format!("{label} had {} queued on {name} ahead of {waiters}'s {wait}{file}", requests.text())
+        }
+        None => format!("{waiters} waited for {name} with {} of its own", load.own.text()),
+    };
+    let back = load.written_back.then(|| "the kernel wrote back what it had dirtied".to_owned());
+    [Some(first), back, stack_line(budget, group)].into_iter().flatten().collect()
+}
+
+/// Who took the memory that had held what had to be read again.
+pub fn evictor(budget: &Budget<'_>, group: &Group, taker: Tid, at: Nanos) -> String {
+    let mut members = Members::default();
+    members.add(budget.recording.tasks.pid(taker, at), 1);
+    let label = budget.jobs.label(&budget.jobs.of(taker, at), &members);
+    let what = if group.kind == Kind::SwapIn { "memory" } else { "pages" };
+    format!("{label} took memory, so that {}'s {what} had to be read again", waiters(budget, group))
+}
+
+/// The file that the pieces of a group waited for longest, as ` of /usr/bin/xterm`; empty where none is known.
+fn file_words(budget: &Budget<'_>, group: &Group) -> String {
+    let mut files: BTreeMap<&str, u64> = BTreeMap::new();
+    for piece in budget.pieces(group) {
+        let Doing::Waited(_, Some(wait)) = &piece.doing else { continue };
+        if let Some(path) = budget.recording.file(wait) {
+            *files.entry(path).or_default() += length(piece);
+        }
+    }
+    let most = files.into_iter().max_by_key(|(_, nanos)| *nanos);
+    most.map(|(path, _)| format!(" of {path}")).unwrap_or_default()
+}
+
+fn wait_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::PageIn => "page-in",
+        Kind::SwapIn => "swap-in",
+        Kind::Fsync => "fsync",
+        _ => "request",
+    }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Findings: the causes of what was more than usual, ranked, each with its evidence.
+
+use crate::explain::describe::address_text;
+use crate::explain::jobs::{Job, Members};
+use crate::explain::limits;
+use crate::explain::load;
+use crate::explain::partition::{Budget, Group, Owner};
+use crate::explain::periods;
+use crate::model::{Culprit, Finding, Kind};
+use crate::timeline::throttle::Limit;
+use crate::verdict::detail;
+use crate::verdict::evidence;
+use crate::verdict::problem::Problem;
+use crate::verdict::remedy;
+use std::collections::BTreeSet;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// Findings below either are left out: they explain nothing that a person feels.
+const SHARE_MIN: f64 = 0.05;
+const LENGTH_MIN: Nanos = Nanos::from_millis(5);
+
+/// A group with what was found out about it.
+#[derive(Clone, Debug)]
+pub struct Cause {
+    pub group: Group,
+    /// The first line names culprit and deed.
+    pub evidence: Vec<String>,
+    /// How sure the kind is, apart from the interval as a whole; 0 to 1.
+    pub certainty: f64,
+}
+
+/// The findings of a problem, the largest first. `trust` is the confidence in the interval as a whole.
+pub fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Vec<Finding> {
+    if !problem.exceeded() {
+        return Vec::new();
+    }
+    let groups = without_normal(budget, problem);
+    let mut causes: Vec<Cause> = Vec::new();
+    for group in groups.into_iter().filter(|group| group.kind != Kind::Unattributed) {
+        merge(&mut causes, resolve(budget, group));
+    }
+    let (mut weighty, light): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(|cause| weighty(cause, problem));
+    weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
+    weighty.sort_by_key(|cause| std::cmp::Reverse(cause.group.nanos));
+    if problem.is_command() && !weighty.first().is_some_and(|cause| holds_up(cause, problem)) {
+        return Vec::new();
+    }
+    weighty.into_iter().map(|cause| finding(budget, problem, cause, trust)).collect()
+}
+
+/// Many jobs may do together what none of them does alone: light causes of one kind become one, in the
+/// name of the heaviest.
+fn gather(mut light: Vec<Cause>) -> Vec<Cause> {
+    light.sort_by_key(|cause| std::cmp::Reverse(cause.group.nanos));
+    let mut gathered: Vec<(Cause, usize)> = Vec::new();
+    for cause in light {
+        match gathered.iter_mut().find(|(known, _)| known.group.kind == cause.group.kind) {
+            Some((known, others)) => {
+                known.group.nanos = known.group.nanos.saturating_add(cause.group.nanos);
+                *others += 1;
+            }
+            None => gathered.push((cause, 0)),
+        }
+    }
+    gathered.into_iter().map(|(cause, others)| with_others(cause, others)).collect()
+}
+
+fn with_others(mut cause: Cause, others: usize) -> Cause {
+    if others > 0 {
+        let first = cause.evidence.first().map_or("", String::as_str);
+        cause.evidence = vec![format!("{first}, and {others} other jobs with less each")];
+    }
+    cause
+}
+
+/// Whether something held a command up for most of its time: that it computes, sleeps or runs other programs is what it
+/// was started for.
+fn holds_up(cause: &Cause, problem: &Problem) -> bool {
+    let ordinary = matches!(
+        cause.group.kind,
+        Kind::ChildWait | Kind::OwnComputation | Kind::TimerSleep | Kind::CpuCompetition | Kind::Interrupt
+    );
+    !ordinary && cause.group.nanos.saturating_mul(2) >= problem.latency().0
+}
+
+fn weighty(cause: &Cause, problem: &Problem) -> bool {
+    cause.group.nanos >= LENGTH_MIN.0 && share(cause.group.nanos, problem) >= SHARE_MIN
+}
+
+fn share(nanos: u64, problem: &Problem) -> f64 {
+    (nanos as f64 / problem.excess.0.max(1) as f64).min(1.0)
+}
+
+/// Takes what an interaction usually needs out of the application's own work.
+fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<Group> {
+    let mut normal = problem.latency().since(problem.excess).0;
+    let mut groups = budget.groups();
+    for group in groups.iter_mut().filter(|group| group.kind == Kind::OwnComputation) {
+        let taken = normal.min(group.nanos);
+        group.nanos -= taken;
+        normal -= taken;
+    }
+    groups
+}
+
+/// Finds the job behind a device or behind missing memory.
+fn resolve(budget: &Budget<'_>, mut group: Group) -> Cause {
+    match (&group.owner, group.kind) {
+        (Owner::Device(device), _) => {
+            let device = *device;
+            let load = load::load(budget, &group, device);
+            let evidence = evidence::disk(budget, &group, device, &load);
+            match load.other {
+                Some((job, requests)) => {
+                    (group.owner, group.members) = (Owner::Job(job), requests.members);
+                    Cause { group, evidence, certainty: 1.0 }
+                }
+                None => evicted(budget, group, evidence),
+            }
+        }
+        (_, Kind::Reclaim) => reclaim(budget, group),
+        _ => {
+            let evidence = evidence::of(budget, &group);
+            let certainty = certainty(budget, &group);
+            Cause { group, evidence, certainty }
+        }
+    }
+}
+
+/// A control group is named where its counters say so; without them an idle CPU is the only sign.
+fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
+    match group.kind {
+        Kind::CpuThrottled if limits::limit_of(budget, group).is_none() => 0.7,
+        _ => 1.0,
+    }
+}
+
+/// Nobody else used the device: where another job took the memory that the pages were in, it is the cause.
+fn evicted(budget: &Budget<'_>, mut group: Group, mut evidence: Vec<String>) -> Cause {
+    let read = matches!(group.kind, Kind::PageIn | Kind::DiskQueue | Kind::SwapIn);
+    let Some(taker) = load::evictor(budget, &group).filter(|_| read) else {
+        return Cause { group, evidence, certainty: 0.8 };
+    };
+    let at = budget.pieces(&group).map(|piece| piece.hi).max().unwrap_or_default();
+    evidence.insert(0, evidence::evictor(budget, &group, taker, at));
+    group.owner = Owner::Job(budget.jobs.of(taker, at));
+    group.members = Members::default();
+    group.members.add(budget.recording.tasks.pid(taker, at), 1);
+    Cause { group, evidence, certainty: 0.7 }
+}
+
+fn reclaim(budget: &Budget<'_>, mut group: Group) -> Cause {
+    let spans: Vec<_> = budget.pieces(&group).map(|piece| (piece.lo, piece.hi)).collect();
+    let lo = spans.iter().map(|span| span.0).min().unwrap_or_default();
+    let hi = spans.iter().map(|span| span.1).max().unwrap_or_default();
+    let waiter = budget.pieces(&group).next().map_or(Tid(0), |piece| piece.tid);
+    let taker = load::memory_taker(budget, waiter, lo, hi);
+    if let Some(taker) = taker {
+        group.owner = Owner::Job(budget.jobs.of(taker, hi));
+        group.members = Members::default();
+        group.members.add(budget.recording.tasks.pid(taker, hi), 1);
+    }
+    let evidence = evidence::of(budget, &group);
+    Cause { group, evidence, certainty: if taker.is_some() { 0.9 } else { 0.6 } }
+}
+
+fn merge(causes: &mut Vec<Cause>, cause: Cause) {
+    let same = |known: &&mut Cause| known.group.kind == cause.group.kind && known.group.owner == cause.group.owner;
+    match causes.iter_mut().find(same) {
+        Some(known) => {
+            if cause.group.nanos > known.group.nanos {
+                known.evidence = cause.evidence;
+            }
+            known.group.nanos = known.group.nanos.saturating_add(cause.group.nanos);
+            known.group.members.merge(&cause.group.members);
+        }
+        None => causes.push(cause),
+    }
+}
+
+fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> Finding {
+    let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == Kind::CpuThrottled);
+    let culprit = culprit(budget, problem, &cause.group, limit);
+    let app = budget.recording.tasks.comm(problem.client, problem.end);
+    let remedy = limit.map_or_else(|| remedy::of(cause.group.kind, &culprit, &app), remedy::of_limit);
+    let period = periods::of(budget, &cause.group);
+    let mut seen = BTreeSet::new();
+    let hint = detail::hint(budget.recording, &cause.group, cause.certainty);
+    let lines = cause.evidence.into_iter().chain(period.map(|period| period.text())).chain(hint);
+    let evidence = lines.filter(|line| seen.insert(line.clone())).collect();
+    Finding {
+        kind: cause.group.kind,
+        culprit,
+        ms: Nanos(cause.group.nanos).millis(),
+        share: share(cause.group.nanos, problem),
+        confidence: (trust * cause.certainty).clamp(0.0, 1.0),
+        evidence,
+        remedy,
+        period_s: period.map(|period| period.seconds()),
+    }
+}
+
+fn culprit(budget: &Budget<'_>, problem: &Problem, group: &Group, limit: Option<&Limit>) -> Culprit {
+    match &group.owner {
+        Owner::Job(job) => {
+            let (pid, job_name) = budget.jobs.face(job, &group.members);
+            let job_name = limit.map(Limit::text).or(job_name);
+            process(budget, problem, pid, job_name.or_else(|| kernel_name(job)))
+        }
+        Owner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },
+        Owner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },
+        Owner::Interrupt(source) => Culprit::Device { device: source.name(&budget.recording.meta.irq_names) },
+        Owner::Nobody => process(budget, problem, problem.client, None),
+    }
+}
+
+fn kernel_name(job: &Job) -> Option<String> {
+    match job {
+        Job::Kernel(name) => Some(format!("{name} (kernel)")),
+        Job::Process(_) => None,
+    }
+}
+
+fn process(budget: &Budget<'_>, problem: &Problem, pid: Pid, job: Option<String>) -> Culprit {
+    let tasks = &budget.recording.tasks;
+    let (comm, cmdline) = (tasks.comm(pid, problem.end), tasks.cmdline(pid, problem.end).to_owned());
+    Culprit::Process { pid: pid.0, comm, cmdline, job }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a thread that nobody types into took longer than it should: for benchmarks, which know when it was due.
+
+use crate::explain::chain::Chain;
+use crate::explain::partition::Budget;
+use crate::join::answer::Milestone;
+use crate::model::{Finding, Piece};
+use crate::timeline::recording::Recording;
+use crate::verdict::baseline::Usual;
+use crate::verdict::findings::findings;
+use crate::verdict::problem::{Problem, Subject};
+use crate::verdict::trust::{TRUST, TRUST_LOSSES, explained, lost, unattributed_ms};
+use serde::{Deserialize, Serialize};
+use tipme_measure::Summary;
+use tipme_record::{Nanos, Tid};
+
+/// Where an interval of one thread went, and the causes of what was more than usual.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Explanation {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub interval_ms: f64,
+    /// What the thread needs by itself.
+    pub usual_ms: f64,
+    /// Sums to the interval.
+    pub partition: Vec<Piece>,
+    pub unattributed_ms: f64,
+    /// The largest first.
+    pub findings: Vec<Finding>,
+    /// Whether the incident holds all of the interval.
+    pub complete: bool,
+}
+
+/// Explains what a thread did from one time to another, of which `usual` is its own work.
+///
+/// Kinds, culprits and remedies are those of a verdict. `None` where the incident ends before the interval does, or
+/// the interval has no length.
+pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos) -> Option<Explanation> {
+    if to <= from || to > recording.mark {
+        return None;
+    }
+    let problem = problem(recording, tid, from, to, usual);
+    let chain = Chain::of_thread(recording, tid, from, to);
+    let budget = Budget::new(recording, &chain, problem.client, to);
+    let partition = budget.shares();
+    let unattributed_ms = unattributed_ms(&partition);
+    let trust = if lost(recording, from, to) > 0 { TRUST_LOSSES } else { TRUST };
+    let trust = trust * explained(unattributed_ms, to.since(from));
+    Some(Explanation {
+        start_ns: from.0,
+        end_ns: to.0,
+        interval_ms: to.since(from).millis(),
+        usual_ms: usual.millis(),
+        unattributed_ms,
+        findings: findings(&budget, &problem, trust),
+        partition,
+        complete: from >= recording.complete_from(),
+    })
+}
+
+/// Whatever is more than usual is to be explained: whoever asks has chosen the interval already.
+fn problem(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos) -> Problem {
+    Problem {
+        start: from,
+        end: to,
+        class: None,
+        milestone: Milestone::Handled,
+        client: recording.tasks.pid(tid, from),
+        join: None,
+        censored: false,
+        subject: Subject::Thread(tid),
+        usual: Usual::Window(Summary::new(vec![usual.0])),
+        excess: to.since(from).before(usual),
+        threshold: Nanos(0),
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From blame to a verdict for people.
+//!
+//! Takes what the pieces of an interval are due to; gives the problem worth telling, its findings with culprit,
+//! evidence and remedy, the steps of the chain, and what recording itself added.
+
+pub mod baseline;
+pub mod detail;
+pub mod diagnose;
+pub mod evidence;
+pub mod findings;
+pub mod fuzz;
+pub mod interval;
+pub mod overhead;
+pub mod problem;
+pub mod remedy;
+pub mod steps;
+pub mod trust;

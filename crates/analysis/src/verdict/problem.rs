@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which interval is explained: the one that exceeds what is usual by most.
+
+use crate::decode::protocol::class_name;
+use crate::error::Error;
+use crate::join::answer::{Interaction, Join, Milestone};
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, State};
+use crate::timeline::waits::Waited;
+use crate::verdict::baseline::Usual;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use tipme_measure::{Class, Profile, Share, Summary};
+use tipme_record::{Nanos, Pid, Tid};
+
+/// What to look at; everything where nothing is given.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Options {
+    /// Only processes with this name.
+    pub app: Option<String>,
+    /// Only this process.
+    pub pid: Option<Pid>,
+    /// Seconds before the mark around which to look.
+    pub at_s: Option<f64>,
+}
+
+/// A stall is looked for this long before the mark.
+const LOOK_BACK: Nanos = Nanos::from_secs(40);
+
+/// With a time given, what overlaps this much around it is considered.
+const AROUND: Nanos = Nanos::from_secs(1);
+
+/// Lies between scores of different rank: more nanoseconds than any window has, weighted.
+const RANK: f64 = 1e15;
+
+const WEIGHT_FOCUS: f64 = 1.5;
+const WEIGHT_WORDS: f64 = 3.0;
+
+/// Words of the user shorter than this name no application.
+const WORD_MIN: usize = 3;
+
+/// What is explained, and what is usual for it.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub start: Nanos,
+    pub end: Nanos,
+    pub class: Option<Class>,
+    pub milestone: Milestone,
+    pub client: Pid,
+    pub join: Option<Join>,
+    pub censored: bool,
+    /// The interaction, or the thread where none is known.
+    pub subject: Subject,
+    /// Latencies of the same class and application at other times.
+    pub usual: Usual,
+    /// Latency beyond what is usual.
+    pub excess: Nanos,
+    pub threshold: Nanos,
+}
+
+#[derive(Clone, Debug)]
+pub enum Subject {
+    Interaction(Box<Interaction>),
+    Thread(Tid),
+}
+
+impl Problem {
+    pub fn latency(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+
+    /// Whether the excess is noticed.
+    pub fn exceeded(&self) -> bool {
+        self.excess > self.threshold
+    }
+
+    /// Whether it is a command in a terminal, which may well take its time.
+    pub fn is_command(&self) -> bool {
+        matches!(&self.subject, Subject::Interaction(interaction) if interaction.command)
+    }
+
+    /// The name of the milestone in JSON.
+    pub fn milestone_name(&self) -> &'static str {
+        if self.censored { "hanging" } else { self.milestone.name() }
+    }
+
+    pub fn class_name(&self) -> &'static str {
+        self.class.map_or("activity", class_name)
+    }
+}
+
+/// What the caller wants to know, resolved against the recording.
+struct Wanted<'a> {
+    recording: &'a Recording,
+    pids: Option<Vec<Pid>>,
+    lo: Nanos,
+    hi: Nanos,
+    words: Vec<String>,
+}
+
+/// Chooses the worst interaction that the options allow; without one, the worst activity of the process.
+pub fn choose(recording: &Recording, found: &[Interaction], options: &Options) -> Result<Option<Problem>, Error> {
+    let wanted = Wanted::new(recording, options)?;
+    let from_input = worst_interaction(recording, found, &wanted);
+    let named = wanted.pids.is_some();
+    match from_input {
+        Some(problem) if problem.exceeded() || !named => Ok(Some(problem)),
+        other if named || recording.messages.streams().is_empty() => {
+            let active = worst_activity(recording, &wanted).filter(|activity| activity.exceeded() || other.is_none());
+            Ok(active.or(other))
+        }
+        other => Ok(other),
+    }
+}
+
+impl<'a> Wanted<'a> {
+    fn new(recording: &'a Recording, options: &Options) -> Result<Wanted<'a>, Error> {
+        let mark = recording.mark;
+        let at = options.at_s.filter(|at| at.is_finite() && *at >= 0.0).map(|at| mark.before(Nanos((at * 1e9) as u64)));
+        let (lo, hi) = at.map_or((mark.before(LOOK_BACK), mark), |at| (at.before(AROUND), at.after(AROUND)));
+        let words = recording.user_text.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| word.len() >= WORD_MIN).map(str::to_lowercase).collect();
+        Ok(Wanted { recording, pids: pids(recording, options)?, lo, hi, words })
+    }
+
+    fn allows(&self, pid: Pid) -> bool {
+        self.pids.as_ref().is_none_or(|pids| pids.contains(&pid))
+    }
+
+    /// Whether the user's words name an application.
+    fn named(&self, pid: Pid) -> bool {
+        let comm = self.recording.tasks.comm(pid, self.recording.mark).to_lowercase();
+        let parts: Vec<&str> =
+            comm.split(|c: char| !c.is_alphanumeric()).filter(|part| part.len() >= WORD_MIN).collect();
+        self.words.iter().any(|word| *word == comm || parts.contains(&word.as_str()))
+    }
+}
+
+/// The processes that the options name; `None` for all.
+fn pids(recording: &Recording, options: &Options) -> Result<Option<Vec<Pid>>, Error> {
+    let lives = || recording.tasks.lives().iter().filter(|life| life.tid.0 == life.pid.0);
+    if let Some(pid) = options.pid {
+        let known = lives().any(|life| life.pid == pid);
+        return if known { Ok(Some(vec![pid])) } else { Err(Error::NoSuchProcess { name: format!("with pid {pid}") }) };
+    }
+    let Some(app) = &options.app else { return Ok(None) };
+    let called = |life: &&crate::timeline::tasks::Life| {
+        life.comm == *app || program(recording.tasks.cmdline(life.pid, life.until)) == app
+    };
+    let pids: Vec<Pid> = lives().filter(called).map(|life| life.pid).collect();
+    if pids.is_empty() { Err(Error::NoSuchProcess { name: format!("named {app}") }) } else { Ok(Some(pids)) }
+}
+
+/// The name of the program in a command line, without its folder.
+fn program(cmdline: &str) -> &str {
+    let path = cmdline.split(' ').next().unwrap_or_default();
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// What is compared with each other: milestones of one kind, of inputs of one class, in one application.
+type Group = (Milestone, Class, String);
+
+type Groups = BTreeMap<Group, Summary>;
+
+fn group(recording: &Recording, interaction: &Interaction) -> Group {
+    let application = recording.tasks.comm(interaction.told.client, interaction.told.sent);
+    (interaction.milestone, interaction.told.class, application)
+}
+
+/// The latency of an interaction up to a milestone, where it has one.
+fn latency_to(interaction: &Interaction, milestone: Milestone) -> Option<Nanos> {
+    match milestone {
+        _ if interaction.milestone == milestone => Some(interaction.latency()),
+        Milestone::Handled => interaction.handled.map(|at| at.since(interaction.told.input)),
+        Milestone::Response | Milestone::Completed => None,
+    }
+}
+
+fn groups(recording: &Recording, found: &[Interaction]) -> Groups {
+    let mut latencies: BTreeMap<Group, Vec<u64>> = BTreeMap::new();
+    for interaction in found {
+        let (_, class, application) = group(recording, interaction);
+        for milestone in [Milestone::Response, Milestone::Handled] {
+            if let Some(latency) = latency_to(interaction, milestone) {
+                latencies.entry((milestone, class, application.clone())).or_default().push(latency.0);
+            }
+        }
+    }
+    latencies.into_iter().map(|(key, list)| (key, Summary::new(list))).collect()
+}
+
+/// Each interaction up to its response, and up to each later milestone that came late.
+fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl Iterator<Item = Cow<'a, Interaction>> {
+    found.iter().flat_map(|interaction| {
+        let later = interaction.later.iter().map(|reached| Cow::Owned(interaction.until(reached, recording.mark)));
+        std::iter::once(Cow::Borrowed(interaction)).chain(later)
+    })
+}
+
+fn worst_interaction(recording: &Recording, found: &[Interaction], wanted: &Wanted<'_>) -> Option<Problem> {
+    let groups = groups(recording, found);
+    let focus = found.iter().filter(|interaction| interaction.told.class == Class::Key).max_by_key(|i| i.told.sent);
+    let focus = focus.map(|interaction| interaction.told.client);
+    let complete = recording.complete_from();
+    let known = candidates(recording, found).filter(|interaction| interaction.told.input >= complete);
+    let allowed = known.filter(|i| wanted.allows(i.told.client) && i.overlaps(wanted.lo, wanted.hi));
+    let scored = allowed.map(|interaction| (score(recording, &interaction, &groups, wanted, focus), interaction));
+    let (_, worst) = scored.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    Some(problem(recording, &worst, found))
+}
+
+/// Excess beyond the threshold first, then the latency itself: the worst is known even where all is well. What follows
+/// from wake-ups goes before a mere coincidence in time, and that before a command, which may well take its time.
+fn score(
+    recording: &Recording,
+    interaction: &Interaction,
+    groups: &Groups,
+    wanted: &Wanted<'_>,
+    focus: Option<Pid>,
+) -> f64 {
+    let summary = groups.get(&group(recording, interaction));
+    let latency = interaction.latency();
+    let usual = summary.and_then(|summary| summary.value_without(latency.0, Share::P50)).unwrap_or(0);
+    let threshold = interaction.noticed.0;
+    let excess = latency.0.saturating_sub(usual.min(threshold));
+    let client = interaction.told.client;
+    let focus = if focus == Some(client) { WEIGHT_FOCUS } else { 1.0 };
+    let words = if wanted.named(client) { WEIGHT_WORDS } else { 1.0 };
+    let rank = match (excess > threshold, interaction.join) {
+        (false, _) => 0.0,
+        (true, _) if interaction.command => RANK,
+        (true, Join::Speculative) => 2.0 * RANK,
+        (true, _) => 3.0 * RANK,
+    };
+    rank + excess as f64 * focus * words
+}
+
+fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) -> Problem {
+    let (start, end) = (worst.told.input, worst.end);
+    let (milestone, class, application) = group(recording, worst);
+    let same = |other: &Interaction| {
+        let of = recording.tasks.comm(other.told.client, other.told.sent);
+        !other.overlaps(start, end) && other.told.class == class && of == application
+    };
+    let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone));
+    let others = Summary::new(others.map(|latency| latency.0).collect());
+    // What was learned before are responses.
+    let learned = if milestone == Milestone::Response { &recording.baselines[..] } else { &[] };
+    let usual = Usual::of(others, learned, class_name(class), &application);
+    let threshold = worst.noticed;
+    let normal = usual.median().min(threshold);
+    Problem {
+        start,
+        end,
+        class: Some(worst.told.class),
+        milestone,
+        client: worst.told.client,
+        join: Some(worst.join),
+        censored: worst.censored,
+        subject: Subject::Interaction(Box::new(worst.clone())),
+        excess: worst.latency().before(normal),
+        usual,
+        threshold,
+    }
+}
+
+/// A stretch of one thread between two idle waits.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    tid: Tid,
+    start: Nanos,
+    end: Nanos,
+}
+
+/// The longest stretch between idle waits of the processes that were asked for, or of those that read
+/// terminals where nobody was asked for.
+fn worst_activity(recording: &Recording, wanted: &Wanted<'_>) -> Option<Problem> {
+    let lives = recording.tasks.lives().iter().filter(|life| !life.is_kernel() && wanted.allows(life.pid));
+    let asked = lives.filter(|life| wanted.pids.is_some() || reads_terminal(recording, life.tid));
+    let mut tids: Vec<Tid> = asked.map(|life| life.tid).collect();
+    tids.dedup();
+    let episodes: Vec<Episode> = tids.iter().flat_map(|tid| episodes(recording, *tid)).collect();
+    let complete = recording.complete_from();
+    let near = |episode: &&Episode| episode.start < wanted.hi && episode.end > wanted.lo && episode.start >= complete;
+    let worst = episodes.iter().filter(near).max_by_key(|episode| episode.end.since(episode.start))?;
+    Some(activity(recording, worst, &episodes))
+}
+
+fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
+    let reads =
+        |wait: &tipme_record::records::Wait| wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events;
+    recording.waits.of(tid).iter().any(reads)
+}
+
+/// The stretches of a thread that ever waits for events; of another, each wait that is not its own sleep.
+fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
+    let idle = |span: &Span| span.segment.state == State::Absent || blocked(span) && recording.waits.is_idle(span);
+    let (mut episodes, mut start, mut waits) = (Vec::new(), None, Vec::new());
+    for span in recording.timeline.spans(tid) {
+        if idle(&span) {
+            episodes.extend(start.take().map(|start| Episode { tid, start, end: span.start }));
+            start = Some(span.end);
+        } else if span.segment.state != State::Running && recording.waits.kind(&span) != Waited::Sleep {
+            waits.push(Episode { tid, start: span.start, end: span.end });
+        }
+    }
+    episodes.extend(start.map(|start| Episode { tid, start, end: recording.mark }));
+    let mut episodes = if start.is_some() { episodes } else { waits };
+    episodes.retain(|episode| episode.start < episode.end);
+    episodes
+}
+
+fn blocked(span: &Span) -> bool {
+    span.segment.state == State::Blocked
+}
+
+fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Problem {
+    let others = episodes.iter().filter(|other| other.end <= worst.start || other.start >= worst.end);
+    let usual = Usual::Window(Summary::new(others.map(|other| other.end.since(other.start).0).collect()));
+    let threshold = Nanos(Class::Click.limits(Profile::Default).threshold);
+    let normal = usual.median().min(threshold);
+    Problem {
+        start: worst.start,
+        end: worst.end,
+        class: None,
+        milestone: Milestone::Handled,
+        client: recording.tasks.pid(worst.tid, worst.start),
+        join: None,
+        censored: worst.end >= recording.mark,
+        subject: Subject::Thread(worst.tid),
+        excess: worst.end.since(worst.start).before(normal),
+        usual,
+        threshold,
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Folders that nobody else can change: what a daemon with rights writes to a name in there arrives there.
+
+use std::fs::{DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Anybody but the owner may write to it.
+const WRITABLE: u32 = 0o022;
+/// In it only owners may remove or rename what is theirs.
+const STICKY: u32 = 0o1000;
+
+/// Why a folder is not used.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    #[error("cannot use {}: {cause}; run as root, or choose another --state-dir", path.display())]
+    Io { path: PathBuf, cause: io::Error },
+    #[error(
+        "{} belongs to user {owner}, who could change what is written there; choose a --state-dir that belongs to you \
+         all the way down", path.display()
+    )]
+    Owner { path: PathBuf, owner: u32 },
+    #[error(
+        "others may write to {}, and could change what is written there; forbid it (chmod go-w {}), or choose \
+         another --state-dir", path.display(), path.display()
+    )]
+    Writable { path: PathBuf },
+}
+
+/// Makes a folder where it is missing, and makes sure that nobody but root and the caller can change what its path
+/// leads to, nor anybody but the caller what is in it.
+///
+/// # Errors
+/// Where somebody else can, or the folder can be neither made nor looked at.
+pub fn secure(path: &Path) -> Result<(), FolderError> {
+    let wrap = |cause| FolderError::Io { path: path.to_owned(), cause };
+    let path = std::path::absolute(path).map_err(wrap)?;
+    // Before anything is made: the part that is there, since who owns that owns what is made.
+    let there = path.ancestors().find(|part| part.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    check_way(there)?;
+    DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(wrap)?;
+    check_way(&path)?;
+    let found = path.canonicalize().map_err(wrap)?;
+    check_way(&found)?;
+    let last = found.symlink_metadata().map_err(wrap)?;
+    let me = rustix::process::geteuid().as_raw();
+    if last.uid() != me {
+        return Err(FolderError::Owner { path: found, owner: last.uid() });
+    }
+    if last.mode() & WRITABLE != 0 { Err(FolderError::Writable { path: found }) } else { Ok(()) }
+}
+
+/// Every part of a path belongs to root or the caller, links too, and only its owner can put something else in its place.
+fn check_way(path: &Path) -> Result<(), FolderError> {
+    path.ancestors().try_for_each(|part| {
+        let found = part.symlink_metadata().map_err(|cause| FolderError::Io { path: part.to_owned(), cause })?;
+        check(part, &found)
+    })
+}
+
+fn check(part: &Path, found: &Metadata) -> Result<(), FolderError> {
+    let me = rustix::process::geteuid().as_raw();
+    let owner = found.uid();
+    if owner != 0 && owner != me {
+        return Err(FolderError::Owner { path: part.to_owned(), owner });
+    }
+    let writable = found.is_dir() && found.mode() & WRITABLE != 0 && found.mode() & STICKY == 0;
+    if writable { Err(FolderError::Writable { path: part.to_owned() }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    const STRANGER: u32 = 4242;
+
+    fn why(path: &Path) -> String {
+        secure(path).map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn own_folders_are_made_and_used() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(why(&dir.path().join("a/b")), "");
+        assert_eq!(why(&dir.path().join("a/b")), "");
+        symlink(dir.path().join("a"), dir.path().join("link")).unwrap();
+        assert_eq!(why(&dir.path().join("link/b")), "");
+    }
+
+    #[test]
+    fn folders_that_others_can_change_are_refused_and_nothing_is_made_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        for name in ["own", "open", "strange"] {
+            fs::create_dir(place(name)).unwrap();
+        }
+        fs::set_permissions(place("open"), Permissions::from_mode(0o777)).unwrap();
+        chown(place("strange"), Some(STRANGER), None).expect("run the tests as root");
+        symlink(place("own"), place("open/link")).unwrap();
+        symlink(place("own"), place("link")).unwrap();
+        std::os::unix::fs::lchown(place("link"), Some(STRANGER), None).unwrap();
+        symlink(place("strange"), place("to-strange")).unwrap();
+        assert!(why(&place("strange")).contains("belongs to user 4242"));
+        assert!(why(&place("strange/below")).contains("belongs to user 4242"));
+        assert!(why(&place("open")).contains("others may write to"));
+        assert!(why(&place("open/link")).contains("others may write to"));
+        assert!(why(&place("link")).contains("belongs to user 4242"));
+        assert!(why(&place("to-strange")).contains("belongs to user 4242"));
+        assert!(!place("strange/below").exists());
+    }
+}

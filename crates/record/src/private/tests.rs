@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::*;
+use crate::chunk::{CHUNK_BYTES, ChunkHead};
+use crate::incident::FutexOwner;
+use crate::records::Head;
+use crate::units::Nanos;
+use zerocopy::{FromZeros, IntoBytes};
+
+const ANN: u32 = 1000;
+const BOB: u32 = 1001;
+/// Processes of Ann, of Bob, of root, and of nobody known.
+const OF_ANN: Pid = Pid(10);
+const OF_BOB: Pid = Pid(11);
+const OF_ROOT: Pid = Pid(12);
+const LOST: Pid = Pid(13);
+
+fn head(kind: Kind, size: usize) -> Head {
+    Head { ts: Nanos(5_000_000), tid: Tid(7), size: size as u16, kind: kind as u8, generation: 1 }
+}
+
+fn owner(pid: Pid, uid: u32) -> Vec<u8> {
+    Owner { head: head(Kind::Owner, Owner::SIZE), pid, uid }.as_bytes().to_vec()
+}
+
+fn message(client: Pid, display: u32) -> Vec<u8> {
+    let mut message = Message::new_zeroed();
+    message.head = head(Kind::Message, Message::SIZE);
+    (message.pid, message.client, message.display) = (OF_ROOT, client, display);
+    message.as_bytes().to_vec()
+}
+
+fn tty(session: Pid) -> Vec<u8> {
+    Tty { head: head(Kind::Tty, Tty::SIZE), port: 1, stage: 0, session }.as_bytes().to_vec()
+}
+
+fn wait(pid: Pid) -> Wait {
+    let mut wait = Wait::new_zeroed();
+    wait.head = head(Kind::Wait, Wait::SIZE);
+    (wait.pid, wait.syscall, wait.args, wait.address, wait.port) = (pid, 202, [0x7f12_3456_7894, 0x89, 5], 9, 80);
+    wait
+}
+
+fn exit(pid: Pid) -> Vec<u8> {
+    let mut exit = Exit::new_zeroed();
+    exit.head = head(Kind::Exit, Exit::SIZE + 8);
+    exit.pid = pid;
+    [exit.as_bytes(), b"secret\0\0"].concat()
+}
+
+fn chunk(records: &[Vec<u8>]) -> Vec<u8> {
+    let head = ChunkHead { taken: 1, opened: Nanos(4_000_000), cpu: 0, class: 1, closed: Nanos(0) };
+    let mut bytes = [head.as_bytes(), &records.concat()].concat();
+    bytes.resize(CHUNK_BYTES, 0);
+    bytes
+}
+
+fn incident(rare: &[Vec<u8>]) -> Incident {
+    let mut incident = Incident::default();
+    let known = [owner(OF_ANN, ANN), owner(OF_BOB, BOB), owner(OF_ROOT, 0), wait(OF_BOB).as_bytes().to_vec()];
+    incident.push(Section::Tasks, known.concat());
+    incident.push(Section::Rare, chunk(rare));
+    incident
+}
+
+/// Clients and displays of the messages that Ann is shown, and how many she is not.
+fn shown(messages: &[(Pid, u32)]) -> (Vec<(Pid, u32)>, u64) {
+    let mut incident =
+        incident(&messages.iter().map(|(client, display)| message(*client, *display)).collect::<Vec<_>>());
+    let withheld = conceal(&mut incident, ANN, &|address| !address);
+    let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
+    (left.map(|message| (message.client, message.display)).collect(), withheld.messages)
+}
+
+#[test]
+fn messages_are_the_clients_whoever_runs_the_server() {
+    assert_eq!(shown(&[(OF_ANN, 0), (OF_BOB, 1), (LOST, 0)]), (vec![(OF_ANN, 0)], 2));
+}
+
+#[test]
+fn messages_of_services_are_shown_where_nobody_else_sits() {
+    let (own, mixed, greeter) = ([(OF_ANN, 0), (OF_ROOT, 0)], [(OF_ANN, 0), (OF_ROOT, 0), (OF_BOB, 0)], [(OF_ROOT, 3)]);
+    assert_eq!(shown(&own), (own.to_vec(), 0));
+    assert_eq!(shown(&mixed), (vec![(OF_ANN, 0)], 2));
+    assert_eq!(shown(&greeter), (vec![], 1));
+}
+
+#[test]
+fn a_terminal_is_of_the_user_of_its_session() {
+    let mut incident = incident(&[tty(OF_ANN), tty(OF_BOB), tty(OF_ROOT), tty(Pid(0))]);
+    let withheld = conceal(&mut incident, ANN, &|address| !address);
+    let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| Tty::read(bytes));
+    assert_eq!(left.map(|tty| tty.session).collect::<Vec<_>>(), [OF_ANN]);
+    assert_eq!((withheld.inputs, withheld.users), (3, 1));
+    assert_eq!(withheld.told().as_deref(), Some("input of 1 other user"));
+}
+
+#[test]
+fn a_number_that_two_users_had_is_of_neither() {
+    let mut incident = incident(&[message(OF_ANN, 0)]);
+    incident.push(Section::Exits, chunk(&[owner(OF_ANN, BOB)]));
+    assert_eq!(conceal(&mut incident, ANN, &|address| !address).messages, 1);
+}
+
+#[test]
+fn arguments_of_others_are_disguised_and_their_addresses_go() {
+    for (pid, root, other) in [(OF_ANN, false, false), (OF_ROOT, true, false), (OF_BOB, true, true), (LOST, true, true)]
+    {
+        let mut incident = incident(&[wait(pid).as_bytes().to_vec()]);
+        conceal(&mut incident, ANN, &|address| !address);
+        let found =
+            rewrite::records(&incident, Section::Rare).find_map(|(_, bytes)| Wait::read(bytes)).expect("it stays");
+        assert_eq!((found.args[0] != wait(pid).args[0], found.address == 0, found.port == 0), (root, other, other));
+        assert_eq!((found.args[0] & 0xf, &found.args[1..]), (4, &[0x89, 5][..]));
+    }
+}
+
+#[test]
+fn a_lock_and_who_waits_for_it_have_the_same_disguise() {
+    let mut incident = incident(&[]);
+    let futex = FutexOwner { tid: 7, address: wait(OF_BOB).args[0], owner: 8 };
+    let locks = Locks { futexes: vec![futex], ..Locks::default() };
+    incident.push_json(Section::Locks, &locks).expect("it is a document");
+    conceal(&mut incident, ANN, &|address| !address);
+    let locks: Locks = incident.json(Section::Locks).expect("it is a document");
+    let waits = rewrite::records(&incident, Section::Tasks)
+        .find_map(|(kind, bytes)| Wait::read(bytes).filter(|_| kind == Kind::Wait));
+    assert_eq!(locks.futexes[0].address, waits.expect("it stays").args[0]);
+    assert_ne!(locks.futexes[0].address, wait(OF_BOB).args[0]);
+}
+
+#[test]
+fn command_lines_of_others_go_and_root_keeps_all() {
+    let lines = |pids: &[Pid]| {
+        pids.iter()
+            .flat_map(|pid| [&pid.0.to_le_bytes()[..], &[6, 0, 0, 0], b"secret\0\0"].concat())
+            .collect::<Vec<u8>>()
+    };
+    let mut incident = incident(&[]);
+    incident.push(Section::Cmdlines, lines(&[OF_ANN, OF_BOB, OF_ROOT, LOST]));
+    incident.push(Section::Exits, chunk(&[exit(OF_BOB), exit(OF_ROOT)]));
+    let whole = incident.clone();
+    let withheld = conceal(&mut incident, ANN, &|address| !address);
+    assert_eq!(incident.bytes(Section::Cmdlines), lines(&[OF_ANN, OF_ROOT]));
+    let tails: Vec<&[u8]> =
+        rewrite::records(&incident, Section::Exits).map(|(_, bytes)| &bytes[Exit::SIZE..]).collect();
+    assert_eq!(tails, [[0; 8], *b"secret\0\0"]);
+    assert_eq!((withheld.command_lines, withheld.users), (3, 1));
+    let mut root = whole.clone();
+    assert_eq!(conceal(&mut root, 0, &|address| !address).told(), None);
+    assert_eq!(root.sections, whole.sections);
+}

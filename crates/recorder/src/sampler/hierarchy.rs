@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the CPU controller's file system tells of one control group: its quota, how often it was throttled, who is in it.
+
+use crate::sampler::Sample;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use tipme_record::Nanos;
+
+/// The number of `cpu.stat` among the sources of samples.
+pub(super) const SOURCE: u32 = 5;
+
+/// Bytes read of a list of processes.
+const PROCS_BYTES: u64 = 64 * 1024;
+
+/// The control group file systems differ in the names of their files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Version {
+    One,
+    Two,
+}
+
+/// Where the CPU controller's groups are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Hierarchy {
+    pub(super) mount: PathBuf,
+    pub(super) version: Version,
+    /// The table of the numbers of groups.
+    pub(super) numbers: PathBuf,
+}
+
+/// CPU time per period, microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Limit {
+    pub(super) quota_us: u64,
+    pub(super) period_us: u64,
+}
+
+/// How often a group had been throttled when it was looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Count {
+    pub(super) at: Nanos,
+    /// Those lines of `cpu.stat`.
+    pub(super) text: String,
+}
+
+impl Hierarchy {
+    /// The hierarchy with the CPU controller: version 1 where it is mounted, since version 2 then lacks it.
+    pub(super) fn find() -> Option<Hierarchy> {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        Hierarchy::among(&mounts)
+    }
+
+    pub(super) fn among(mounts: &str) -> Option<Hierarchy> {
+        let fields = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|line| line.len() >= 4);
+        let one = fields().find(|line| line[2] == "cgroup" && line[3].split(',').any(|option| option == "cpu"));
+        let two = || fields().find(|line| line[2] == "cgroup2");
+        let at = |line: Vec<&str>, version| {
+            let (mount, numbers) = (PathBuf::from(line[1]), PathBuf::from("/proc/cgroups"));
+            Hierarchy { mount, version, numbers }
+        };
+        one.map(|line| at(line, Version::One)).or_else(|| two().map(|line| at(line, Version::Two)))
+    }
+
+    pub(super) fn limit_file(&self) -> &'static str {
+        match self.version {
+            Version::One => "cpu.cfs_quota_us",
+            Version::Two => "cpu.max",
+        }
+    }
+
+    /// How often a group has been throttled, where its controller counts.
+    pub(super) fn count(&self, group: &Path, now: Nanos) -> Option<Count> {
+        let text = std::fs::read_to_string(self.mount.join(group).join("cpu.stat")).ok()?;
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("throttled")).collect();
+        (!lines.is_empty()).then(|| Count { at: now, text: lines.join("\n") })
+    }
+
+    /// The quota of a group, where it has one.
+    pub(super) fn limit(&self, group: &Path) -> Option<Limit> {
+        let text = std::fs::read_to_string(self.mount.join(group).join(self.limit_file())).ok()?;
+        let mut words = text.split_whitespace();
+        // No quota is -1 or `max`, which are no such numbers.
+        let quota_us = words.next()?.parse().ok()?;
+        let period = match self.version {
+            Version::One => std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?,
+            Version::Two => words.next()?.to_owned(),
+        };
+        Some(Limit { quota_us, period_us: period.trim().parse().ok()? })
+    }
+
+    pub(super) fn processes(&self, group: &Path) -> Vec<u32> {
+        let Ok(file) = File::open(self.mount.join(group).join("cgroup.procs")) else { return Vec::new() };
+        let mut text = String::new();
+        file.take(PROCS_BYTES).read_to_string(&mut text).ok();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Names of the groups in a group. A directory with two links has no other directory in it; file
+    /// systems that do not count links say one.
+    pub(super) fn children(&self, group: &Path) -> Vec<PathBuf> {
+        let dir = self.mount.join(group);
+        if std::fs::metadata(&dir).map_or(2, |dir| dir.nlink()) == 2 {
+            return Vec::new();
+        }
+        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        dirs.map(|entry| group.join(entry.file_name())).collect()
+    }
+}
+
+impl Limit {
+    /// That of a group which has none any more.
+    pub(super) const PAST: Limit = Limit { quota_us: 0, period_us: 0 };
+}
+
+impl Count {
+    pub(super) fn sample(self, number: u32) -> Sample {
+        Sample { at: self.at, source: SOURCE, text: format!("group {number}\n{}\n", self.text).into_bytes() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_one_goes_first_where_both_are_mounted() {
+        let mounts = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu,cpuacct 0 0\n";
+        let found = Hierarchy::among(mounts).map(|found| (found.mount, found.version));
+        assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), Version::One)));
+        let two = Hierarchy::among("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").map(|found| found.version);
+        assert_eq!(two, Some(Version::Two));
+        assert_eq!(Hierarchy::among("cgroup /c cgroup rw,memory 0 0\n"), None);
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What owners may do with their incidents, whose folder belongs to root: keep one for good, or remove it.
+
+use super::{ENDING, Folder, Listed, PINNED_BYTES_MAX, PINNED_MAX, is_plain_id, pin_name};
+use crate::error::WriteError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+impl Folder {
+    /// Removes an incident on behalf of user `uid`, and its pin.
+    ///
+    /// # Errors
+    /// Where there is no such incident, or it belongs to another user (root may remove all).
+    pub fn remove(&self, id: &str, uid: u32) -> Result<(), WriteError> {
+        let incident = self.of(id, uid)?;
+        fs::remove_file(&incident.path).map_err(|error| WriteError::io(&incident.path, error))?;
+        self.take_pin(id)
+    }
+
+    /// Keeps an incident from being pruned on behalf of user `uid`, or lets it go again.
+    ///
+    /// # Errors
+    /// As [`Folder::remove`], and where its owner would have more pinned than may be: [`PINNED_MAX`] or
+    /// [`PINNED_BYTES_MAX`].
+    pub fn pin(&self, id: &str, uid: u32, pinned: bool) -> Result<(), WriteError> {
+        let mut incident = self.of(id, uid)?;
+        if !pinned {
+            return self.take_pin(id);
+        }
+        let unfit = |why: String| WriteError::Unfit { path: incident.path.clone(), why };
+        let mut all = self.list().map_err(|error| WriteError::io(self.path(), error))?;
+        all.retain(|other| other.owner == incident.owner && other.pinned && other.id != id);
+        let path = self.path().join(pin_name(id));
+        incident.pinned = true;
+        all.push(incident.clone());
+        if kept(&all).len() < all.len() {
+            let mib = PINNED_BYTES_MAX >> 20;
+            return Err(unfit(format!(
+                "a user may pin {PINNED_MAX} incidents and {mib} MiB; let another go with: tipme incidents unpin ID"
+            )));
+        }
+        match OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(WriteError::io(&path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_pin(&self, id: &str) -> Result<(), WriteError> {
+        let path = self.path().join(pin_name(id));
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(WriteError::io(&path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The incident with this id, if this user may change it.
+    fn of(&self, id: &str, uid: u32) -> Result<Listed, WriteError> {
+        let unfit = |why: &str| WriteError::Unfit { path: Path::new(id).to_owned(), why: why.to_owned() };
+        let path = self.path().join(format!("{id}{ENDING}"));
+        let listed = Some(id).filter(|id| is_plain_id(id)).and_then(|id| self.listed(&format!("{id}{ENDING}"), path));
+        let listed = listed.ok_or_else(|| unfit("there is no such incident; see: tipme incidents"))?;
+        if uid != 0 && uid != listed.owner {
+            return Err(unfit("it belongs to another user"));
+        }
+        Ok(listed)
+    }
+}
+
+/// The pinned incidents that stay, the oldest of each user first: as many as the user may pin, as large as they are now.
+pub(super) fn kept(all: &[Listed]) -> BTreeSet<String> {
+    let mut shares: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
+    let within = |incident: &&Listed| {
+        let (count, bytes) = shares.entry(incident.owner).or_default();
+        let fits = *count < PINNED_MAX && *bytes + incident.bytes <= PINNED_BYTES_MAX;
+        if fits {
+            (*count, *bytes) = (*count + 1, *bytes + incident.bytes);
+        }
+        fits
+    };
+    let pinned = all.iter().filter(|incident| incident.pinned);
+    pinned.filter(within).map(|incident| incident.id.clone()).collect()
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Has an incident diagnosed by a process of its own, which may take so much time and memory and no more: its file may
+//! be anything.
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tipme_analysis::Verdict;
+
+/// How long it may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is asked whether it has ended.
+const GLANCE: Duration = Duration::from_millis(20);
+/// Memory that it may take, in bytes: four times the largest recording with default options, and room for the largest file.
+const MEMORY_MAX: u64 = 4 << 30;
+/// Bytes of its document and of what it says of failures, at most.
+const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
+const WHY_BYTES_MAX: u64 = 4096;
+
+/// The verdict of this program on an incident.
+///
+/// # Errors
+/// Where it fails, or takes longer than a minute; for people.
+pub fn verdict(incident: &Path) -> Result<Verdict> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    of(Command::new(program).args(["diagnose", "--json"]).arg(incident), PATIENCE)
+}
+
+fn of(command: &mut Command, patience: Duration) -> Result<Verdict> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("cannot start the diagnosis")?;
+    bound(&child);
+    let said = listen(child.stdout.take(), DOCUMENT_BYTES_MAX);
+    let why = listen(child.stderr.take(), WHY_BYTES_MAX);
+    wait(&mut child, patience)?;
+    let (said, why) = (said.join().unwrap_or_default(), why.join().unwrap_or_default());
+    serde_json::from_str(&said).map_err(|_| {
+        let why = why.lines().last().unwrap_or("it ended without a word").trim_start_matches("tipme: ");
+        anyhow::Error::msg(why.to_owned())
+    })
+}
+
+fn bound(child: &Child) {
+    let limit = Rlimit { current: Some(MEMORY_MAX), maximum: Some(MEMORY_MAX) };
+    // Where it has ended already, there is nothing to bound.
+    prlimit(Pid::from_raw(child.id() as i32), Resource::As, limit).ok();
+}
+
+/// Takes in what comes, up to a bound, while the process is waited for.
+fn listen(from: Option<impl Read + Send + 'static>, bytes: u64) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut said = Vec::new();
+        from.map(|from| from.take(bytes).read_to_end(&mut said));
+        String::from_utf8_lossy(&said).into_owned()
+    })
+}
+
+fn wait(child: &mut Child, patience: Duration) -> Result<()> {
+    let until = Instant::now() + patience;
+    while child.try_wait().context("cannot wait for the diagnosis")?.is_none() {
+        if Instant::now() >= until {
+            child.kill().and_then(|()| child.wait()).context("cannot end the diagnosis")?;
+            bail!("the diagnosis took longer than {} s and was ended", patience.as_secs());
+        }
+        std::thread::sleep(GLANCE);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(script: &str, patience: Duration) -> Result<Verdict> {
+        of(Command::new("sh").args(["-c", script]), patience)
+    }
+
+    #[test]
+    fn a_diagnosis_that_takes_too_long_is_ended_and_said_so() {
+        let begun = Instant::now();
+        let late = say("exec sleep 60", Duration::from_secs(1)).expect_err("it is too late").to_string();
+        assert_eq!(late, "the diagnosis took longer than 1 s and was ended");
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_diagnosis_may_not_take_all_memory_nor_say_more_than_fits() {
+        let limit = "sleep 0.3; [ $(ulimit -v) = 4194304 ] || exit; echo ok >&2; exit 2";
+        assert_eq!(say(limit, PATIENCE).expect_err("no document").to_string(), "ok");
+        let endless = say("exec yes", Duration::from_secs(5)).expect_err("no document").to_string();
+        assert_eq!(endless, "it ended without a word");
+    }
+
+    #[test]
+    fn a_failure_is_told_in_its_own_words() {
+        let failed = say("echo 'tipme: cannot read x' >&2; exit 2", PATIENCE).expect_err("it failed").to_string();
+        assert_eq!(failed, "cannot read x");
+    }
+}

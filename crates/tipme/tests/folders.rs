@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Folders that another user prepared for the recorder. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use support::tipme;
+
+/// As a user without an account.
+fn as_stranger(script: &str, dir: &Path) {
+    let status = Command::new("sh").args(["-c", script]).current_dir(dir).uid(4242).gid(4242).status();
+    assert!(status.unwrap().success(), "{script}");
+}
+
+#[test]
+fn a_state_folder_of_another_user_is_refused() {
+    let dir = tempfile::TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
+    let precious = dir.path().join("precious");
+    std::fs::write(&precious, "of root").unwrap();
+    as_stranger(
+        "mkdir -m 755 own own/incidents; ln -s ../precious own/lock; mkdir -m 755 away; ln -s away link",
+        dir.path(),
+    );
+    for name in ["own", "link", "own/below"] {
+        let mut command = Command::new("timeout");
+        command.arg("20").arg(tipme().get_program()).args(["record", "--hot-keys", "off", "--display", "none"]);
+        let output = command.args(["--memory", "16M", "--state-dir"]).arg(dir.path().join(name)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        assert!(said.contains("belongs to user 4242") && said.contains("choose a --state-dir"), "{name}: {said}");
+    }
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "of root");
+    assert_eq!(std::fs::read_dir(dir.path().join("away")).unwrap().count(), 0);
+}
