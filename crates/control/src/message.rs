@@ -98,6 +98,9 @@ pub struct Status {
     pub lost: u64,
     /// Users that may mark, besides root.
     pub allowed: Vec<u32>,
+    /// What the recorder's own hot keys do, for people; left out where it sees none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hot_keys: Option<String>,
     /// False while input records are stopped.
     pub keys: bool,
     /// Displays that are recorded, such as `:0`.

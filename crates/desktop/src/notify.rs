@@ -109,6 +109,22 @@ impl Notifier {
     }
 }
 
+/// The daemon that shows notifications in this session, as it calls itself.
+///
+/// # Errors
+/// Where there is none, or no answer.
+pub fn daemon() -> Result<String, Error> {
+    let asked = connect(&Arc::default()).and_then(|bus| {
+        let reply = bus.call_method(Some(NAME), OBJECT, Some(NAME), "GetServerInformation", &()).map_err(trouble)?;
+        let (name, _, version, _): (String, String, String, String) = reply.body().deserialize().map_err(trouble)?;
+        Ok(plain(&format!("{name} {version}"), SUMMARY_MAX))
+    });
+    asked.map_err(|why| match why {
+        Trouble::Silent => Error::NoNotification { reason: silence() },
+        Trouble::Other(reason) => Error::NoNotification { reason },
+    })
+}
+
 /// Why nothing is shown.
 enum Trouble {
     /// Nobody answered.

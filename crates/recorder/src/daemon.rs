@@ -331,6 +331,7 @@ impl<'a> Recorder<'a> {
     fn status(&self) -> Status {
         let kept = Class::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
         let from = kept.fold(self.armed, Nanos::max);
+        let devices = self.inputs.count();
         Status {
             pid: std::process::id(),
             armed_ns: self.armed.0,
@@ -338,6 +339,7 @@ impl<'a> Recorder<'a> {
             window_s: self.options.window.0 as f64 / 1e9,
             lost: self.watch.lost(),
             allowed: self.options.allowed.clone(),
+            hot_keys: self.hot_keys.as_ref().filter(|_| devices > 0).map(|(keys, _)| keys.announce(devices)),
             keys: self.silent.is_empty(),
             displays: self.displays.known().iter().map(|display| format!(":{}", display.display)).collect(),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),

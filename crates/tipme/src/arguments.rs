@@ -36,6 +36,7 @@ pub use scroll::Scroll;
 use std::path::PathBuf;
 pub use system::{BesideChoice, System};
 pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
+use tipme_desktop::hotkeys::Chord;
 pub use typing::Typing;
 pub use warmstart::Warmstart;
 
@@ -69,7 +70,11 @@ pub enum Verb {
     Incidents(Incidents),
     /// Copy an incident without what tells of its owner, so that it can be given away
     Scrub(Scrub),
-    /// Say what this kernel, display and user allow, and the remedy for what is missing
+    /// Record always, let you mark, start the agent now and at each login, and try the key; --undo takes it back
+    Setup(Setup),
+    /// Recorder, keys, agent and the last incident, on one screen
+    Status(Status),
+    /// Say whether a press of the key will find its cause, and the remedy for what is missing
     Doctor(Doctor),
     /// The whole loop on a private display: type, suffer, press the key, read the cause; needs root
     Demo(Demo),
@@ -262,7 +267,53 @@ pub struct Scrub {
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "Run it as yourself, in the session; it asks for root by sudo where it has to. What is so already
+is left alone. Without systemd it says how. Examples:
+  tipme setup --dry-run
+  tipme setup --yes --mark-key ctrl+alt+m
+  tipme setup --undo"
+)]
+pub struct Setup {
+    /// Take back what was set up; incidents stay
+    #[arg(long)]
+    pub undo: bool,
+    /// Ask nothing
+    #[arg(long)]
+    pub yes: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Key that marks [default: ctrl+alt+minus]
+    #[arg(long, value_name = "KEY")]
+    pub mark_key: Option<Chord>,
+    /// A recorder in this folder, which is started and stopped by hand [default: the service]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Exit codes: 0 a press of the key will find its cause, 1 it will not, with the reason.")]
+pub struct Status {
+    /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "The first line says whether a press of the key will find its cause. Exit code 1 where it will not."
+)]
 pub struct Doctor {
+    /// The recorder's folder [default: /run/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Everything that was looked at, and not only what is missing
+    #[arg(long)]
+    pub verbose: bool,
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,

@@ -2,6 +2,7 @@
 //! `tipme doctor`.
 
 use crate::arguments::Doctor;
+use crate::status::State;
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,21 +10,31 @@ use std::time::Duration;
 use tipme_desktop::console::{ACTIVE, Console};
 use tipme_recorder::Finding;
 
-/// Prints one line for each thing looked at. Exit code 1 where recording is not possible.
+/// Says whether a press will find its cause, and then what is missing and matters to that; with `--verbose` everything.
+/// Exit code 1 where it will not.
 pub fn run(arguments: &Doctor) -> Result<ExitCode> {
-    let mut findings = vec![rights()];
+    let (mut findings, state) = (vec![rights()], State::look(arguments.state_dir.as_deref()));
     findings.extend(tipme_recorder::check());
     findings.extend(displays());
     findings.extend(compositors());
     findings.push(console_keys());
     findings.extend(managing());
     if arguments.json {
-        println!("{}", json(&findings));
+        println!("{}", json(&findings, &state));
     } else {
-        findings.iter().for_each(print);
+        println!("{}", state.headline());
+        let wanted = |finding: &&Finding| arguments.verbose || (finding.result.is_err() && matters(finding));
+        findings.iter().filter(wanted).for_each(print);
+        if !arguments.verbose {
+            println!("Everything that was looked at: tipme doctor --verbose");
+        }
     }
-    let refused = findings.iter().any(|finding| finding.what == "recording" && finding.result.is_err());
-    Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if state.hindrance().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What a press needs, or what its verdict says less without; not the rest, such as what the manager can use.
+fn matters(finding: &Finding) -> bool {
+    !finding.what.starts_with("manage") && !["console hot keys", "rights"].contains(&finding.what.as_str())
 }
 
 fn rights() -> Finding {
@@ -95,10 +106,13 @@ fn print(finding: &Finding) {
     }
 }
 
-fn json(findings: &[Finding]) -> serde_json::Value {
+fn json(findings: &[Finding], state: &State) -> serde_json::Value {
     let lines = findings.iter().map(|finding| {
         let (ok, text) = finding.result.as_ref().map_or_else(|why| (false, why), |found| (true, found));
         serde_json::json!({ "what": finding.what, "ok": ok, "text": text })
     });
-    serde_json::json!({ "schema": 1, "findings": lines.collect::<Vec<_>>() })
+    let because = state.hindrance();
+    serde_json::json!({
+        "schema": 1, "ready": because.is_none(), "because": because, "findings": lines.collect::<Vec<_>>(),
+    })
 }

@@ -4,7 +4,7 @@
 pub mod kept;
 mod list;
 mod own;
-mod when;
+pub mod when;
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;

@@ -31,6 +31,8 @@ mod pages;
 mod record;
 mod scrub;
 mod selftest;
+mod setup;
+mod status;
 mod why;
 
 use anyhow::Result;
@@ -53,6 +55,8 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Diagnose(arguments) => diagnose::run(&arguments),
         Verb::Incidents(arguments) => incidents::run(&arguments),
         Verb::Scrub(arguments) => scrub::run(&arguments),
+        Verb::Setup(arguments) => setup::run(&arguments),
+        Verb::Status(arguments) => status::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments),
         Verb::Demo(arguments) => demo::run(arguments),
         Verb::Selftest(arguments) => selftest::run(arguments),

@@ -60,6 +60,14 @@ fn allowed(names: &[String]) -> Result<Vec<u32>> {
     Ok(caller.into_iter().chain(named).collect())
 }
 
+/// `anna (1000)`, or the number where the user is not in /etc/passwd.
+pub fn user_name(uid: u32) -> String {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let mut fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = fields.find(|fields| fields.get(2).and_then(|id| id.parse().ok()) == Some(uid));
+    user.and_then(|fields| fields.first().map(|name| format!("{name} ({uid})"))).unwrap_or_else(|| uid.to_string())
+}
+
 /// The id of a user who is named, or whose id is given.
 pub fn user_id(name: &str) -> Result<u32> {
     if let Ok(uid) = name.parse() {

@@ -242,7 +242,7 @@ fn doctor_and_a_second_helper_tell_how_it_is() {
     let error = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(2));
     assert!(error.contains("a helper listens at") && error.contains("already"), "{error}");
-    let doctor = Command::new(env!("CARGO_BIN_EXE_tipme")).arg("doctor").output().unwrap();
+    let doctor = Command::new(env!("CARGO_BIN_EXE_tipme")).args(["doctor", "--verbose"]).output().unwrap();
     let text = String::from_utf8(doctor.stdout).unwrap();
     let line = text.lines().find(|line| line.contains("manage: helper")).unwrap();
     assert!(line.contains("pid ") || line.contains("sudo tipme manage-helper"), "{line}");

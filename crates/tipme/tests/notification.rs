@@ -8,12 +8,15 @@ mod support;
 #[path = "support/session_agent.rs"]
 mod session_agent;
 
-use rustix::process::{Pid, Signal, kill_process};
-use session_agent::{Agent, LONG, press, program, session};
-use std::io::{BufRead, BufReader};
+#[path = "support/screen.rs"]
+mod screen;
+
+use rustix::process::{Signal, kill_process};
+use screen::{ADDRESS, Bus, until, wait_for};
+use session_agent::{Agent, press, program, session};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use support::Recording;
 use tempfile::TempDir;
 use tipme_bench::Session;
@@ -28,113 +31,9 @@ use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::{Connection, focus};
 
-/// A bus that starts no programs by itself.
-const BUS: &str = r#"<busconfig><type>session</type><listen>unix:dir=/tmp</listen><policy context="default">
-<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>"#;
-
-/// Names the session bus.
-const ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";
-
-/// A program that is killed with the value.
-struct Running(Child);
-
-impl Running {
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.0)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-/// A session bus of the test's own.
-struct Bus {
-    address: String,
-    _daemon: Running,
-    folder: TempDir,
-}
-
-impl Bus {
-    fn start() -> Bus {
-        let folder = TempDir::new().unwrap();
-        let settings = folder.path().join("bus.conf");
-        std::fs::write(&settings, BUS).unwrap();
-        let mut command = Command::new("dbus-daemon");
-        command.args(["--nofork", "--nopidfile", "--print-address=1", "--config-file"]).arg(&settings);
-        let mut daemon =
-            Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("dbus-daemon is installed"));
-        let mut address = String::new();
-        BufReader::new(daemon.0.stdout.take().unwrap()).read_line(&mut address).unwrap();
-        assert!(!address.is_empty(), "the bus did not start");
-        Bus { address: address.trim().to_owned(), _daemon: daemon, folder }
-    }
-
-    /// Starts a notification daemon, which keeps what it shows in a file, and waits until it shows something.
-    fn start_notifications(&self, session: &Session) -> (Running, PathBuf) {
-        let (settings, shown) = (self.folder.path().join("dunstrc"), self.folder.path().join("shown"));
-        let keep = r#"printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown"
-            echo "$DUNST_ID $(date +%s%3N) $DUNST_SUMMARY" >> "${0%/*}/ids""#;
-        program(self.folder.path(), "keep", keep);
-        // Shown the buttons, the person presses the one that is named in a file.
-        program(self.folder.path(), "menu", r#"tee -a "${0%/*}/menus" | grep -F -m 1 "$(cat "${0%/*}/button")""#);
-        let [keep, menu] = ["keep", "menu"].map(|name| self.folder.path().join(name).display().to_string());
-        let rules = format!(
-            "[global]\nmarkup = full\ndmenu = {menu}\nalways_run_script = true\n[all]\nsummary = \"*\"\nscript = {keep}\n"
-        );
-        std::fs::write(&settings, rules).unwrap();
-        let mut command = Command::new("dunst");
-        session.prepare(command.arg("-conf").arg(&settings));
-        let daemon = Running(command.env(ADDRESS, &self.address).spawn().expect("dunst is installed"));
-        let mut greet = Command::new("notify-send");
-        greet.arg("ready").env(ADDRESS, &self.address).stderr(Stdio::null());
-        until("the daemon takes a notification", || greet.status().unwrap().success());
-        wait_for(&shown, "ready");
-        (daemon, shown)
-    }
-}
-
-impl Bus {
-    /// Presses a button of the notification that is shown, by the daemon's own tool.
-    fn push(&self, label: &str) {
-        std::fs::write(self.folder.path().join("button"), label).unwrap();
-        let status = Command::new("dunstctl").arg("context").env(ADDRESS, &self.address).status().unwrap();
-        assert!(status.success());
-    }
-
-    /// What was shown: the number of the notification, when in milliseconds of the wall clock, and its summary.
-    fn ids(&self) -> Vec<(u32, u128, String)> {
-        let text = std::fs::read_to_string(self.folder.path().join("ids")).unwrap_or_default();
-        let row = |line: &str| {
-            let mut words = line.splitn(3, ' ');
-            Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.to_owned()))
-        };
-        text.lines().filter_map(row).collect()
-    }
-}
-
 /// Milliseconds of the wall clock.
 fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
-}
-
-/// Polls until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// The text of a file as soon as it has these words.
-fn wait_for(file: &Path, words: &str) -> String {
-    let text = || std::fs::read_to_string(file).unwrap_or_default();
-    until(&format!("{} has {words:?}", file.display()), || text().contains(words));
-    text()
 }
 
 /// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that is over.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme setup`: everything that a press of the key needs, and back again.
+//!
+//! It is run by the person, in the session, and asks for root by sudo where that is needed: the files of a person are
+//! written by that person only. What is so already is left alone.
+
+mod session;
+mod settings;
+mod system;
+
+use crate::arguments::Setup;
+use crate::status::State;
+use anyhow::{Result, bail};
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// One thing to be done.
+struct Step {
+    what: String,
+    work: Work,
+}
+
+enum Work {
+    /// It is so already.
+    Nothing,
+    /// It has to be done by hand.
+    ByHand,
+    Do(Box<dyn FnOnce() -> Result<()>>),
+}
+
+impl Step {
+    fn so(what: impl Into<String>) -> Step {
+        Step { what: what.into(), work: Work::Nothing }
+    }
+
+    fn by_hand(what: impl Into<String>) -> Step {
+        Step { what: what.into(), work: Work::ByHand }
+    }
+
+    fn to_do(what: impl Into<String>, work: impl FnOnce() -> Result<()> + 'static) -> Step {
+        Step { what: what.into(), work: Work::Do(Box::new(work)) }
+    }
+
+    fn plan(&self) -> String {
+        let how = match self.work {
+            Work::Nothing => "so already",
+            Work::ByHand => "by hand",
+            Work::Do(_) => "to do",
+        };
+        format!("{how:12}{}", self.what)
+    }
+}
+
+/// Sets up, or takes it back. Exit code 1 where something did not work, or has to be done by hand.
+pub fn run(arguments: &Setup) -> Result<ExitCode> {
+    let steps = if arguments.undo { undo(arguments)? } else { plan(arguments)? };
+    steps.iter().for_each(|step| println!("{}", step.plan()));
+    if arguments.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let open = steps.iter().any(|step| matches!(step.work, Work::Do(_)));
+    if open && !arguments.yes && !agreed()? {
+        bail!("nothing was done");
+    }
+    // What fails keeps nothing else from being done.
+    let results: Vec<bool> = steps.into_iter().map(done).collect();
+    let mut whole = results.into_iter().all(|done| done);
+    if !arguments.undo {
+        let state = State::look(arguments.state_dir.as_deref());
+        println!("\n{}", state.headline());
+        whole &= state.hindrance().is_none() && session::press(arguments);
+    }
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn plan(arguments: &Setup) -> Result<Vec<Step>> {
+    let mut steps = system::plan(arguments)?;
+    steps.extend(session::plan(arguments)?);
+    Ok(steps)
+}
+
+fn undo(arguments: &Setup) -> Result<Vec<Step>> {
+    let mut steps = session::undo(arguments)?;
+    steps.extend(system::undo(arguments)?);
+    steps.push(Step::so("incidents stay; tipme incidents disk-usage tells where"));
+    Ok(steps)
+}
+
+/// Does a step, and says how it went.
+fn done(Step { what, work }: Step) -> bool {
+    match work {
+        Work::Nothing => true,
+        Work::ByHand => false,
+        Work::Do(work) => match work() {
+            Ok(()) => {
+                println!("done        {what}");
+                true
+            }
+            Err(error) => {
+                println!("failed      {what}: {error:#}");
+                false
+            }
+        },
+    }
+}
+
+fn agreed() -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!("nobody can be asked here whether this shall be done; give --yes");
+    }
+    print!("Do this? [y/N] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is the person's: the agent, now and at each login, and a press of the key to see that all of it works.
+
+use super::{Step, system};
+use crate::arguments::Setup;
+use crate::incidents::find;
+use crate::record::user_name;
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::presence::{self, Agent};
+use tipme_desktop::{Target, hotkeys::Chord};
+use tipme_recorder::StateDirs;
+use tipme_store::Folder;
+
+/// Which desktops start it for everybody, where it was installed.
+const FOR_ALL: &str = "/etc/xdg/autostart/tipme-agent.desktop";
+/// The first line of a file of ours.
+const MADE: &str = "# Made by tipme setup; tipme setup --undo removes it.";
+/// How long the agent may take to come or to go, and a mark to be written.
+const PATIENCE: Duration = Duration::from_secs(15);
+const GLANCE: Duration = Duration::from_millis(50);
+
+pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
+    if let Some(step) = stranger() {
+        return Ok(vec![step]);
+    }
+    Ok(vec![at_login(arguments)?, now(arguments)?])
+}
+
+pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
+    if let Some(step) = stranger() {
+        return Ok(vec![step]);
+    }
+    let mut steps = Vec::new();
+    if let Some(agent) = display().and_then(|target| presence::find(&target).ok().flatten()) {
+        steps.push(Step::to_do(format!("end the agent (process {})", agent.pid), move || end(&agent)));
+    }
+    let file = autostart()?;
+    if std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with(MADE)) {
+        let what = format!("start no agent at login: remove {}", file.display());
+        steps.push(Step::to_do(what, move || Ok(std::fs::remove_file(&file)?)));
+    } else if Path::new(FOR_ALL).exists() && arguments.state_dir.is_none() {
+        steps.push(Step::by_hand(format!("{FOR_ALL} starts an agent for everybody; remove it: sudo make uninstall")));
+    }
+    Ok(steps)
+}
+
+/// Root has no business in a session of somebody else.
+fn stranger() -> Option<Step> {
+    let person = system::person();
+    let name = user_name(person);
+    (person != geteuid().as_raw())
+        .then(|| Step::by_hand(format!("run this too as {name}, in the session: tipme setup")))
+}
+
+fn at_login(arguments: &Setup) -> Result<Step> {
+    let (file, command) = (autostart()?, words(arguments)?);
+    let text = format!(
+        "{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\n\
+         Comment=Hot keys that mark a hitch for diagnosis\nExec={}\nNoDisplay=true\n",
+        command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    );
+    let usual = arguments.mark_key.is_none() && arguments.state_dir.is_none();
+    if std::fs::read_to_string(&file).is_ok_and(|known| known == text) {
+        return Ok(Step::so(format!("the agent starts at login, by {}", file.display())));
+    }
+    if usual && !file.exists() && Path::new(FOR_ALL).exists() {
+        return Ok(Step::so(format!("the agent starts at login, by {FOR_ALL}")));
+    }
+    let what = format!("start the agent at login, by {}", file.display());
+    Ok(Step::to_do(what, move || {
+        std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+        Ok(std::fs::write(&file, text)?)
+    }))
+}
+
+/// A word as desktop entries have it: quoted, and each backslash of that written twice.
+fn quoted(word: &str) -> String {
+    let mut quoted = String::new();
+    for letter in word.chars() {
+        match letter {
+            '"' | '`' | '$' => quoted.extend(["\\\\", &letter.to_string()]),
+            '\\' => quoted.push_str("\\\\\\\\"),
+            '%' => quoted.push_str("%%"),
+            letter => quoted.push(letter),
+        }
+    }
+    format!("\"{quoted}\"")
+}
+
+fn now(arguments: &Setup) -> Result<Step> {
+    let Some(target) = display() else {
+        return Ok(Step::by_hand(
+            "no X11 display is named; in the session: tipme setup (Wayland: tipme record --hot-keys always)",
+        ));
+    };
+    if let Some(agent) = presence::find(&target)? {
+        let what = format!("the agent serves display :{}: {} (process {})", target.display, agent.words, agent.pid);
+        return Ok(match &arguments.mark_key {
+            Some(key) if !agent.words.starts_with(&format!("{key} marks")) => {
+                let words = words(arguments)?;
+                let what = format!("start the agent of display :{} anew, with another key", target.display);
+                Step::to_do(what, move || end(&agent).and_then(|()| start(&words, &target)))
+            }
+            _ => Step::so(what),
+        });
+    }
+    let words = words(arguments)?;
+    Ok(Step::to_do(format!("start the agent on display :{}", target.display), move || start(&words, &target)))
+}
+
+/// The command of the agent.
+fn words(arguments: &Setup) -> Result<Vec<String>> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut words = vec![program.display().to_string(), "agent".to_owned()];
+    if let Some(dir) = &arguments.state_dir {
+        let dir = std::path::absolute(dir)?;
+        words.extend(["--state-dir".to_owned(), dir.display().to_string()]);
+    }
+    if let Some(key) = &arguments.mark_key {
+        words.extend(["--mark-key".to_owned(), key.to_string()]);
+    }
+    Ok(words)
+}
+
+fn start(words: &[String], target: &Target) -> Result<()> {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut agent = command.spawn().context("cannot start the agent")?;
+    let there = wait(|| {
+        let ended = agent.try_wait().ok().flatten().is_some();
+        ended || presence::find(target).ok().flatten().is_some_and(|agent| !agent.words.is_empty())
+    });
+    match agent.try_wait()? {
+        None if there => Ok(()),
+        _ => bail!("the agent does not come; see why: {}", words.join(" ")),
+    }
+}
+
+/// Ends an agent that is this program, and waits until it is gone.
+fn end(agent: &Agent) -> Result<()> {
+    let proc = PathBuf::from(format!("/proc/{}", agent.pid));
+    let pid = Pid::from_raw(agent.pid as i32).filter(|_| is_agent(&proc));
+    let pid = pid.with_context(|| format!("process {} is no tipme agent of yours; end it yourself", agent.pid))?;
+    kill_process(pid, Signal::TERM)?;
+    let gone = || std::fs::read_to_string(proc.join("stat")).map_or(true, |stat| stat.contains(") Z "));
+    if wait(gone) { Ok(()) } else { bail!("process {} does not end", agent.pid) }
+}
+
+/// Whether this is an agent of this user: any program of the display may say that it is one.
+fn is_agent(proc: &Path) -> bool {
+    let own = std::fs::metadata(proc).is_ok_and(|meta| meta.uid() == geteuid().as_raw());
+    let line = std::fs::read(proc.join("cmdline")).unwrap_or_default();
+    let mut words = line.split(|byte| *byte == 0);
+    let name = words.next().and_then(|word| word.rsplit(|byte| *byte == b'/').next());
+    own && name == Some(b"tipme") && words.next() == Some(b"agent")
+}
+
+/// Presses the key that marks, as the person would, and says what came of it; false where nothing did.
+pub fn press(arguments: &Setup) -> bool {
+    match test(arguments) {
+        Ok(incident) => {
+            println!("A test press marked {}; the screen shows what was found.", incident.display());
+            true
+        }
+        Err(error) => {
+            println!("No test press: {error:#}");
+            false
+        }
+    }
+}
+
+fn test(arguments: &Setup) -> Result<PathBuf> {
+    let target = display().context("no X11 display is named")?;
+    let agent = presence::find(&target)?.context("no agent serves the display")?;
+    let key = agent.words.split(' ').next().unwrap_or_default();
+    let chord: Chord = key.parse().with_context(|| format!("the agent says that {}", agent.words))?;
+    let folder = Folder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents());
+    let newest = || find(&folder, None).ok();
+    let before = newest();
+    Typist::open(&target, Pace::default())?.chord(&chord)?;
+    if wait(|| newest() != before)
+        && let Some(incident) = newest()
+    {
+        return Ok(incident);
+    }
+    bail!("{key} was pressed, and no incident came within {} s; see the notification", PATIENCE.as_secs())
+}
+
+fn display() -> Option<Target> {
+    Target::parse(&std::env::var("DISPLAY").ok()?).ok()
+}
+
+fn autostart() -> Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let settings = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+    Ok(settings.context("HOME is not set; run this in a session")?.join("autostart/tipme-agent.desktop"))
+}
+
+/// Whether it is so in time.
+fn wait(mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(GLANCE);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_desktop_entries() {
+        assert_eq!(quoted(r"/opt/a b/$x%\y"), r#""/opt/a b/\\$x%%\\\\y""#);
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is the machine's: the service that records, and who may mark.
+
+use super::{Step, settings};
+use crate::arguments::Setup;
+use crate::record::user_name;
+use anyhow::{Context, Result, bail};
+use rustix::process::geteuid;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tipme_control::{Client, DEFAULT_STATE_DIR, Request};
+
+const SERVICE: &str = "tipmed";
+const SETTINGS: &str = "/etc/default/tipme";
+/// It is there where systemd runs.
+const SYSTEMD: &str = "/run/systemd/system";
+
+/// A recorder in a folder of its own is started and stopped by whoever gave it that.
+pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
+    let (dir, own) = folder(arguments);
+    let answer = Client::new(dir).call(&Request::Status);
+    match answer {
+        Ok(_) => return Ok(vec![Step::so("a recorder runs, and lets you mark"), at_start(own)]),
+        Err(error) if own => return Ok(vec![Step::by_hand(error.to_string())]),
+        Err(_) => {}
+    }
+    let mut steps = allow()?;
+    if !Path::new(SYSTEMD).exists() {
+        let why = "no systemd runs here; have the machine start this with every start, and start it now";
+        let user = if person() == 0 { String::new() } else { format!(" --allow-user {}", person()) };
+        steps.push(Step::by_hand(format!("{why}: sudo tipme record{user}")));
+    } else if !is_installed() {
+        steps.push(Step::by_hand(format!("there is no service {SERVICE}; install it: sudo make install")));
+    } else {
+        let words = ["systemctl", "enable", SERVICE];
+        steps.push(Step::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || {
+            run(&words)
+        }));
+        let words = ["systemctl", "restart", SERVICE];
+        steps.push(Step::to_do(format!("record from now on: {}", words.join(" ")), move || run(&words)));
+    }
+    Ok(steps)
+}
+
+/// Whether the recorder that runs comes back with the next start.
+fn at_start(own: bool) -> Step {
+    if own || !is_installed() {
+        return Step::so("who started the recorder starts it again after the next start of the machine");
+    }
+    let words = ["systemctl", "enable", SERVICE];
+    Step::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || run(&words))
+}
+
+pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
+    if folder(arguments).1 {
+        return Ok(vec![Step::so("the recorder goes on: who started it stops it")]);
+    }
+    let mut steps = Vec::new();
+    if Path::new(SYSTEMD).exists() && is_installed() {
+        let words = ["systemctl", "disable", "--now", SERVICE];
+        steps.push(Step::to_do(format!("record no longer: {}", words.join(" ")), move || run(&words)));
+    }
+    let text = std::fs::read_to_string(SETTINGS).unwrap_or_default();
+    if let Some(text) = settings::disallow(&text, person()) {
+        let what = format!("let {} no longer mark, in {SETTINGS}", user_name(person()));
+        steps.push(Step::to_do(what, move || write(SETTINGS, &text)));
+    }
+    Ok(steps)
+}
+
+fn allow() -> Result<Vec<Step>> {
+    let (user, name) = (person(), user_name(person()));
+    if user == 0 {
+        return Ok(Vec::new());
+    }
+    let text = match std::fs::read_to_string(SETTINGS) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("cannot read {SETTINGS}: {error}"),
+        text => text.unwrap_or_default(),
+    };
+    Ok(vec![match settings::allow(&text, user) {
+        None => Step::so(format!("{name} may mark")),
+        Some(text) => Step::to_do(format!("let {name} mark, in {SETTINGS}"), move || write(SETTINGS, &text)),
+    }])
+}
+
+/// Where the recorder is, and whether that is a place of its own.
+fn folder(arguments: &Setup) -> (&Path, bool) {
+    let usual = Path::new(DEFAULT_STATE_DIR);
+    arguments.state_dir.as_deref().map_or((usual, false), |dir| (dir, dir != usual))
+}
+
+/// Whose desktop it is: the caller of sudo, where that is how this was started.
+pub fn person() -> u32 {
+    let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+    caller.filter(|_| geteuid().is_root()).unwrap_or_else(|| geteuid().as_raw())
+}
+
+fn is_installed() -> bool {
+    let mut command = Command::new("systemctl");
+    command.args(["cat", SERVICE]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The command, with root's rights.
+fn rooted(words: &[&str]) -> Command {
+    let prefix: &[&str] = if geteuid().is_root() { &[] } else { &["sudo"] };
+    let words = [prefix, words].concat();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+fn run(words: &[&str]) -> Result<()> {
+    let status = rooted(words).status().with_context(|| format!("cannot start {}", words[0]))?;
+    if status.success() { Ok(()) } else { bail!("{} failed: {status}", words.join(" ")) }
+}
+
+fn write(path: &str, text: &str) -> Result<()> {
+    let mut child =
+        rooted(&["tee", path]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().context("cannot start tee")?;
+    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(text.as_bytes()));
+    let status = child.wait()?;
+    written?;
+    if status.success() { Ok(()) } else { bail!("cannot write {path}: {status}") }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme setup` in a session with a real notification daemon. Needs root for the recorder, and dunst.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/session_agent.rs"]
+mod session_agent;
+
+#[path = "support/screen.rs"]
+mod screen;
+
+use screen::{ADDRESS, Bus, wait_for};
+use session_agent::session;
+use std::path::Path;
+use support::{Recording, tipme};
+use tempfile::TempDir;
+use tipme_bench::Session;
+use tipme_desktop::presence;
+
+/// What a person has: a session, a home, and a recorder.
+struct Desk {
+    session: Session,
+    bus: Bus,
+    home: TempDir,
+}
+
+impl Desk {
+    fn start() -> Desk {
+        Desk { session: session(), bus: Bus::start(), home: TempDir::new().unwrap() }
+    }
+
+    /// Exit code and text.
+    fn setup(&self, state_dir: &Path, words: &[&str]) -> (Option<i32>, String) {
+        let mut command = tipme();
+        self.session.show(command.arg("setup").args(words).arg("--state-dir").arg(state_dir));
+        for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
+            command.env_remove(unset);
+        }
+        command.env("HOME", self.home.path()).env("XDG_CACHE_HOME", self.home.path().join("cache"));
+        let output = command.env(ADDRESS, &self.bus.address).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap() + &complaint)
+    }
+
+    fn agent(&self) -> Option<presence::Agent> {
+        presence::find(&self.session.target()).unwrap()
+    }
+}
+
+impl Drop for Desk {
+    /// Where a test has failed in between, the agent is left.
+    fn drop(&mut self) {
+        if let Ok(Some(agent)) = presence::find(&self.session.target())
+            && let Some(pid) = rustix::process::Pid::from_raw(agent.pid as i32)
+        {
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+        }
+    }
+}
+
+#[test]
+fn one_command_leads_to_a_verdict_at_the_screen_and_one_back() {
+    let (desk, recording) = (Desk::start(), Recording::start(&[]));
+    let (_daemon, shown) = desk.bus.start_notifications(&desk.session);
+    let dir = recording.dir.path();
+    let entry = desk.home.path().join(".config/autostart/tipme-agent.desktop");
+
+    let (code, text) = desk.setup(dir, &["--dry-run"]);
+    assert_eq!((code, text.matches("to do ").count()), (Some(0), 2), "{text}");
+    assert!(desk.agent().is_none() && !entry.exists(), "a dry run does nothing");
+    let (code, text) = desk.setup(dir, &[]);
+    assert!(code == Some(2) && text.contains("give --yes") && desk.agent().is_none(), "{text}");
+
+    let (code, text) = desk.setup(dir, &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("A test press marked ") && text.contains("\nReady: yes, ctrl+alt+minus marks on "), "{text}");
+    assert!(wait_for(&shown, "Captured the last ").contains(", looking for the cause"));
+    let command = format!("\"agent\" \"--state-dir\" \"{}\"\n", dir.display());
+    assert!(std::fs::read_to_string(&entry).unwrap().contains(&command));
+
+    let first = desk.agent().unwrap();
+    let (code, text) = desk.setup(dir, &["--yes"]);
+    assert_eq!((code, text.contains("to do "), desk.agent().as_ref()), (Some(0), false, Some(&first)), "{text}");
+    let (code, text) = desk.setup(dir, &["--yes", "--mark-key", "f9"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("\nReady: yes, f9 marks on "), "{text}");
+
+    let (code, text) = desk.setup(dir, &["--undo", "--yes"]);
+    assert_eq!((code, desk.agent(), entry.exists()), (Some(0), None, false), "{text}");
+}
+
+#[test]
+fn without_a_recorder_it_says_what_to_start_and_that_it_is_not_ready() {
+    let desk = Desk::start();
+    let (code, text) = desk.setup(&desk.home.path().join("none"), &["--yes"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("by hand     no recorder listens at ") && text.contains("sudo tipme record"), "{text}");
+    assert!(text.contains("\nReady: no, because no recorder listens at "), "{text}");
+}
