@@ -2,7 +2,7 @@
 //! An incident that can be given away: the same times and causes, without what tells of its owner.
 //!
 //! The host name, the user's words, all command lines, names of files and control groups, network addresses,
-//! and the names and functions of programs that are not to be kept are taken out. Names of kernel threads, of
+//! the names and functions of programs that are not to be kept, and frames without a name are taken out. Names of kernel threads, of
 //! functions of the kernel and of libraries, and of devices stay, and so do process numbers. Sections and records
 //! that this version of the program has no rule for are left out.
 
@@ -19,9 +19,8 @@ use zerocopy::FromBytes;
 const STRANGER: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
 /// Sections that tell of nobody.
-const NAMELESS: [Section; 8] = [
+const NAMELESS: [Section; 7] = [
     Section::Sched,
-    Section::Stacks,
     Section::Displays,
     Section::Samples,
     Section::Inputs,
@@ -50,6 +49,7 @@ pub fn scrub(incident: &Incident, keep: &[String]) -> Result<Incident, serde_jso
             Section::Rare | Section::Exits => clean.push(*section, scrubber.chunks(bytes)),
             Section::Tasks => clean.push(*section, scrubber.loose(bytes)),
             Section::Symbols => clean.push(*section, scrubber.symbols(bytes)),
+            Section::Stacks => clean.push(*section, stacks(bytes, &scrubber.symbols(incident.bytes(Section::Symbols)))),
             Section::Groups => clean.push_json(*section, &without_paths(incident.json(*section)?))?,
             Section::Baselines => clean.push_json(*section, &scrubber.baselines(incident.json(*section)?))?,
             section if NAMELESS.contains(section) => clean.push(*section, bytes.clone()),
@@ -72,6 +72,40 @@ fn without_owner(meta: Meta) -> Meta {
     let mut machine = meta.machine;
     machine.hostname = "desk".to_owned();
     Meta { machine, user_text: String::new(), ..meta }
+}
+
+/// Stacks in which frames that `symbols` has no name for are zero: where a program was built without frame pointers,
+/// what stands there is anything of its memory.
+fn stacks(section: &[u8], symbols: &[u8]) -> Vec<u8> {
+    let named: BTreeSet<[u8; 8]> = symbol_addresses(symbols).collect();
+    let mut clean = Vec::new();
+    let mut rest = section;
+    while let Some((head, behind)) = rest.split_first_chunk::<8>() {
+        let frames = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+        let size = usize::try_from(frames).unwrap_or(usize::MAX).checked_mul(8);
+        let Some((frames, after)) = size.and_then(|size| behind.split_at_checked(size)) else { break };
+        clean.extend_from_slice(head);
+        let (frames, _) = frames.as_chunks::<8>();
+        clean.extend(frames.iter().flat_map(|frame| if named.contains(frame) { *frame } else { [0; 8] }));
+        rest = after;
+    }
+    clean
+}
+
+fn symbol_addresses(symbols: &[u8]) -> impl Iterator<Item = [u8; 8]> {
+    let mut rest = symbols;
+    std::iter::from_fn(move || {
+        let (head, texts) = rest.split_first_chunk::<SYMBOL_HEAD>()?;
+        rest = texts.get(symbol_texts(head).2..)?;
+        head.last_chunk().copied()
+    })
+}
+
+/// The lengths of a symbol's name and module, and of both with their padding.
+fn symbol_texts(head: &[u8; SYMBOL_HEAD]) -> (usize, usize, usize) {
+    let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
+    let (name, module) = (length(4), length(6));
+    (name, module, (name + module).next_multiple_of(8))
 }
 
 /// The kernel's threads among those that lived at the mark; their names tell of nobody.
@@ -168,9 +202,7 @@ impl Scrubber<'_> {
         let mut clean = Vec::new();
         let mut rest = section;
         while let Some((head, behind)) = rest.split_first_chunk::<SYMBOL_HEAD>() {
-            let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
-            let (name, module) = (length(4), length(6));
-            let size = (name + module).next_multiple_of(8);
+            let (name, module, size) = symbol_texts(head);
             let Some((texts, after)) = behind.split_at_checked(size) else { break };
             let kernel = head[..4] == [0; 4];
             if kernel || self.is_told(&texts[name..name + module]) {
@@ -236,6 +268,7 @@ mod tests {
         incident.push(Section::Rare, chunk);
         incident.push(Section::Cmdlines, b"diary".to_vec());
         incident.push(Section::Words, b"diary".to_vec());
+        incident.push(Section::Stacks, b"\x03\0\0\0\x01\0\0\0my diary".to_vec());
         incident
     }
 
@@ -293,6 +326,15 @@ mod tests {
         let scrubber = Scrubber { keep: &["xterm".to_owned()], kernel: BTreeSet::new() };
         assert_eq!(scrubber.symbols(&section), kept.concat());
         assert_eq!(scrubber.symbols(&section[..section.len() - 1]), kept.concat());
+    }
+
+    #[test]
+    fn frames_without_a_name_go() {
+        let symbols = symbol(5, "malloc", "libc.so.6");
+        let stack = |frame: &[u8; 8]| [&3_u32.to_le_bytes()[..], &2_u32.to_le_bytes(), &[7; 8], frame].concat();
+        assert_eq!(stacks(&stack(b"my diary"), &symbols), stack(&[0; 8]));
+        assert!(stacks(&stack(b"my diary")[..20], &symbols).is_empty());
+        assert!(!stacks(&stack(&[7; 8]), &symbols[..20]).contains(&7));
     }
 
     #[test]
