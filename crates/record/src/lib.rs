@@ -12,6 +12,7 @@
 compile_error!("incident files are little-endian and are read in place; big-endian hosts are not supported");
 
 mod chunk;
+mod cut;
 mod declare;
 pub mod incident;
 pub mod records;
@@ -19,6 +20,7 @@ mod scrub;
 mod units;
 
 pub use chunk::{CHUNK_BYTES, ChunkHead, Class, Entry, entries};
+pub use cut::cut;
 pub use declare::{CType, Column, Table};
 pub use records::{Head, Kind, TABLES, c_header};
 pub use scrub::scrub;
