@@ -14,16 +14,9 @@ use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{Options, Problem, Subject, choose};
 use crate::verdict::steps::steps;
-use crate::verdict::trust::{TRUST, TRUST_LOSSES, explained, lost, unattributed_ms};
-use tipme_record::Nanos;
+use crate::verdict::trust::{trust, unattributed_ms};
 use tipme_record::incident::Incident;
-
-/// With fewer earlier observations, what is usual is hardly known.
-const USUAL_MIN: usize = 10;
-
-const TRUST_SPECULATIVE: f64 = 0.7;
-const TRUST_INCOMPLETE: f64 = 0.6;
-const TRUST_FEW: f64 = 0.9;
+use tipme_record::Nanos;
 
 /// Finds the cause of the worst delay in an incident.
 pub fn diagnose(incident: &Incident, options: &Options) -> Result<Verdict, Error> {
@@ -49,11 +42,14 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.baseline = problem.usual.baseline();
     verdict.partition = budget.shares();
     verdict.unattributed_ms = unattributed_ms(&verdict.partition);
-    let (trust, notes) = trust(recording, problem, verdict.unattributed_ms);
-    verdict.notes.extend(notes);
+    let trust = trust(recording, problem, verdict.unattributed_ms);
+    verdict.findings = findings(&budget, problem, trust.confidence);
+    match trust.unsure(&verdict.findings) {
+        Some(note) => verdict.notes.push(note),
+        None => verdict.notes.extend(trust.doubts),
+    }
     let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
-    verdict.findings = findings(&budget, problem, trust);
     if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command() && verdict.findings.is_empty()) {
         interval.exceeded = false;
     }
@@ -101,33 +97,6 @@ fn client(recording: &Recording, problem: &Problem) -> Client {
     let (pid, at) = (problem.client, problem.end);
     let cmdline = recording.tasks.cmdline(pid, at).to_owned();
     Client { pid: pid.0, comm: recording.tasks.comm(pid, at), cmdline }
-}
-
-/// How far the interval as a whole can be trusted, and why not further.
-fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> (f64, Vec<String>) {
-    let lost = lost(recording, problem.start, problem.end);
-    let lost = (lost > 0).then(|| match lost {
-        1 => "1 record was lost during the interval.".to_owned(),
-        _ => format!("{lost} records were lost during the interval."),
-    });
-    let doubts = [
-        (problem.join == Some(Join::Speculative), TRUST_SPECULATIVE, "Input and drawing were joined by time only."),
-        (lost.is_some(), TRUST_LOSSES, lost.as_deref().unwrap_or_default()),
-        (
-            problem.start < recording.complete_from(),
-            TRUST_INCOMPLETE,
-            "The interval begins before the records are complete.",
-        ),
-        (
-            problem.usual.n() < USUAL_MIN,
-            TRUST_FEW,
-            "Few other interactions of this kind were seen, so what is usual is hardly known.",
-        ),
-    ];
-    let applied: Vec<_> = doubts.into_iter().filter(|(applies, ..)| *applies).collect();
-    let explained = explained(unattributed_ms, problem.latency());
-    let trust = applied.iter().fold(TRUST * explained, |trust, (_, factor, _)| trust * factor);
-    (trust, applied.into_iter().map(|(_, _, note)| note.to_owned()).collect())
 }
 
 fn why_nothing(recording: &Recording) -> String {
