@@ -4,10 +4,11 @@
 use crate::error::Error;
 use crate::explain::chain::Chain;
 use crate::explain::describe::time_text;
+use crate::explain::jobs::Job;
 use crate::explain::partition::Budget;
 use crate::join::answer::Join;
 use crate::join::interactions::interactions;
-use crate::model::{About, Client, Interval, SCHEMA, Verdict};
+use crate::model::{About, Client, Interval, Piece, SCHEMA, Verdict};
 use crate::timeline::recording::Recording;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
@@ -16,7 +17,7 @@ use crate::verdict::problem::{Options, Problem, Subject, choose};
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
 use tipme_record::incident::Incident;
-use tipme_record::Nanos;
+use tipme_record::{Nanos, Tid};
 
 /// Finds the cause of the worst delay in an incident.
 pub fn diagnose(incident: &Incident, options: &Options) -> Result<Verdict, Error> {
@@ -52,6 +53,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
     if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command() && verdict.findings.is_empty()) {
         interval.exceeded = false;
+        interval.command = command(&budget, problem, &verdict.partition);
     }
     verdict.chain = steps(recording, &chain);
     let cpus = recording.meta.machine.cpus;
@@ -90,7 +92,18 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         queue_ms: taken.map(since_start),
         threshold_ms: problem.threshold.millis(),
         exceeded: problem.exceeded(),
+        command: String::new(),
     }
+}
+
+/// The command that took most of the time: its command line, or its name where that is not known.
+fn command(budget: &Budget<'_>, problem: &Problem, partition: &[Piece]) -> String {
+    let other = partition.iter().find(|piece| piece.pid != problem.client.0);
+    let Some(pid) = other.map(|piece| Tid(piece.pid)) else { return String::new() };
+    let Job::Process(root) = budget.jobs.of(pid, problem.end) else { return String::new() };
+    let tasks = &budget.recording.tasks;
+    let line = tasks.cmdline(root, problem.end);
+    if line.is_empty() { tasks.comm(root, problem.end) } else { line.to_owned() }
 }
 
 fn client(recording: &Recording, problem: &Problem) -> Client {
