@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real incidents, made by the self-test and scrubbed, with the verdict that each must give.
+//! Real incidents, made by the self-test or kept by the field test, and scrubbed, with the verdict that each must give.
+//! `tests/golden/README.md` says of those of the field what was done and what is true.
 //!
 //! A change of the analysis shows as a difference of texts. `TIPME_BLESS=1 cargo test -p tipme-tests
-//! --test golden` writes the texts anew, to be looked at; `scripts/make-golden` makes the incidents.
+//! --test golden` writes the texts anew, to be looked at; `scripts/make-golden` and
+//! `scripts/make-golden-field` make the incidents.
 
 #[cfg(test)]
 mod golden {
@@ -22,6 +24,15 @@ mod golden {
         let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == "tipme")).collect();
         paths.sort();
         paths
+    }
+
+    /// Those that the field test kept; with `calm` those in which nothing was wrong, else the others.
+    fn of_the_field(calm: bool) -> Vec<PathBuf> {
+        let named = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.starts_with("field-") && name.starts_with("field-calm-") == calm
+        };
+        incidents().into_iter().filter(named).collect()
     }
 
     fn verdict(path: &Path) -> Verdict {
@@ -55,6 +66,25 @@ mod golden {
         let missing: Vec<&Kind> =
             Kind::CAUSES.iter().filter(|kind| !found.contains(kind) && !NOT_MADE.contains(kind)).collect();
         assert!(missing.is_empty(), "no golden incident for {missing:?}");
+    }
+
+    #[test]
+    fn nothing_is_found_in_calm_sessions() {
+        let calm = of_the_field(true);
+        assert!(calm.len() >= 4, "only {} calm sessions", calm.len());
+        for path in calm {
+            let told = verdict(&path);
+            assert!(told.findings.is_empty(), "{}: {}", path.display(), tipme_report::text(&told));
+        }
+    }
+
+    #[test]
+    fn the_field_is_described_line_by_line() {
+        let table = include_str!("golden/README.md");
+        for path in of_the_field(true).into_iter().chain(of_the_field(false)) {
+            let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+            assert!(table.contains(&format!("| `{name}` |")), "golden/README.md has no line for {name}");
+        }
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub struct Interval {
     pub threshold_ms: f64,
     /// Whether the latency exceeds what is usual, which counts as the threshold at most, by more than the threshold.
     pub exceeded: bool,
+    /// The command in a terminal that the person waited for, where it did what it was started for; else left out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
 }
 
 /// The application that the person waited for.

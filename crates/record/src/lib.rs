@@ -12,6 +12,7 @@
 compile_error!("incident files are little-endian and are read in place; big-endian hosts are not supported");
 
 mod chunk;
+mod cut;
 mod declare;
 pub mod incident;
 mod private;
@@ -22,6 +23,7 @@ mod units;
 mod whereabouts;
 
 pub use chunk::{CHUNK_BYTES, ChunkHead, Class, Entry, entries};
+pub use cut::cut;
 pub use declare::{CType, Column, Table};
 pub use private::{conceal, is_system};
 pub use records::{Head, Kind, TABLES, c_header};

@@ -4,7 +4,7 @@
 //! Only what is listed here stays: names of kernel threads, of the programs that are to be kept, of functions of the
 //! kernel and of libraries that every system has, and of devices; process numbers, times since the machine was started
 //! and what the kernel counts. The host, the user, the day, the user's words, command lines, names of files, of control
-//! groups and of other programs, network addresses and places in memory go. Input devices tell of time in
+//! groups and of other programs, network addresses, places in memory and frames of stacks without a name go. Input devices tell of time in
 //! steps of 50 ms. Sections and records that this version of the program has no rule for are left out.
 
 mod libraries;
@@ -24,15 +24,8 @@ use zerocopy::FromBytes;
 const STRANGER: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
 /// Sections that tell of nobody.
-const NAMELESS: [Section; 7] = [
-    Section::Sched,
-    Section::Stacks,
-    Section::Displays,
-    Section::Samples,
-    Section::Losses,
-    Section::Cost,
-    Section::Ports,
-];
+const NAMELESS: [Section; 6] =
+    [Section::Sched, Section::Displays, Section::Samples, Section::Losses, Section::Cost, Section::Ports];
 
 /// In front of the name and the module of a function: process, their two lengths, address.
 const SYMBOL_HEAD: usize = 16;
@@ -88,6 +81,7 @@ pub fn scrub(incident: &Incident, keep: &[String]) -> Result<(Incident, Gone), s
                 clean.push(*section, rewrite::loose(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
             }
             Section::Symbols => clean.push(*section, scrubber.symbols(bytes)),
+            Section::Stacks => clean.push(*section, stacks(bytes, &scrubber.symbols(incident.bytes(Section::Symbols)))),
             Section::Groups => clean.push_json(*section, &without_paths(incident.json(*section)?))?,
             Section::Locks => clean.push_json(*section, &without_places(incident.json(*section)?, &disguise))?,
             Section::Baselines => clean.push_json(*section, &scrubber.baselines(incident.json(*section)?))?,
@@ -153,6 +147,40 @@ fn command_lines(mut section: &[u8]) -> u64 {
         section = section.get(8 + size..).unwrap_or_default();
     }
     count
+}
+
+/// Stacks in which frames that `symbols` has no name for are zero: where a program was built without frame pointers,
+/// what stands there is anything of its memory.
+fn stacks(section: &[u8], symbols: &[u8]) -> Vec<u8> {
+    let named: BTreeSet<[u8; 8]> = symbol_addresses(symbols).collect();
+    let mut clean = Vec::new();
+    let mut rest = section;
+    while let Some((head, behind)) = rest.split_first_chunk::<8>() {
+        let frames = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+        let size = usize::try_from(frames).unwrap_or(usize::MAX).checked_mul(8);
+        let Some((frames, after)) = size.and_then(|size| behind.split_at_checked(size)) else { break };
+        clean.extend_from_slice(head);
+        let (frames, _) = frames.as_chunks::<8>();
+        clean.extend(frames.iter().flat_map(|frame| if named.contains(frame) { *frame } else { [0; 8] }));
+        rest = after;
+    }
+    clean
+}
+
+fn symbol_addresses(symbols: &[u8]) -> impl Iterator<Item = [u8; 8]> {
+    let mut rest = symbols;
+    std::iter::from_fn(move || {
+        let (head, texts) = rest.split_first_chunk::<SYMBOL_HEAD>()?;
+        rest = texts.get(symbol_texts(head).2..)?;
+        head.last_chunk().copied()
+    })
+}
+
+/// The lengths of a symbol's name and module, and of both with their padding.
+fn symbol_texts(head: &[u8; SYMBOL_HEAD]) -> (usize, usize, usize) {
+    let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
+    let (name, module) = (length(4), length(6));
+    (name, module, (name + module).next_multiple_of(8))
 }
 
 /// The kernel's threads among those that lived at the mark; their names tell of nobody.
@@ -228,9 +256,7 @@ impl Scrubber<'_> {
         let mut clean = Vec::new();
         let mut rest = section;
         while let Some((head, behind)) = rest.split_first_chunk::<SYMBOL_HEAD>() {
-            let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
-            let (name, module) = (length(4), length(6));
-            let size = (name + module).next_multiple_of(8);
+            let (name, module, size) = symbol_texts(head);
             let Some((texts, after)) = behind.split_at_checked(size) else { break };
             let kernel = head[..4] == [0; 4];
             if kernel || self.is_told(&texts[name..name + module]) {
@@ -302,6 +328,7 @@ mod tests {
         incident.push(Section::Rare, chunk);
         incident.push(Section::Cmdlines, b"diary".to_vec());
         incident.push(Section::Words, b"diary".to_vec());
+        incident.push(Section::Stacks, b"\x03\0\0\0\x01\0\0\0my diary".to_vec());
         incident
     }
 
@@ -437,6 +464,15 @@ mod tests {
         assert_eq!(clean.bytes(Section::Stacks)[8..16], left.to_le_bytes());
         let locks: Locks = clean.json(Section::Locks).expect("it is a document");
         assert_eq!(locks.futexes[0].address, left);
+    }
+
+    #[test]
+    fn frames_without_a_name_go() {
+        let symbols = symbol(5, "malloc", "libc.so.6");
+        let stack = |frame: &[u8; 8]| [&3_u32.to_le_bytes()[..], &2_u32.to_le_bytes(), &[7; 8], frame].concat();
+        assert_eq!(stacks(&stack(b"my diary"), &symbols), stack(&[0; 8]));
+        assert!(stacks(&stack(b"my diary")[..20], &symbols).is_empty());
+        assert!(!stacks(&stack(&[7; 8]), &symbols[..20]).contains(&7));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub fn notice(verdict: &Verdict) -> Notice {
         Some(interval) if interval.exceeded => Notice::new(symptom(interval), cause(verdict, interval)),
         Some(interval) => {
             let summary = format!("Nothing unusual in the last {:.0} s", verdict.incident.window_s);
-            Notice::new(summary, format!("The longest interaction was {}.", longest(interval)))
+            Notice::new(summary, format!("The longest interaction was {}.", longest(verdict, interval)))
         }
         None => Notice::new("Nothing to explain was recorded", verdict.notes.join(" ")),
     }

@@ -6,6 +6,9 @@ use tipme_analysis::model::{Baseline, Finding, Interval, Kind, Verdict};
 /// Shares of the latency below this are not worth a line.
 const LINE_MIN_MS: f64 = 0.5;
 
+/// Longer command lines are cut.
+const COMMAND_MAX: usize = 60;
+
 /// The verdict as lines of text, at most as wide as the evidence needs.
 pub fn text(verdict: &Verdict) -> String {
     let mut lines = match &verdict.interval {
@@ -111,15 +114,34 @@ fn last_line(verdict: &Verdict, interval: &Interval) -> String {
 
 fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
     let window = span(verdict.incident.window_s * 1e3);
-    format!("No finding: the longest interaction in the last {window} was {}.", longest(interval))
+    format!(
+        "No finding: nothing unusual; the longest interaction in the last {window} was {}.",
+        longest(verdict, interval)
+    )
 }
 
-/// `typing in xterm, 11 ms (noticed from 100 ms on)`
-pub(crate) fn longest(interval: &Interval) -> String {
+/// `typing in xterm, 11 ms (noticed from 100 ms on)`, or the command that it was.
+pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
+    if !interval.command.is_empty() {
+        return command(verdict, interval);
+    }
     let (latency, threshold) = (span(interval.latency_ms), span(interval.threshold_ms));
     let what = subject(interval);
     let what = if interval.class == "activity" { format!("activity of {what}") } else { lower_first(&what) };
     format!("{what}, {latency} (noticed from {threshold} on)")
+}
+
+/// ``the command `sleep 3` in xterm, 3.00 s (it slept)``
+fn command(verdict: &Verdict, interval: &Interval) -> String {
+    let mut line: String = interval.command.chars().take(COMMAND_MAX).collect();
+    if line.len() < interval.command.len() {
+        line.push('…');
+    }
+    let longest = verdict.partition.iter().find(|piece| piece.pid != interval.client.pid);
+    let deed = longest.and_then(|piece| piece.detail.split(" in ").next()).filter(|deed| !deed.is_empty());
+    let deed = deed.map_or_else(String::new, |deed| format!(" (it {deed})"));
+    let least = if interval.censored { "at least " } else { "" };
+    format!("the command `{line}` in {}, {least}{}{deed}", interval.client.comm, span(interval.latency_ms))
 }
 
 fn lower_first(text: &str) -> String {
@@ -134,5 +156,26 @@ pub(crate) fn span(ms: f64) -> String {
         9.95.. => format!("{ms:.0} ms"),
         1.0.. => format!("{ms:.1} ms"),
         _ => format!("{ms:.2} ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_analysis::model::{Client, Piece};
+
+    fn waited_for(command: &str, detail: &str) -> String {
+        let client = Client { comm: "xterm".to_owned(), ..Client::default() };
+        let interval = Interval { client, latency_ms: 3_000.0, command: command.to_owned(), ..Interval::default() };
+        let partition = vec![Piece { pid: 7, detail: detail.to_owned(), ..Piece::default() }];
+        text(&Verdict { interval: Some(interval), partition, ..Verdict::default() })
+    }
+
+    #[test]
+    fn a_command_that_did_its_work_is_named() {
+        let told = waited_for("sleep 3", "slept in clock_nanosleep");
+        assert!(told.ends_with(" was the command `sleep 3` in xterm, 3.00 s (it slept).\n"), "{told}");
+        let told = waited_for(&"long ".repeat(30), "");
+        assert!(told.ends_with("long …` in xterm, 3.00 s.\n"), "{told}");
     }
 }

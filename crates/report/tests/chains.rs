@@ -79,7 +79,7 @@ fn drawing_for_a_timer_answers_nothing() {
     machine.wait(3_900_000, APP, 3_000_500, |wait| (wait.syscall, wait.args, wait.context) = (7, [1, 2, 400], 1));
     machine.wake_from(3_900_000, APP, 0, 1, 1).switch(3_900_050, 1, APP, 0).draw(3_900_100);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
-    No finding: the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on).
+    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on).
     ");
 }
 
@@ -238,8 +238,42 @@ fn losses_and_damage_are_said() {
        1.0 ms   0 %  usual work and small shares
     Try: tell the authors of editor what it computes      recorder's own share: 0.010 %
     Note: The file is damaged at section Samples: checksum differs.
-    Note: 17 records were lost during the interval.
+    Note: Not sure of the cause (confidence 47 %): 17 records were lost during the interval.
     ");
+}
+
+#[test]
+fn one_lost_record_of_many_means_little() {
+    let confidence = |samples: u64| {
+        let mut machine = Machinery::with_app("editor");
+        machine.typing(100_000, 12).press(3_000_000).draw(3_500_000);
+        let function = machine.function(APP, "count_words");
+        for sample in 0..samples {
+            machine.sample(3_110_000 + sample * 100, APP, function);
+        }
+        machine.losses.per_second =
+            vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 1 }];
+        let verdict = diagnose(&machine.incident(6_000_000), &Options::default()).expect("the scene is well formed");
+        verdict.findings[0].confidence
+    };
+    assert!(confidence(0) < 0.85, "one of a few: {}", confidence(0));
+    assert!(confidence(800) > 0.93, "one of hundreds: {}", confidence(800));
+}
+
+#[test]
+fn an_unsure_verdict_names_the_next_candidate() {
+    let mut machine = Machinery::with_app("editor");
+    machine.typing(100_000, 12).press(3_000_000);
+    machine.wait(3_200_000, APP, 3_005_000, |wait| (wait.syscall, wait.context) = (230, 2));
+    machine.switch(3_005_000, 1, 0, 1).wake_from(3_199_998, APP, 0, 2, 1).switch(3_200_050, 1, APP, 0);
+    machine.draw(3_500_000);
+    machine.losses.per_second =
+        vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 99 }];
+    let verdict = diagnose(&machine.incident(6_000_000), &Options::default()).expect("the scene is well formed");
+    let note = verdict.notes.first().expect("it is not sure");
+    assert!(note.starts_with("Not sure of the cause (confidence "), "{note}");
+    assert!(note.contains("99 records were lost during the interval"), "{note}");
+    assert!(note.contains(" The next candidate is "), "{note}");
 }
 
 /// All names of the document, which others rely on.

@@ -28,7 +28,7 @@ fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
                        pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
        1.6 ms   0 %  usual work and small shares
     Try: the device itself is slow: check its health (smartctl) and its scheduler (/sys/block/*/queue/scheduler)      recorder's own share: 0.000 %
-    Note: Few other interactions of this kind were seen, so what is usual is hardly known.
+    Note: Not sure of the cause (confidence 68 %): few other interactions of this kind were seen, so what is usual is hardly known; what points to it is indirect.
     ");
 }
 

@@ -2,7 +2,7 @@
 //! Files: written whole or not at all, and readable by their owner only.
 
 use crate::decode::{decode_from, read_header, read_section, read_section_head};
-use crate::encode::{write_seal, write_section, write_unsealed};
+use crate::encode::{LEVEL_FAST, write_seal, write_section, write_unsealed};
 use crate::error::{ReadError, WriteError};
 use crate::folder::{ENDING, PARTIAL_ENDING, is_plain_id};
 use crate::layout::{HEADER_BYTES, INCOMPLETE, MAX_SECTIONS, MAX_WORDS_BYTES, SECTION_HEAD_BYTES};
@@ -90,7 +90,7 @@ fn create(path: &Path) -> io::Result<File> {
 }
 
 fn fill(mut file: File, incident: &Incident, owner: u32) -> io::Result<()> {
-    write_unsealed(&mut file, incident)?;
+    write_unsealed(&mut file, incident, LEVEL_FAST)?;
     if owner != rustix::process::geteuid().as_raw() {
         rustix::fs::fchown(&file, Some(Uid::from_raw(owner)), None)?;
     }
@@ -148,7 +148,7 @@ fn replace(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
 
 fn write_words(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(end))?;
-    write_section(file, Section::Words, bytes)?;
+    write_section(file, Section::Words, bytes, LEVEL_FAST)?;
     let end = file.stream_position()?;
     file.set_len(end)?;
     file.sync_all()

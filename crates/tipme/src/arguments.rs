@@ -264,6 +264,9 @@ pub struct Scrub {
     /// Keep the name of this program too
     #[arg(long, value_name = "NAME")]
     pub keep: Vec<String>,
+    /// Leave out what was recorded earlier than so many seconds before the mark
+    #[arg(long, value_name = "SECONDS")]
+    pub last: Option<f64>,
 }
 
 #[derive(Args)]

@@ -10,18 +10,21 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 use tipme_analysis::model::{Culprit, Verdict};
 use tipme_analysis::{Options, diagnose};
-use tipme_record::Gone;
+use tipme_record::incident::Incident;
+use tipme_record::{Gone, Nanos};
 
 /// The agent's and the recorder's name, by which the analysis tells the mark itself.
 const OWN_NAME: &str = "tipme";
 
 /// Writes a copy of an incident that tells nothing of its owner, into a new file that only the caller can read.
 pub fn run(arguments: &Scrub) -> Result<ExitCode> {
-    let incident = crate::diagnose::read(&arguments.file)?;
+    let mut incident = crate::diagnose::read(&arguments.file)?;
+    if let Some(seconds) = arguments.last {
+        incident = last(&incident, seconds).with_context(|| damaged(arguments))?;
+    }
     let mut keep = names(&diagnose(&incident, &Options::default())?);
     keep.extend(arguments.keep.iter().cloned());
-    let (clean, gone) = tipme_record::scrub(&incident, &keep)
-        .with_context(|| format!("cannot scrub {}: its first section is damaged", arguments.file.display()))?;
+    let (clean, gone) = tipme_record::scrub(&incident, &keep).with_context(|| damaged(arguments))?;
     let Some(out) = arguments.out.as_deref().filter(|_| !arguments.preview) else {
         print!("{}", preview(&gone, keep));
         return Ok(ExitCode::SUCCESS);
@@ -54,6 +57,16 @@ fn preview(gone: &Gone, keep: Vec<String>) -> String {
         gone.inputs,
         names.join(", ")
     )
+}
+
+fn damaged(arguments: &Scrub) -> String {
+    format!("cannot scrub {}: its first section is damaged", arguments.file.display())
+}
+
+/// The incident without what was recorded earlier than so many seconds before the mark.
+fn last(incident: &Incident, seconds: f64) -> Result<Incident, serde_json::Error> {
+    let span = Nanos((seconds.max(0.0) * 1e9) as u64);
+    tipme_record::cut(incident, incident.mark()?.before(span))
 }
 
 /// Names of programs that the verdict is about; without them it would mean nothing.

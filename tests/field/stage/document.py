@@ -51,6 +51,30 @@ def of_kind(runs, kind, group):
     return {name[1]: counts for name, counts in replay.tally(runs, group).items() if name[0] == kind}
 
 
+# How sure a first finding is, from which confidence on.
+SURE = (("high, 0.85 and more", 0.85), ("medium", 0.7), ("low, less than 0.7", 0.0))
+
+
+def by_confidence(runs):
+    """How many first findings are right, by what they say of themselves; those of calm sessions are none."""
+    counts = {name: [0, 0] for name, _ in SURE}
+    for run in runs:
+        findings = run.verdict.get("findings")
+        if findings and run.result != "uncounted":
+            level = next(name for name, least in SURE if findings[0]["confidence"] >= least)
+            counts[level][0] += run.result in ("right", "still")
+            counts[level][1] += 1
+    yield "\n| confidence of the first finding | right |\n|---|---|"
+    for name, (good, whole) in counts.items():
+        yield f"| {name} | {good} of {whole} |"
+
+
+def missed(runs):
+    for run in runs:
+        if run.result not in (*replay.GOOD, "uncounted"):
+            yield f"- missed: {run.run}: {run.line()}; {run.why or run.result}"
+
+
 def text(runs):
     calm, faults = (sum(run.truth["kind"] == kind and run.result != "uncounted" for run in runs) for kind in ("calm", "fault"))
     lines = [HEAD, conditions(runs), RULE]
@@ -65,7 +89,9 @@ def text(runs):
         ("calm", "calm by window manager", replay.by_fault),
     ):
         lines.extend(rows(title, of_kind(runs, kind, group)))
+    lines.extend(by_confidence(runs))
     lines.append("")
+    lines.extend(missed(runs))
     lines.extend(f"- stood still: {run.run}: {run.line()}; {run.why}" for run in still)
     lines.extend(f"- not counted: {run.run}: {run.why}" for run in runs if run.result == "uncounted")
     return "\n".join(lines).rstrip() + "\n"

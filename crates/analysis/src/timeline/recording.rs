@@ -2,6 +2,7 @@
 //! An incident taken apart: its sections decoded, its records sorted by time and kind.
 
 use crate::decode::bytes::loose_records;
+use crate::decode::events::Event;
 use crate::decode::messages::Messages;
 use crate::decode::names::Names;
 use crate::decode::sections::{ENTRIES_MAX, EVENTS_MAX, Placed, document, rare_records, read_events, typed, with_tail};
@@ -23,13 +24,13 @@ use crate::timeline::wakes::Wakes;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use tipme_record::incident::{
-    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline,
+    Cost, Display, FileName, Groups, Incident, Locks, Loss, Losses, Meta, PortOwner, Section, StoredBaseline,
 };
 use tipme_record::records::{
     Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
     Tty, Wait,
 };
-use tipme_record::{Cpu, Device, Entry, Kind, Nanos, Tid};
+use tipme_record::{Class, Cpu, Device, Entry, Kind, Nanos, Tid};
 
 /// Everything that the analysis looks at.
 #[derive(Debug, Default)]
@@ -63,6 +64,8 @@ pub struct Recording {
     /// Who has the ports of this machine that threads waited for at the mark.
     pub ports: Vec<PortOwner>,
     pub losses: Losses,
+    /// Of each loss, how many records of its class are held of the same second.
+    pub beside_losses: Vec<u64>,
     pub cost: Cost,
     pub baselines: Vec<StoredBaseline>,
     /// What the user said, with the mark or later.
@@ -76,6 +79,9 @@ pub struct Recording {
     pub notes: Vec<String>,
 }
 
+/// Losses are counted by the second.
+pub const SECOND: Nanos = Nanos::from_secs(1);
+
 /// A ready thread counts as throttled that was held back for this share of the time.
 const SHARE_MIN: f64 = 0.5;
 
@@ -87,6 +93,18 @@ fn cleaned(mut meta: Meta) -> Meta {
     let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
     texts.for_each(|text| *text = crate::decode::bytes::clean(text));
     meta
+}
+
+/// How many records of the class of a loss are held of the same second; both lists are in the order of time.
+fn beside(loss: &Loss, events: &[Event], placed: &[Placed<'_>]) -> u64 {
+    let (lo, hi) = (Nanos(loss.until_ns).before(SECOND), Nanos(loss.until_ns));
+    let held = if loss.class == Class::Sched.name() {
+        events.partition_point(|event| event.ts < hi) - events.partition_point(|event| event.ts < lo)
+    } else {
+        let at = |placed: &Placed<'_>| placed.entry.head.ts;
+        placed.partition_point(|placed| at(placed) < hi) - placed.partition_point(|placed| at(placed) < lo)
+    };
+    held as u64
 }
 
 impl Recording {
@@ -141,6 +159,7 @@ impl Recording {
         if events.len() >= EVENTS_MAX || placed.len() >= ENTRIES_MAX {
             self.notes.push("The incident holds too many records; the oldest were left out.".to_owned());
         }
+        self.beside_losses = self.losses.per_second.iter().map(|loss| beside(loss, &events, &placed)).collect();
         let walked: Vec<Entry<'_>> = loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
         let tasks: Vec<Task> = typed(walked.iter().copied(), Kind::Task, Task::read);
         let resting: Vec<Resting> = tasks.iter().map(resting).collect();

@@ -4,26 +4,20 @@
 use crate::error::Error;
 use crate::explain::chain::Chain;
 use crate::explain::describe::time_text;
+use crate::explain::jobs::Job;
 use crate::explain::partition::Budget;
 use crate::join::answer::Join;
 use crate::join::interactions::interactions;
-use crate::model::{About, Client, Interval, SCHEMA, Verdict};
+use crate::model::{About, Client, Interval, Piece, SCHEMA, Verdict};
 use crate::timeline::recording::Recording;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{Options, Problem, Subject, choose};
 use crate::verdict::steps::steps;
-use crate::verdict::trust::{TRUST, TRUST_LOSSES, explained, lost, unattributed_ms};
-use tipme_record::Nanos;
+use crate::verdict::trust::{trust, unattributed_ms};
 use tipme_record::incident::Incident;
-
-/// With fewer earlier observations, what is usual is hardly known.
-const USUAL_MIN: usize = 10;
-
-const TRUST_SPECULATIVE: f64 = 0.7;
-const TRUST_INCOMPLETE: f64 = 0.6;
-const TRUST_FEW: f64 = 0.9;
+use tipme_record::{Nanos, Tid};
 
 /// Finds the cause of the worst delay in an incident.
 pub fn diagnose(incident: &Incident, options: &Options) -> Result<Verdict, Error> {
@@ -49,13 +43,17 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.baseline = problem.usual.baseline();
     verdict.partition = budget.shares();
     verdict.unattributed_ms = unattributed_ms(&verdict.partition);
-    let (trust, notes) = trust(recording, problem, verdict.unattributed_ms);
-    verdict.notes.extend(notes);
+    let trust = trust(recording, problem, verdict.unattributed_ms);
+    verdict.findings = findings(&budget, problem, trust.confidence);
+    match trust.unsure(&verdict.findings) {
+        Some(note) => verdict.notes.push(note),
+        None => verdict.notes.extend(trust.doubts),
+    }
     let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
-    verdict.findings = findings(&budget, problem, trust);
     if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command() && verdict.findings.is_empty()) {
         interval.exceeded = false;
+        interval.command = command(&budget, problem, &verdict.partition);
     }
     verdict.chain = steps(recording, &chain);
     let cpus = recording.meta.machine.cpus;
@@ -95,40 +93,24 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         queue_ms: taken.map(since_start),
         threshold_ms: problem.threshold.millis(),
         exceeded: problem.exceeded(),
+        command: String::new(),
     }
+}
+
+/// The command that took most of the time: its command line, or its name where that is not known.
+fn command(budget: &Budget<'_>, problem: &Problem, partition: &[Piece]) -> String {
+    let other = partition.iter().find(|piece| piece.pid != problem.client.0);
+    let Some(pid) = other.map(|piece| Tid(piece.pid)) else { return String::new() };
+    let Job::Process(root) = budget.jobs.of(pid, problem.end) else { return String::new() };
+    let tasks = &budget.recording.tasks;
+    let line = tasks.cmdline(root, problem.end);
+    if line.is_empty() { tasks.comm(root, problem.end) } else { line.to_owned() }
 }
 
 fn client(recording: &Recording, problem: &Problem) -> Client {
     let (pid, at) = (problem.client, problem.end);
     let cmdline = recording.tasks.cmdline(pid, at).to_owned();
     Client { pid: pid.0, comm: recording.tasks.comm(pid, at), cmdline }
-}
-
-/// How far the interval as a whole can be trusted, and why not further.
-fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> (f64, Vec<String>) {
-    let lost = lost(recording, problem.start, problem.end);
-    let lost = (lost > 0).then(|| match lost {
-        1 => "1 record was lost during the interval.".to_owned(),
-        _ => format!("{lost} records were lost during the interval."),
-    });
-    let doubts = [
-        (problem.join == Some(Join::Speculative), TRUST_SPECULATIVE, "Input and drawing were joined by time only."),
-        (lost.is_some(), TRUST_LOSSES, lost.as_deref().unwrap_or_default()),
-        (
-            problem.start < recording.complete_from(),
-            TRUST_INCOMPLETE,
-            "The interval begins before the records are complete.",
-        ),
-        (
-            problem.usual.n() < USUAL_MIN,
-            TRUST_FEW,
-            "Few other interactions of this kind were seen, so what is usual is hardly known.",
-        ),
-    ];
-    let applied: Vec<_> = doubts.into_iter().filter(|(applies, ..)| *applies).collect();
-    let explained = explained(unattributed_ms, problem.latency());
-    let trust = applied.iter().fold(TRUST * explained, |trust, (_, factor, _)| trust * factor);
-    (trust, applied.into_iter().map(|(_, _, note)| note.to_owned()).collect())
 }
 
 fn why_nothing(recording: &Recording) -> String {

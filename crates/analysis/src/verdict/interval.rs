@@ -9,7 +9,7 @@ use crate::timeline::recording::Recording;
 use crate::verdict::baseline::Usual;
 use crate::verdict::findings::findings;
 use crate::verdict::problem::{Problem, Subject};
-use crate::verdict::trust::{TRUST, TRUST_LOSSES, explained, lost, unattributed_ms};
+use crate::verdict::trust::{of_records, unattributed_ms};
 use serde::{Deserialize, Serialize};
 use tipme_measure::Summary;
 use tipme_record::{Nanos, Tid};
@@ -44,8 +44,7 @@ pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: N
     let budget = Budget::new(recording, &chain, problem.client, to);
     let partition = budget.shares();
     let unattributed_ms = unattributed_ms(&partition);
-    let trust = if lost(recording, from, to) > 0 { TRUST_LOSSES } else { TRUST };
-    let trust = trust * explained(unattributed_ms, to.since(from));
+    let trust = of_records(recording, from, to, unattributed_ms);
     Some(Explanation {
         start_ns: from.0,
         end_ns: to.0,

@@ -1,13 +1,97 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far the explanation of an interval can be trusted: what it leaves open, and what was lost meanwhile.
 
-use crate::model::{Kind, Piece};
-use crate::timeline::recording::Recording;
+use crate::join::answer::Join;
+use crate::model::{Finding, Kind, Piece};
+use crate::timeline::recording::{Recording, SECOND};
+use crate::verdict::problem::Problem;
 use tipme_record::Nanos;
+use tipme_record::incident::Loss;
 
-/// How sure a finding is at most, and where records were lost in the interval.
-pub const TRUST: f64 = 0.95;
-pub const TRUST_LOSSES: f64 = 0.5;
+/// How sure a finding is at most.
+const TRUST: f64 = 0.95;
+const TRUST_SPECULATIVE: f64 = 0.7;
+const TRUST_INCOMPLETE: f64 = 0.6;
+const TRUST_FEW: f64 = 0.9;
+
+/// What is left where this share of the records or more was lost; in proportion below.
+const TRUST_LOSSES: f64 = 0.5;
+const LOST_MANY: f64 = 0.05;
+
+/// With fewer earlier observations, what is usual is hardly known.
+const USUAL_MIN: usize = 10;
+
+/// Below this confidence of the first finding the verdict says that it is not sure.
+const SURE: f64 = 0.7;
+
+/// Less than this share explained, or a cause less certain than this, is worth saying where it is not sure.
+const WELL: f64 = 0.9;
+
+/// The confidence in an interval as a whole, and why it is not higher.
+pub struct Trust {
+    pub confidence: f64,
+    explained: f64,
+    /// In full sentences.
+    pub doubts: Vec<String>,
+}
+
+/// How far the interval as a whole can be trusted, and why not further.
+pub fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> Trust {
+    let (lost, losses) = losses(recording, problem.start, problem.end);
+    let lost = (lost > 0).then(|| match lost {
+        1 => "1 record was lost during the interval.".to_owned(),
+        _ => format!("{lost} records were lost during the interval."),
+    });
+    let doubts = [
+        (problem.join == Some(Join::Speculative), TRUST_SPECULATIVE, "Input and drawing were joined by time only."),
+        (lost.is_some(), losses, lost.as_deref().unwrap_or_default()),
+        (
+            problem.start < recording.complete_from(),
+            TRUST_INCOMPLETE,
+            "The interval begins before the records are complete.",
+        ),
+        (
+            problem.usual.n() < USUAL_MIN,
+            TRUST_FEW,
+            "Few other interactions of this kind were seen, so what is usual is hardly known.",
+        ),
+    ];
+    let applied: Vec<_> = doubts.into_iter().filter(|(applies, ..)| *applies).collect();
+    let explained = explained(unattributed_ms, problem.latency());
+    let confidence = applied.iter().fold(TRUST * explained, |trust, (_, factor, _)| trust * factor);
+    Trust { confidence, explained, doubts: applied.into_iter().map(|(_, _, note)| note.to_owned()).collect() }
+}
+
+/// The confidence in an interval that was asked for, which has nothing but its records to be doubted.
+pub fn of_records(recording: &Recording, lo: Nanos, hi: Nanos, unattributed_ms: f64) -> f64 {
+    TRUST * losses(recording, lo, hi).1 * explained(unattributed_ms, hi.since(lo))
+}
+
+impl Trust {
+    /// Why one cannot be sure of the first finding, and what else it may be; `None` where one can.
+    pub fn unsure(&self, findings: &[Finding]) -> Option<String> {
+        let (first, others) = findings.split_first().filter(|(first, _)| first.confidence < SURE)?;
+        let mut why: Vec<String> = self.doubts.iter().map(|doubt| clause(doubt)).collect();
+        if self.explained < WELL {
+            why.push(format!("only {:.0} % of the interval is explained", 100.0 * self.explained));
+        }
+        if first.confidence < WELL * self.confidence {
+            why.push("what points to it is indirect".to_owned());
+        }
+        let percent = (100.0 * first.confidence).floor();
+        let next = others.first().map_or_else(String::new, |next| {
+            let what = next.evidence.first().map_or("", String::as_str);
+            format!(" The next candidate is {}: {what}.", next.kind.name())
+        });
+        Some(format!("Not sure of the cause (confidence {percent} %): {}.{next}", why.join("; ")))
+    }
+}
+
+/// A sentence as a part of one.
+fn clause(sentence: &str) -> String {
+    let mut rest = sentence.trim_end_matches('.').chars();
+    rest.next().map_or_else(String::new, |first| first.to_lowercase().chain(rest).collect())
+}
 
 /// The time that no record explains.
 pub fn unattributed_ms(partition: &[Piece]) -> f64 {
@@ -16,14 +100,19 @@ pub fn unattributed_ms(partition: &[Piece]) -> f64 {
 }
 
 /// The share of an interval that is explained, 0 to 1.
-pub fn explained(unattributed_ms: f64, interval: Nanos) -> f64 {
+fn explained(unattributed_ms: f64, interval: Nanos) -> f64 {
     1.0 - (unattributed_ms / interval.millis().max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
 }
 
-/// How many records were lost in the seconds that `lo..hi` reaches into.
-pub fn lost(recording: &Recording, lo: Nanos, hi: Nanos) -> u64 {
-    let second = Nanos::from_secs(1);
-    let losses = recording.losses.per_second.iter();
-    let within = losses.filter(|loss| Nanos(loss.until_ns) > lo && Nanos(loss.until_ns).before(second) < hi);
-    within.fold(0, |sum, loss| sum.saturating_add(loss.count))
+/// How many records were lost in the seconds that `lo..hi` reaches into, and what is left of the confidence: it
+/// falls with the share of the records of those seconds and classes that were lost.
+fn losses(recording: &Recording, lo: Nanos, hi: Nanos) -> (u64, f64) {
+    let losses = recording.losses.per_second.iter().zip(&recording.beside_losses);
+    let within = losses.filter(|(loss, _)| Nanos(loss.until_ns) > lo && Nanos(loss.until_ns).before(SECOND) < hi);
+    let sum = |(lost, held): (u64, u64), (loss, beside): (&Loss, &u64)| {
+        (lost.saturating_add(loss.count), held.saturating_add(*beside))
+    };
+    let (lost, held) = within.fold((0, 0), sum);
+    let share = lost as f64 / (lost as f64 + held as f64).max(1.0);
+    (lost, 1.0 - (1.0 - TRUST_LOSSES) * (share / LOST_MANY).min(1.0))
 }
