@@ -11,7 +11,9 @@ use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
 use crate::timeline::kin::Kin;
 use crate::timeline::pauses::{Homes, PauseIndex};
+use crate::timeline::priorities::Priorities;
 use crate::timeline::reclaim::Reclaiming;
+use crate::timeline::steal::Steal;
 use crate::timeline::tasks::{Sources, Tasks};
 use crate::timeline::terminals::Terminals;
 use crate::timeline::threads::{Resting, Timeline};
@@ -47,6 +49,8 @@ pub struct Recording {
     pub reclaiming: Reclaiming,
     pub tallies: Vec<Tally>,
     pub throttling: Throttling,
+    pub steal: Steal,
+    pub priorities: Priorities,
     /// Paths of files by device and inode.
     pub files: HashMap<(Device, u64), String>,
     pub signals: Vec<Signal>,
@@ -109,6 +113,7 @@ impl Recording {
             _ => Some(document(incident, Section::Groups)?),
         };
         self.throttling = Throttling::read(groups, incident.bytes(Section::Samples));
+        self.steal = Steal::read(incident.bytes(Section::Samples), self.meta.machine.cpus as usize);
         let words: Words = document(incident, Section::Words)?;
         let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
         self.user_text = crate::decode::bytes::clean(text);
@@ -132,6 +137,7 @@ impl Recording {
         let tasks: Vec<Task> = typed(walked.iter().copied(), Kind::Task, Task::read);
         let resting: Vec<Resting> = tasks.iter().map(resting).collect();
         self.timeline = Timeline::new(&events, &resting, self.mark);
+        self.priorities = Priorities::new(&events, &tasks);
         drop(events);
         let waits = walked.iter().copied().chain(of(Kind::Wait));
         let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));

@@ -13,6 +13,7 @@ use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{Options, Problem, Subject, choose};
+use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{TRUST, TRUST_LOSSES, explained, lost, unattributed_ms};
 use tipme_record::Nanos;
@@ -51,6 +52,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.unattributed_ms = unattributed_ms(&verdict.partition);
     let (trust, notes) = trust(recording, problem, verdict.unattributed_ms);
     verdict.notes.extend(notes);
+    verdict.notes.extend(stall::note(recording, problem.start, problem.end));
     let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
     verdict.findings = findings(&budget, problem, trust);
