@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use tipme_record::incident::{
     Cost, Display, Extension, FileName, GroupMember, Groups, Incident, LimitedGroup, Locks, Losses, Machine, Meta,
-    Section,
+    Section, StoredBaseline,
 };
 use tipme_record::records::{
     Block, Exit, Fork, Input, Irq, Message, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking,
@@ -46,6 +46,8 @@ pub struct Machinery {
     /// Control groups with a quota, where the recorder looked for them.
     pub groups: Option<Groups>,
     pub files: Vec<FileName>,
+    /// What had been learned.
+    pub baselines: Vec<StoredBaseline>,
     samples: Vec<u8>,
 }
 
@@ -377,6 +379,7 @@ impl Machinery {
             incident.push_json(Section::Groups, groups).expect("groups are JSON");
         }
         incident.push_json(Section::Files, &self.files).expect("files are JSON");
+        incident.push_json(Section::Baselines, &self.baselines).expect("baselines are JSON");
         incident.push(Section::Samples, self.samples.clone());
         incident.push(Section::Inputs, self.inputs.clone());
         for (class, section) in
