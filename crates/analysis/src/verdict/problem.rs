@@ -185,7 +185,7 @@ fn completed(interaction: &Interaction, command: bool) -> Option<Nanos> {
         Some(late) => (late.command == command).then_some(late.at),
         None => {
             let answered = !command && interaction.join == Join::Exact && !interaction.censored;
-            answered.then(|| interaction.settled.unwrap_or(interaction.end))
+            answered.then(|| interaction.end.max(interaction.settled.unwrap_or_default()))
         }
     }
 }
