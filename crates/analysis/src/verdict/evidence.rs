@@ -8,7 +8,6 @@ use crate::explain::limits::{self, limit_of};
 use crate::explain::load::Load;
 use crate::explain::partition::{Budget, Group, Owner, length};
 use crate::model::Kind;
-use crate::verdict::{competition, stall};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
@@ -24,9 +23,9 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
     match group.kind {
         Kind::CpuCompetition => {
             lines.push(queue_line(budget, group));
-            lines.extend(competition::line(budget, group));
+            lines.extend(crate::verdict::competition::line(budget, group));
         }
-        Kind::Stall => lines.extend(stall::line(budget, group)),
+        Kind::Stall => lines.extend(crate::verdict::stall::line(budget, group)),
         Kind::CpuThrottled => {
             lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
         }
@@ -60,7 +59,7 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
         Kind::TimerSleep => format!("{culprit} slept by itself"),
         Kind::Stopped => format!("{culprit} stopped {waiters}"),
         Kind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
-        Kind::Stall => stall::headline(budget, group, &waiters),
+        Kind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
         _ => culprit,
     }
 }
