@@ -80,6 +80,7 @@ vm: ## build the virtual test bed below ~/.cache/tipme-vm (see docs/vm.md)
 	$(AS_ROOT) tests/vm/run build
 
 test-vm: ## the main job in guests with kernel 6.1 and 6.18; writes the tables in docs/vm.md
+	PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -t tests/vm -s tests/vm/bed
 	$(AS_ROOT) tests/vm/run test --tipme $(TIPME) $(VM)
 
 measure-vm: ## what the manager is worth in a guest with little memory (half an hour); writes the figures in docs/vm.md

@@ -21,6 +21,7 @@ mod verdict;
 pub use decode::bytes::clean;
 pub use error::Error;
 pub use explain::lateness::{Late, Lateness, lateness};
+pub use join::answer::{COMPLETED, NOTICED};
 pub use join::timed::{Timed, timed};
 pub use model::Verdict;
 pub use timeline::occupancy::{Occupant, Occupation, is_recorder, occupations};

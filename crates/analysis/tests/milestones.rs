@@ -6,6 +6,7 @@ mod support;
 use support::{APP, Machinery, SHELL, tid};
 use tipme_analysis::model::{Kind, Verdict};
 use tipme_analysis::{Options, diagnose, timed};
+use tipme_record::incident::StoredBaseline;
 
 const POLL: i32 = 7;
 const FUTEX: i32 = 202;
@@ -113,4 +114,49 @@ fn a_command_ends_when_its_terminal_is_read_again() {
         let (milestone, _, kinds) = told(&verdict);
         assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", expected));
     }
+}
+
+/// What was learned of keys in the editor up to a milestone.
+fn learned(milestone: &str, p50_ms: u64) -> StoredBaseline {
+    let (class, application, milestone) = ("key".to_owned(), "editor".to_owned(), milestone.to_owned());
+    let p50_ns = p50_ms * 1_000_000;
+    StoredBaseline { class, application, milestone, n: 3_000, p50_ns, p98_ns: 2 * p50_ns, max_ns: 3 * p50_ns }
+}
+
+/// A key that finds the program busy for a long time, without others to compare it with.
+fn alone(baselines: Vec<StoredBaseline>) -> Verdict {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1);
+    key_at(&mut machine, 2_900_000);
+    lock_after(&mut machine, 3_000_000, 5_000_000);
+    key_at(&mut machine, 5_500_000);
+    machine.baselines = baselines;
+    verdict(&mut machine, 7_000_000)
+}
+
+#[test]
+fn a_milestone_is_held_against_what_was_learned_of_it() {
+    let baseline = |verdict: &Verdict| verdict.baseline.clone().map(|one| (one.n, one.stored, one.p50_ms));
+    let response = alone(vec![learned("", 2)]);
+    assert_eq!(told(&response).0, "handled");
+    assert_ne!(baseline(&response).map(|one| one.1), Some(true), "what was learned are responses: {response:?}");
+    let handled = alone(vec![learned("", 2), learned("handled", 700)]);
+    assert_eq!(baseline(&handled), Some((3_000, true, Some(700.0))));
+}
+
+/// The editor draws a key at once, computes until a time, and draws again.
+fn drawn_twice(machine: &mut Machinery, us: u64, until: u64) {
+    key_at(machine, us);
+    machine.wake_from(us + 650, APP, 0, 2, 1).switch(us + 660, 1, APP, 0).draw(until);
+}
+
+#[test]
+fn a_completion_is_held_against_other_completions() {
+    let mut machine = editor();
+    drawn_twice(&mut machine, 3_000_000, 5_000_000);
+    key_at(&mut machine, 5_500_000);
+    let verdict = verdict(&mut machine, 7_000_000);
+    let baseline = verdict.baseline.as_ref().expect("others were completed");
+    assert_eq!((told(&verdict).0.as_str(), baseline.n, baseline.stored), ("completed", 11, false));
+    assert!(baseline.max_ms < 2.0, "{baseline:?}");
 }

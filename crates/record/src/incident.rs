@@ -282,7 +282,7 @@ pub struct PortOwner {
 }
 
 /// What was usual for a class of interactions in an application, learned until the mark and before the window:
-/// coarse times from the press to the client's next drawing request, at most an eighth too long.
+/// coarse times, at most an eighth too long. Those of a response are from the press to the client's next drawing request.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoredBaseline {
@@ -290,10 +290,22 @@ pub struct StoredBaseline {
     pub class: String,
     /// The name of the client's program.
     pub application: String,
+    /// `response`, `handled` or `completed`; empty in older files, which hold responses only.
+    pub milestone: String,
     pub n: u64,
     pub p50_ns: u64,
     pub p98_ns: u64,
     pub max_ns: u64,
+}
+
+impl StoredBaseline {
+    /// The milestone of what the kernel counts: the first drawing after a press.
+    pub const RESPONSE: &str = "response";
+
+    /// What the times lead to.
+    pub fn milestone(&self) -> &str {
+        if self.milestone.is_empty() { StoredBaseline::RESPONSE } else { &self.milestone }
+    }
 }
 
 /// Records that could not be kept.

@@ -192,8 +192,8 @@ impl Auto {
 
     /// Decides on a look, whose file was judged.
     pub(crate) fn decide(&mut self, suspicion: &Suspicion, judgement: Judgement, now: Nanos) -> Outcome {
-        let (cause, ms) = match judgement {
-            Judgement::Found { cause, latency_ms } => (cause, latency_ms),
+        let (cause, ms, milestone) = match judgement {
+            Judgement::Found { cause, latency_ms, milestone } => (cause, latency_ms, milestone),
             Judgement::Nothing => {
                 self.counts.without_finding += 1;
                 return Outcome::Dropped;
@@ -209,9 +209,20 @@ impl Auto {
             return Outcome::Dropped;
         }
         self.counts.marked += 1;
-        let line = format!("{} {} in {}, {cause}", seconds(ms), class_name(suspicion.class), cause.application);
+        let (latency, class) = (seconds(ms), class_name(suspicion.class));
+        let line = format!("{latency} {class}{} in {}, {cause}", reached(&milestone), cause.application);
         self.kept.push_back((now, cause));
         Outcome::Marked(line)
+    }
+}
+
+/// ` until handled`: where the latency is that of a later milestone than the response.
+fn reached(milestone: &str) -> &'static str {
+    match milestone {
+        "handled" => " until handled",
+        "completed" => " until completed",
+        "hanging" => " and still hanging",
+        _ => "",
     }
 }
 
@@ -305,7 +316,7 @@ mod tests {
 
     fn found(what: &str) -> Judgement {
         let cause = Cause { kind: "stopped".into(), culprit: what.into(), application: "xterm".into() };
-        Judgement::Found { cause, latency_ms: 1234.0 }
+        Judgement::Found { cause, latency_ms: 1234.0, milestone: "response".into() }
     }
 
     fn notable(presses: u32, first: Nanos, last: Nanos) -> Notable {
@@ -388,6 +399,22 @@ mod tests {
         assert_eq!(line, Outcome::Marked("1.2 s key in xterm, stopped by kill".to_owned()));
         assert!(!auto.may_look(false, ms(3)));
         assert!(auto.may_look(false, HOUR.after(ms(3))));
+    }
+
+    #[test]
+    fn a_later_milestone_is_marked_and_named() {
+        let late = |milestone: &str| {
+            let Judgement::Found { cause, latency_ms, .. } = found("kill") else { return Outcome::Dropped };
+            let found = Judgement::Found { cause, latency_ms, milestone: milestone.into() };
+            auto(1).decide(&suspicion(ms(700), ms(1), false), found, ms(2))
+        };
+        for (milestone, said) in [
+            ("handled", "1.2 s key until handled in xterm, stopped by kill"),
+            ("completed", "1.2 s key until completed in xterm, stopped by kill"),
+            ("hanging", "1.2 s key and still hanging in xterm, stopped by kill"),
+        ] {
+            assert_eq!(late(milestone), Outcome::Marked(said.to_owned()));
+        }
     }
 
     #[test]

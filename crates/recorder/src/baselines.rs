@@ -156,6 +156,7 @@ fn stored(summary: &Summary) -> StoredBaseline {
     StoredBaseline {
         class: class_name(summary.class).to_owned(),
         application: summary.application.clone(),
+        milestone: StoredBaseline::RESPONSE.to_owned(),
         n: summary.histogram.n(),
         p50_ns: value(Share::P50),
         p98_ns: value(Share::P98),
@@ -237,7 +238,8 @@ mod tests {
         let (again, none) = Baselines::open(&path);
         assert_eq!((none, again.habit(Class::Key, "xterm")), (None, baselines.habit(Class::Key, "xterm")));
         assert_eq!(again.habit(Class::Key, "xterm").0, 60);
-        assert_eq!(again.stored(&["xterm".to_owned()]).len(), 2);
+        let stored = again.stored(&["xterm".to_owned()]);
+        assert_eq!(stored.iter().map(|one| one.milestone.as_str()).collect::<Vec<_>>(), ["response"; 2]);
         assert!(again.stored(&["gedit".to_owned()]).is_empty());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }

@@ -49,7 +49,7 @@ impl fmt::Display for Cause {
 /// What a diagnosis says of an incident.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Judgement {
-    Found { cause: Cause, latency_ms: f64 },
+    Found { cause: Cause, latency_ms: f64, milestone: String },
     Nothing,
     Failed(String),
 }
@@ -64,6 +64,9 @@ struct Document {
 #[derive(Deserialize)]
 struct Interval {
     latency_ms: f64,
+    /// What the latency leads to: the first answer, or something later.
+    #[serde(default)]
+    milestone: String,
     client: Client,
 }
 
@@ -154,7 +157,7 @@ fn parse(text: &str) -> Result<Judgement> {
         return Ok(Judgement::Nothing);
     };
     let cause = Cause { kind: first.kind, culprit: first.culprit.name(), application: interval.client.comm };
-    Ok(Judgement::Found { cause, latency_ms: interval.latency_ms })
+    Ok(Judgement::Found { cause, latency_ms: interval.latency_ms, milestone: interval.milestone })
 }
 
 impl Culprit {
@@ -199,6 +202,12 @@ pub(crate) mod tests {
         assert_eq!(culprit(r#"{"pid":9,"comm":"dd","cmdline":"dd","job":null}"#), "cpu-competition by dd");
         assert_eq!(culprit(r#"{"device":"vda"}"#), "cpu-competition by vda");
         assert_eq!(culprit(r#"{"address":"10.0.0.1:443"}"#), "cpu-competition by 10.0.0.1:443");
+    }
+
+    #[test]
+    fn the_milestone_of_the_verdict_is_read() {
+        let text = verdict(r#"{"device":"vda"}"#).replace("1200.5,", r#"1200.5,"milestone":"handled","#);
+        assert!(matches!(parse(&text).unwrap(), Judgement::Found { milestone, .. } if milestone == "handled"));
     }
 
     #[test]

@@ -77,6 +77,12 @@ pub struct Event {
     pub first_ms: Option<f64>,
     /// To the end of the last drawing.
     pub settled_ms: Option<f64>,
+    /// Until the application waited for the next input again; `null` where that is not known.
+    #[serde(default)]
+    pub handled_ms: Option<f64>,
+    /// To the last drawing in the work that the input led to, or to the end of the command that it started.
+    #[serde(default)]
+    pub completed_ms: Option<f64>,
     /// From the input until the application took it.
     pub queue_ms: Option<f64>,
     /// From there to the end of the latency: both parts sum up to it.
@@ -104,6 +110,29 @@ pub struct ClassFigures {
     pub open: u64,
     pub silent: u64,
     pub lost: u64,
+    /// The 98th percentile, or the maximum where there is none, is above the threshold.
+    pub exceeded: bool,
+    /// Until the inputs were handled; `null` where that is known of none.
+    #[serde(default)]
+    pub handled: Option<MilestoneFigures>,
+    /// Until they were completed.
+    #[serde(default)]
+    pub completed: Option<MilestoneFigures>,
+}
+
+/// The times from the inputs of a class to a milestone after the response.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct MilestoneFigures {
+    pub n: usize,
+    /// `null` with fewer than 10 inputs.
+    pub p50_ms: Option<f64>,
+    /// `null` with fewer than 250 inputs.
+    pub p98_ms: Option<f64>,
+    pub max_ms: f64,
+    /// A person notices it from here on.
+    pub threshold_ms: f64,
+    /// Not reached at the end: at least so long.
+    pub open: u64,
     /// The 98th percentile, or the maximum where there is none, is above the threshold.
     pub exceeded: bool,
 }

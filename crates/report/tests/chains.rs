@@ -125,7 +125,7 @@ fn a_key_of_a_device_begins_with_the_device() {
        250 ms 100 %  cpu-competition  backup (pid 500)
                        ran 250 ms while Xvfb was ready, on CPU 0
       0.95 ms   0 %  usual work and small shares
-    Try: renice -n 19 -p 500 (what it starts from then on inherits it)      recorder's own share: 0.000 %
+    Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which puts what you use first      recorder's own share: 0.000 %
     Note: Few other interactions of this kind were seen, so what is usual is hardly known.
     ");
 }
@@ -526,7 +526,7 @@ fn many_jobs_together_are_a_cause() {
        380 ms  90 %  cpu-competition  sh (pid 300), and 40 other jobs with less each
         39 ms   9 %  own-computation  editor (pid 200) computed
        1.0 ms   0 %  usual work and small shares
-    Try: renice -n 19 -p 300 (what it starts from then on inherits it)      recorder's own share: 0.000 %
+    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first      recorder's own share: 0.000 %
     ");
 }
 

@@ -65,7 +65,7 @@ fn a_build_that_takes_the_cpu_is_one_job() {
                        ran 570 ms while editor was ready, on CPU 1
        129 ms  18 %  own-computation  editor (pid 200) computed
        1.0 ms   0 %  usual work and small shares
-    Try: renice -n 19 -p 300 (what it starts from then on inherits it)      recorder's own share: 0.000 %
+    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first      recorder's own share: 0.000 %
     ");
 }
 

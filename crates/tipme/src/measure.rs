@@ -3,6 +3,7 @@
 
 mod joining;
 mod judged;
+mod milestones;
 mod result;
 mod waiting;
 

@@ -101,6 +101,14 @@ fn every_input_is_accounted_for_by_the_display_tap() {
         let part = |name: &str| event[name].as_f64().unwrap();
         assert!((part("queue_ms") + part("processing_ms") - part("latency_ms")).abs() < 1e-5, "{event}");
     }
+    let key = result["classes"].as_array().unwrap().iter().find(|class| class["class"] == "key").unwrap();
+    for milestone in ["handled", "completed"] {
+        let key = format!("{milestone}_ms");
+        let known = events.iter().filter(|event| event[&key].is_f64() && event["class"] == "key").count() as u64;
+        assert!(known >= 6, "{known} of 12 letters and lines {milestone}");
+    }
+    let n = |milestone: &str| key[milestone]["n"].as_u64().unwrap();
+    assert!(n("handled") >= n("completed") && n("handled") <= key["n"].as_u64().unwrap() + 4, "{key}");
     let labels: Vec<&Value> = events.iter().map(|event| &event["label"]).collect();
     assert_eq!((labels[0], labels[9]), (&"start (first)".into(), &"start".into()));
 }

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 
-from .places import CannotRun
+from .places import CannotRun, say
 
 MEMORY_MIB, CPUS = 1024, 2
 # The throttled data disk, and swap that is somewhat faster.
@@ -25,6 +25,8 @@ DATA_BYTES_S, DATA_REQUESTS_S = 10 << 20, 300
 SWAP_BYTES_S, SWAP_REQUESTS_S = 40 << 20, 2000
 # Bounds in seconds: for a boot, for an answer of QEMU, for a command in the guest, for an orderly end.
 BOOT_MAX_S, ANSWER_MAX_S, COMMAND_MAX_S, END_MAX_S = 240, 30, 60, 20
+# A busy host may be too slow for the first.
+BOOTS_MAX = 2
 KERNEL_LINE = (
     "console=ttyS0 quiet loglevel=4 panic=5 net.ifnames=0 mitigations=off init_on_alloc=0 psi=1 audit=0 "
     "systemd.show_status=0"
@@ -35,6 +37,10 @@ PARENT_DEATH_SIGNAL = 1
 
 class Failed(Exception):
     """A command in the guest failed; the text has its words."""
+
+
+class NotBooted(CannotRun):
+    """The guest did not boot in time."""
 
 
 def die_with_parent():
@@ -89,13 +95,20 @@ class Machine:
         self.booted_s, self.has_display = None, False
 
     def __enter__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-vm-"))
-        try:
-            self.start()
-        except BaseException:
-            self.end()
-            raise
-        return self
+        for boots in range(1, BOOTS_MAX + 1):
+            self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-vm-"))
+            try:
+                self.start()
+                return self
+            except NotBooted as error:
+                self.end()
+                if boots == BOOTS_MAX:
+                    raise
+                say(f"guest {self.kernel.series}: {error}")
+                say(f"guest {self.kernel.series}: this machine may be busy; boot {boots + 1} of {BOOTS_MAX}")
+            except BaseException:
+                self.end()
+                raise
 
     def __exit__(self, *_):
         self.end()
@@ -175,7 +188,7 @@ class Machine:
                 self.run("timeout 60 systemctl is-system-running --wait || true", 90)
                 return
             time.sleep(0.5)
-        raise CannotRun(f"the guest did not boot within {BOOT_MAX_S} s: {self.last_words()}")
+        raise NotBooted(f"the guest did not boot within {BOOT_MAX_S} s: {self.last_words()}")
 
     def shell(self):
         """The ssh command; all commands share one connection."""

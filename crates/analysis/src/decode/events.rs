@@ -31,17 +31,21 @@ pub struct Event {
     pub change: Change,
     /// Waking: context of the waker.
     pub context: u8,
+    /// Switch: kernel priority of the thread that enters.
+    pub prio: u8,
 }
 
 impl Event {
     /// The event of a record, where it is one that changes a thread's state.
     pub fn read(entry: &Entry<'_>, cpu: Cpu) -> Option<Event> {
         let (ts, tid) = (entry.head.ts, entry.head.tid);
-        let event = |change| Event { ts, tid, other: Tid(0), cpu: cpu.0 as u16, argument: 0, change, context: 0 };
+        let (cpu, other) = (cpu.0 as u16, Tid(0));
+        let event = |change| Event { ts, tid, other, cpu, argument: 0, change, context: 0, prio: 0 };
         match entry.kind {
             Kind::Switch => Switch::read(entry.bytes).map(|record| Event {
                 other: record.next,
                 argument: record.prev_state,
+                prio: record.next_prio,
                 ..event(Change::Switch)
             }),
             Kind::Waking => Waking::read(entry.bytes).map(|record| Event {

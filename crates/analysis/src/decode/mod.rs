@@ -11,4 +11,5 @@ pub mod messages;
 pub mod names;
 pub mod parts;
 pub mod protocol;
+pub mod samples;
 pub mod sections;

@@ -15,3 +15,4 @@ pub mod partition;
 pub mod periods;
 #[cfg(test)]
 mod properties;
+pub mod stolen;

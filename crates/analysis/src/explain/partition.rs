@@ -5,6 +5,7 @@ use crate::explain::blame::{Blame, Judge, Who};
 use crate::explain::chain::{Chain, Piece};
 use crate::explain::describe::{doing_text, state_name};
 use crate::explain::jobs::{Job, Jobs, Members};
+use crate::explain::stolen::unless_stolen;
 use crate::model::{self, Kind};
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
@@ -46,7 +47,8 @@ impl<'a> Budget<'a> {
         let judge = Judge::new(recording, client, at);
         let servers = recording.displays.iter().map(|display| Pid(display.server_pid));
         let apart: Vec<Pid> = servers.chain([client]).collect();
-        let blames = chain.pieces.iter().map(|piece| judge.blame(chain, piece)).collect();
+        let blame = |piece| unless_stolen(recording, piece, judge.blame(chain, piece));
+        let blames = chain.pieces.iter().map(blame).collect();
         Budget { recording, chain, judge, jobs: Jobs::new(&recording.tasks, at, &apart), blames }
     }
 
@@ -107,6 +109,11 @@ impl<'a> Budget<'a> {
             comm: self.recording.tasks.comm(pid, piece.lo),
             detail: doing_text(self.recording, piece),
         }
+    }
+
+    /// The end of the interval.
+    pub fn end(&self) -> Nanos {
+        self.chain.pieces.last().map_or(Nanos(0), |piece| piece.hi)
     }
 
     /// The pieces of a group.

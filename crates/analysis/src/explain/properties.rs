@@ -28,7 +28,7 @@ fn event() -> impl Strategy<Value = Event> {
     (0..MARK, change, 0..6_u32, 0..6_u32, 0..3_u16, state, 0..3_u8).prop_map(
         |(ts, change, tid, other, cpu, state, context)| {
             let argument = if change == Change::Switch { state } else { cpu };
-            Event { ts: Nanos(ts), tid: Tid(tid), other: Tid(other), cpu, argument, change, context }
+            Event { ts: Nanos(ts), tid: Tid(tid), other: Tid(other), cpu, argument, change, context, prio: 0 }
         },
     )
 }

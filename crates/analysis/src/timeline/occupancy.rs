@@ -118,7 +118,7 @@ mod tests {
 
     fn switch(ts: u64, tid: u32, next: u32) -> Event {
         let (tid, other) = (Tid(tid), Tid(next));
-        Event { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: Change::Switch, context: 0 }
+        Event { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: Change::Switch, context: 0, prio: 0 }
     }
 
     fn irq(end: u64, nanos: u64, number: u32, soft: u32) -> (Cpu, Irq) {

@@ -14,7 +14,9 @@ use crate::timeline::interrupts::Interrupts;
 use crate::timeline::kin::Kin;
 use crate::timeline::pauses::{Homes, PauseIndex};
 use crate::timeline::polls::Polls;
+use crate::timeline::priorities::Priorities;
 use crate::timeline::reclaim::Reclaiming;
+use crate::timeline::steal::Steal;
 use crate::timeline::tasks::{Sources, Tasks};
 use crate::timeline::terminals::Terminals;
 use crate::timeline::threads::{Resting, Timeline};
@@ -53,6 +55,8 @@ pub struct Recording {
     pub reclaiming: Reclaiming,
     pub tallies: Vec<Tally>,
     pub throttling: Throttling,
+    pub steal: Steal,
+    pub priorities: Priorities,
     /// Paths of files by device and inode.
     pub files: HashMap<(Device, u64), String>,
     /// Tries of locks of files.
@@ -140,6 +144,7 @@ impl Recording {
         self.throttling = Throttling::read(groups, incident.bytes(Section::Samples));
         let words = incident.words().map_err(|cause| Error::Document { section: Section::Words, cause })?;
         self.user_right = words.right;
+        self.steal = Steal::read(incident.bytes(Section::Samples), self.meta.machine.cpus as usize);
         let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
         self.user_text = crate::decode::bytes::clean(text);
         Ok(())
@@ -164,6 +169,7 @@ impl Recording {
         let tasks: Vec<Task> = typed(walked.iter().copied(), Kind::Task, Task::read);
         let resting: Vec<Resting> = tasks.iter().map(resting).collect();
         self.timeline = Timeline::new(&events, &resting, self.mark);
+        self.priorities = Priorities::new(&events, &tasks);
         drop(events);
         let waits = walked.iter().copied().chain(of(Kind::Wait));
         let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));

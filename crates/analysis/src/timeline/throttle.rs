@@ -5,7 +5,8 @@
 //! samples tells of the time up to the later one and, for as long as it grew, before the earlier one.
 //! Of that time a thread of the group was held back for as much of its ready time as the counter grew.
 
-use crate::decode::bytes::{Cursor, clean};
+use crate::decode::bytes::clean;
+use crate::decode::samples::samples;
 use crate::timeline::tasks::Tasks;
 use crate::timeline::threads::{State, Timeline};
 use std::cell::RefCell;
@@ -69,9 +70,9 @@ pub struct Throttling {
 
 impl Throttling {
     /// From the section of groups, where there is one, and that of samples.
-    pub fn read(groups: Option<Groups>, samples: &[u8]) -> Throttling {
+    pub fn read(groups: Option<Groups>, section: &[u8]) -> Throttling {
         let known = groups.is_some();
-        let mut counts = read_counts(samples);
+        let mut counts = read_counts(section);
         let groups = groups.unwrap_or_default().limited.into_iter().take(GROUPS_MAX);
         let limits = groups.map(|group| Limit::new(&group, counts.remove(&group.number).unwrap_or_default()));
         Throttling { known, limits: limits.collect() }
@@ -190,15 +191,10 @@ fn ready_time(timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> u64 {
     ready.map(|span| span.end.min(hi).since(span.start.max(lo)).0).fold(0, u64::saturating_add)
 }
 
-fn read_counts(samples: &[u8]) -> HashMap<u32, Vec<Count>> {
-    let mut cursor = Cursor::new(samples);
+fn read_counts(section: &[u8]) -> HashMap<u32, Vec<Count>> {
     let mut counts: HashMap<u32, Vec<Count>> = HashMap::new();
-    let samples = std::iter::from_fn(|| {
-        let (at, source, length) = (Nanos(cursor.u64()?), cursor.u32()?, cursor.u32()? as usize);
-        Some((at, source, cursor.take_padded(length)?))
-    });
-    for (at, _, text) in samples.filter(|(_, source, _)| *source == SOURCE).take(COUNTS_MAX) {
-        if let Some((number, count)) = std::str::from_utf8(text).ok().and_then(|text| read_count(at, text)) {
+    for (at, _, text) in samples(section).filter(|(_, source, _)| *source == SOURCE).take(COUNTS_MAX) {
+        if let Some((number, count)) = read_count(at, text) {
             counts.entry(number).or_default().push(count);
         }
     }

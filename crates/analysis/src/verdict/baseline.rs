@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is usual for an interaction: the others of its kind in the window, or what the recorder had learned.
 
+use crate::join::answer::Milestone;
 use crate::model::Baseline;
 use tipme_measure::{Share, Summary};
 use tipme_record::Nanos;
@@ -19,9 +20,12 @@ pub enum Usual {
 }
 
 impl Usual {
-    /// The others of the window where there are enough, else the summary where it knows more.
-    pub fn of(others: Summary, stored: &[StoredBaseline], class: &str, application: &str) -> Usual {
-        let same = |known: &&StoredBaseline| known.class == class && known.application == application;
+    /// The others of the window where there are enough, else the summary of the same milestone where it knows more.
+    pub fn of(others: Summary, stored: &[StoredBaseline], what: (Milestone, &str, &str)) -> Usual {
+        let (milestone, class, application) = what;
+        let same = |known: &&StoredBaseline| {
+            known.milestone() == milestone.name() && known.class == class && known.application == application
+        };
         let known = stored.iter().find(same).filter(|known| known.n > others.n() as u64);
         match known {
             Some(known) if others.n() < WINDOW_MIN => Usual::Stored(known.clone()),
@@ -76,11 +80,12 @@ mod tests {
 
     fn stored(class: &str, application: &str, n: u64) -> StoredBaseline {
         let (class, application) = (class.to_owned(), application.to_owned());
-        StoredBaseline { class, application, n, p50_ns: 2 * MS, p98_ns: 14 * MS, max_ns: 40 * MS }
+        let milestone = String::new();
+        StoredBaseline { class, application, milestone, n, p50_ns: 2 * MS, p98_ns: 14 * MS, max_ns: 40 * MS }
     }
 
     fn of(window: usize, stored: &[StoredBaseline]) -> Usual {
-        Usual::of(Summary::new(vec![MS; window]), stored, "key", "xterm")
+        Usual::of(Summary::new(vec![MS; window]), stored, (Milestone::Response, "key", "xterm"))
     }
 
     #[test]
@@ -97,6 +102,16 @@ mod tests {
             assert!(matches!(of(3, &[known]), Usual::Window(_)));
         }
         assert_eq!(of(0, &[]).baseline(), None);
+    }
+
+    #[test]
+    fn another_milestone_says_nothing() {
+        let handled = StoredBaseline { milestone: "handled".to_owned(), ..stored("key", "xterm", 3_000) };
+        let known = [handled.clone(), StoredBaseline { p50_ns: MS, ..stored("key", "xterm", 3_000) }];
+        let of = |milestone| Usual::of(Summary::new(Vec::new()), &known, (milestone, "key", "xterm"));
+        assert_eq!(of(Milestone::Response).median(), Nanos(MS));
+        assert_eq!(of(Milestone::Handled), Usual::Stored(handled));
+        assert_eq!(of(Milestone::Completed).n(), 0);
     }
 
     #[test]

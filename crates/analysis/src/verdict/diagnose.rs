@@ -14,6 +14,7 @@ use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{Options, Problem, Subject, choose};
+use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
 use tipme_record::incident::Incident;
@@ -49,6 +50,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
         Some(note) => verdict.notes.push(note),
         None => verdict.notes.extend(trust.doubts),
     }
+    verdict.notes.extend(stall::note(recording, problem.start, problem.end));
     let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
     if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command() && verdict.findings.is_empty()) {

@@ -26,7 +26,11 @@ const FUNCTION_SHARE_MIN: f64 = 0.1;
 pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
     let mut lines = vec![headline(budget, group)];
     match group.kind {
-        Kind::CpuCompetition => lines.push(queue_line(budget, group)),
+        Kind::CpuCompetition => {
+            lines.push(queue_line(budget, group));
+            lines.extend(crate::verdict::competition::line(budget, group));
+        }
+        Kind::Stall => lines.extend(crate::verdict::stall::line(budget, group)),
         Kind::CpuThrottled => {
             lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
         }
@@ -61,7 +65,7 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
         Kind::TimerSleep => format!("{culprit} slept by itself"),
         Kind::Stopped => format!("{culprit} stopped {waiters}"),
         Kind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
-        Kind::Stall => format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it"),
+        Kind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
         _ => culprit,
     }
 }
@@ -109,11 +113,7 @@ fn waiters(budget: &Budget<'_>, group: &Group) -> String {
         *waiters.entry(budget.recording.tasks.pid(tid, piece.lo)).or_default() += length(piece);
     }
     let most = waiters.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid);
-    most.map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget_end(budget)))
-}
-
-fn budget_end(budget: &Budget<'_>) -> Nanos {
-    budget.chain.pieces.last().map_or(Nanos(0), |piece| piece.hi)
+    most.map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget.end()))
 }
 
 /// The wait through which the chain came to the culprit's job, where it went through one.

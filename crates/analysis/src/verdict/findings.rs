@@ -9,10 +9,12 @@ use crate::explain::partition::{Budget, Group, Owner};
 use crate::explain::periods;
 use crate::model::{Culprit, Finding, Kind};
 use crate::timeline::throttle::Limit;
+use crate::verdict::competition;
 use crate::verdict::detail;
 use crate::verdict::evidence;
 use crate::verdict::problem::Problem;
 use crate::verdict::remedy;
+use crate::verdict::stall;
 use std::collections::BTreeSet;
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -139,6 +141,7 @@ fn resolve(budget: &Budget<'_>, mut group: Group) -> Cause {
 fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
     match group.kind {
         Kind::CpuThrottled if limits::limit_of(budget, group).is_none() => 0.7,
+        Kind::Stall => stall::certainty(budget, group),
         _ => 1.0,
     }
 }
@@ -190,7 +193,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == Kind::CpuThrottled);
     let culprit = culprit(budget, problem, &cause.group, limit);
     let app = budget.recording.tasks.comm(problem.client, problem.end);
-    let remedy = limit.map_or_else(|| remedy::of(cause.group.kind, &culprit, &app), remedy::of_limit);
+    let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &culprit, &app));
+    let remedy = remedy.unwrap_or_else(|| remedy::of(cause.group.kind, &culprit, &app));
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
     let hint = detail::hint(budget.recording, &cause.group, cause.certainty);

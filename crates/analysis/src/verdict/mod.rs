@@ -5,6 +5,7 @@
 //! evidence and remedy, the steps of the chain, and what recording itself added.
 
 pub mod baseline;
+pub mod competition;
 pub mod detail;
 pub mod diagnose;
 pub mod evidence;
@@ -14,5 +15,6 @@ pub mod interval;
 pub mod overhead;
 pub mod problem;
 pub mod remedy;
+pub mod stall;
 pub mod steps;
 pub mod trust;

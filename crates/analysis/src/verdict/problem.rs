@@ -157,32 +157,54 @@ fn program(cmdline: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// What is compared with each other: milestones of one kind, of inputs of one class, in one application.
-type Group = (Milestone, Class, String);
+/// What is compared with each other: milestones of one kind, those of commands apart, of inputs of one class, in one
+/// application.
+type Group = (Milestone, bool, Class, String);
 
 type Groups = BTreeMap<Group, Summary>;
 
 fn group(recording: &Recording, interaction: &Interaction) -> Group {
     let application = recording.tasks.comm(interaction.told.client, interaction.told.sent);
-    (interaction.milestone, interaction.told.class, application)
+    (interaction.milestone, interaction.command, interaction.told.class, application)
 }
 
-/// The latency of an interaction up to a milestone, where it has one.
-fn latency_to(interaction: &Interaction, milestone: Milestone) -> Option<Nanos> {
+/// The latency of an interaction up to a milestone, where it has one: that of a command, or of anything else.
+fn latency_to(interaction: &Interaction, milestone: Milestone, command: bool) -> Option<Nanos> {
+    let since = |at: Nanos| at.since(interaction.told.input);
     match milestone {
-        _ if interaction.milestone == milestone => Some(interaction.latency()),
-        Milestone::Handled => interaction.handled.map(|at| at.since(interaction.told.input)),
-        Milestone::Response | Milestone::Completed => None,
+        _ if interaction.milestone == milestone => (interaction.command == command).then(|| interaction.latency()),
+        Milestone::Response => None,
+        Milestone::Handled => interaction.handled.map(since),
+        Milestone::Completed => completed(interaction, command).map(since),
     }
 }
+
+/// When the work of an input was completed: with what came late, else with the last drawing of the answer.
+fn completed(interaction: &Interaction, command: bool) -> Option<Nanos> {
+    match interaction.later.iter().find(|reached| reached.milestone == Milestone::Completed) {
+        Some(late) => (late.command == command).then_some(late.at),
+        None => {
+            let answered = !command && interaction.join == Join::Exact && !interaction.censored;
+            answered.then(|| interaction.end.max(interaction.settled.unwrap_or_default()))
+        }
+    }
+}
+
+/// The milestones that are compared, and whether they are those of commands.
+const COMPARED: [(Milestone, bool); 4] = [
+    (Milestone::Response, false),
+    (Milestone::Handled, false),
+    (Milestone::Completed, false),
+    (Milestone::Completed, true),
+];
 
 fn groups(recording: &Recording, found: &[Interaction]) -> Groups {
     let mut latencies: BTreeMap<Group, Vec<u64>> = BTreeMap::new();
     for interaction in found {
-        let (_, class, application) = group(recording, interaction);
-        for milestone in [Milestone::Response, Milestone::Handled] {
-            if let Some(latency) = latency_to(interaction, milestone) {
-                latencies.entry((milestone, class, application.clone())).or_default().push(latency.0);
+        let (_, _, class, application) = group(recording, interaction);
+        for (milestone, command) in COMPARED {
+            if let Some(latency) = latency_to(interaction, milestone, command) {
+                latencies.entry((milestone, command, class, application.clone())).or_default().push(latency.0);
             }
         }
     }
@@ -237,16 +259,14 @@ fn score(
 
 fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) -> Problem {
     let (start, end) = (worst.told.input, worst.end);
-    let (milestone, class, application) = group(recording, worst);
+    let (milestone, command, class, application) = group(recording, worst);
     let same = |other: &Interaction| {
         let of = recording.tasks.comm(other.told.client, other.told.sent);
         !other.overlaps(start, end) && other.told.class == class && of == application
     };
-    let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone));
+    let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone, command));
     let others = Summary::new(others.map(|latency| latency.0).collect());
-    // What was learned before are responses.
-    let learned = if milestone == Milestone::Response { &recording.baselines[..] } else { &[] };
-    let usual = Usual::of(others, learned, class_name(class), &application);
+    let usual = Usual::of(others, &recording.baselines, (milestone, class_name(class), &application));
     let threshold = worst.noticed;
     let normal = usual.median().min(threshold);
     Problem {

@@ -5,9 +5,10 @@
 
 #![allow(dead_code)]
 
+use std::collections::HashMap;
 use tipme_record::incident::{
     Cost, Display, Extension, FileName, GroupMember, Groups, Incident, LimitedGroup, Locks, Losses, Machine, Meta,
-    Section,
+    Section, StoredBaseline,
 };
 use tipme_record::records::{
     Attempt, Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking,
@@ -33,6 +34,10 @@ pub struct Machinery {
     inputs: Vec<u8>,
     /// What each CPU runs.
     running: [u32; 4],
+    /// Kernel priorities of threads that differ from nice 0.
+    pub prios: HashMap<u32, u8>,
+    /// Scheduling policies of threads that differ from the ordinary one.
+    pub policies: HashMap<u32, u32>,
     pub meta: Meta,
     pub displays: Vec<Display>,
     pub locks: Locks,
@@ -41,6 +46,8 @@ pub struct Machinery {
     /// Control groups with a quota, where the recorder looked for them.
     pub groups: Option<Groups>,
     pub files: Vec<FileName>,
+    /// What had been learned.
+    pub baselines: Vec<StoredBaseline>,
     samples: Vec<u8>,
 }
 
@@ -108,8 +115,9 @@ impl Machinery {
 
     pub fn task_in(&mut self, tid: u32, pid: u32, parent: u32, group: u32, name: &str, state: u32) -> &mut Self {
         let record = record!(Task { 0, tid, pid: Pid(pid), parent: Pid(parent), group: Pid(group), session: Pid(1),
-            cgroup: 1, comm: comm(name), state: state, cpu: Cpu(1), affinity: 3 });
+            cgroup: 1, comm: comm(name), state: state, cpu: Cpu(1), affinity: 3, prio: u32::from(self.prio(tid)) });
         let mut record = record;
+        record.policy = self.policies.get(&tid).copied().unwrap_or_default();
         record.head.generation = 0;
         self.tasks.extend(record.as_bytes());
         self
@@ -147,10 +155,17 @@ impl Machinery {
         self.functions
     }
 
+    fn prio(&self, tid: u32) -> u8 {
+        self.prios.get(&tid).copied().unwrap_or(120)
+    }
+
     /// The CPU passes to `next`; the thread that leaves has this state.
     pub fn switch(&mut self, us: u64, cpu: u32, next: u32, state: u16) -> &mut Self {
         let previous = std::mem::replace(&mut self.running[cpu as usize], next);
-        let record = record!(Switch { us, previous, next: Tid(next), prev_state: state });
+        let prios = (self.prio(previous), self.prio(next));
+        let next = Tid(next);
+        let record =
+            record!(Switch { us, previous, next: next, prev_state: state, prev_prio: prios.0, next_prio: prios.1 });
         self.push(us, cpu, Class::Sched, &record, &[])
     }
 
@@ -323,8 +338,24 @@ impl Machinery {
     /// The counters of a control group: how often and how many milliseconds it was throttled so far.
     pub fn counters(&mut self, us: u64, number: u32, times: u64, ms: u64) -> &mut Self {
         let text = format!("group {number}\nnr_periods 99\nnr_throttled {times}\nthrottled_time {}\n", ms * 1_000_000);
+        self.counter_text(us, 5, &text)
+    }
+
+    /// /proc/stat: for how many hundredths of a second the hypervisor took each CPU so far.
+    pub fn stolen(&mut self, us: u64, ticks: [u64; 2]) -> &mut Self {
+        let line = |name: &str, ticks: u64| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n");
+        let all = line("cpu ", ticks[0] + ticks[1]);
+        self.counter_text(us, 3, &format!("{all}{}{}intr 99", line("cpu0", ticks[0]), line("cpu1", ticks[1])))
+    }
+
+    /// /proc/pressure/cpu: for how many milliseconds somebody has waited for a CPU so far.
+    pub fn pressure(&mut self, us: u64, ms: u64) -> &mut Self {
+        self.counter_text(us, 0, &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n", ms * 1_000))
+    }
+
+    fn counter_text(&mut self, us: u64, source: u32, text: &str) -> &mut Self {
         self.samples.extend(ns(us).0.to_le_bytes());
-        self.samples.extend(5_u32.to_le_bytes());
+        self.samples.extend(source.to_le_bytes());
         self.samples.extend((text.len() as u32).to_le_bytes());
         self.samples.extend(text.as_bytes());
         self.samples.resize(self.samples.len().next_multiple_of(8), 0);
@@ -361,6 +392,7 @@ impl Machinery {
             incident.push_json(Section::Groups, groups).expect("groups are JSON");
         }
         incident.push_json(Section::Files, &self.files).expect("files are JSON");
+        incident.push_json(Section::Baselines, &self.baselines).expect("baselines are JSON");
         incident.push(Section::Samples, self.samples.clone());
         incident.push(Section::Inputs, self.inputs.clone());
         for (class, section) in

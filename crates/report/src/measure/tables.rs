@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The result as text.
 
-use super::{ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, Details, InterArrival, LONG_MS, LongEvent, Measured};
+use super::{
+    ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, Details, InterArrival, LONG_MS, LongEvent, Measured,
+    MilestoneFigures,
+};
 use crate::plot::words::{count, decimal, duration, plain};
 use crate::{conditions, strip};
 use std::fmt::Write;
@@ -63,10 +66,14 @@ fn head(result: &Measured) -> String {
 
 fn classes(details: &Details) -> String {
     let mut out = format!(
-        "{:8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}\n",
+        "{:11} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}\n",
         "class", "n", "p50", "p98", "max", "IP98", "T", "Apdex", "silent", "open", "lost"
     );
-    details.classes.iter().for_each(|class| out += &class_row(class));
+    for class in &details.classes {
+        out += &class_row(class);
+        out += &class.handled.as_ref().map(|figures| milestone_row("  handled", figures)).unwrap_or_default();
+        out += &class.completed.as_ref().map(|figures| milestone_row("  completed", figures)).unwrap_or_default();
+    }
     let all: Vec<f64> = details.events.iter().filter_map(|event| event.latency_ms).collect();
     let _ = writeln!(out, "all events: IP98 {}; {}\n", time(details.interaction_p98_ms), strip(&all, STRIP_MS));
     out
@@ -74,7 +81,7 @@ fn classes(details: &Details) -> String {
 
 fn class_row(class: &ClassFigures) -> String {
     format!(
-        "{:8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}{}\n",
+        "{:11} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}{}\n",
         plain(&class.class, NAME_CHARS),
         count(class.n),
         time(class.p50_ms),
@@ -88,6 +95,22 @@ fn class_row(class: &ClassFigures) -> String {
         class.lost,
         if class.exceeded { "  over the threshold" } else { "" }
     )
+}
+
+fn milestone_row(name: &str, figures: &MilestoneFigures) -> String {
+    let row = format!(
+        "{name:11} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5}",
+        count(figures.n),
+        time(figures.p50_ms),
+        time(figures.p98_ms),
+        duration(figures.max_ms),
+        "",
+        duration(figures.threshold_ms),
+        "",
+        "",
+        figures.open,
+    );
+    format!("{row}{}\n", if figures.exceeded { "        over the threshold" } else { "" })
 }
 
 fn time(ms: Option<f64>) -> String {
@@ -259,6 +282,14 @@ mod tests {
                 apdex: Some(Scores { score: 0.95, ..Scores::default() }),
                 silent: 2,
                 exceeded: true,
+                handled: Some(MilestoneFigures {
+                    n: 9,
+                    max_ms: 640.0,
+                    threshold_ms: 500.0,
+                    exceeded: true,
+                    open: 1,
+                    ..MilestoneFigures::default()
+                }),
                 ..ClassFigures::default()
             }],
             elr: Some(ExcessRate {
@@ -313,6 +344,12 @@ mod tests {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
         }
         assert!(text.lines().any(|line| line.starts_with("key") && line.contains("2.5")), "{text}");
+        let handled = text.lines().find(|line| line.starts_with("  handled")).expect("it is known");
+        assert!(
+            ["9", "640 ms", "500 ms", "1", "over the threshold"].iter().all(|part| handled.contains(part)),
+            "{text}"
+        );
+        assert!(!text.contains("  completed"), "{text}");
     }
 
     #[test]

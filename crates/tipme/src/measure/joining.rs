@@ -90,13 +90,17 @@ fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
     }
 }
 
-/// The interactions that begin with an input: the best joined of the application's own, and all that follow from it.
-fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answer> {
+/// The interactions that begin with an input that the driver sent at a time, and the next one at another.
+pub fn near(timed: &[Timed], at: Nanos, next: Nanos) -> impl Iterator<Item = &Timed> {
     let (lo, hi) = (at.before(EARLY), at.after(LATE).min(next.before(EARLY).max(at.after(Nanos(1)))));
     let first = timed.partition_point(|one| Nanos(one.input_ns) < lo);
-    let near = timed.get(first..).unwrap_or_default().iter().take_while(|one| Nanos(one.input_ns) < hi);
+    timed.get(first..).unwrap_or_default().iter().take_while(move |one| Nanos(one.input_ns) < hi)
+}
+
+/// The interactions that begin with an input: the best joined of the application's own, and all that follow from it.
+fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answer> {
     let answered = |one: &&Timed| one.class != "motion" && (one.censored || one.milestone == "response");
-    let near: Vec<&Timed> = near.filter(answered).collect();
+    let near: Vec<&Timed> = near(timed, at, next).filter(answered).collect();
     let rank = |one: &&&Timed| (!pids.contains(&one.client_pid), one.join != "exact");
     let best = *near.iter().min_by_key(rank)?;
     let own = near.iter().filter(|one| one.client_pid == best.client_pid);

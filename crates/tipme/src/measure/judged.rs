@@ -2,6 +2,7 @@
 //! A repeat with its answers.
 
 use super::joining::{Outcome, Part, by_reports, by_tap};
+use super::milestones::{Milestones, milestones};
 use super::waiting::{Activity, Waits, waits};
 use crate::diagnose::read;
 use anyhow::Result;
@@ -17,6 +18,8 @@ pub struct Judged {
     pub repeat: Repeat,
     /// One for each input.
     pub outcomes: Vec<Outcome>,
+    /// One for each input.
+    pub milestones: Vec<Milestones>,
     /// That of the start of the application, which is always timed by what was drawn.
     pub start: Event,
     pub waits: Waits,
@@ -26,8 +29,8 @@ impl Judged {
     /// Reads what was recorded, where it was, and joins. `threshold` is that of a class, in nanoseconds.
     pub fn of(repeat: Repeat, tap: bool, threshold: impl Fn(Class) -> u64) -> Result<Judged> {
         let mut activity = Activity::default();
+        let mut parts = Vec::new();
         let outcomes = if tap {
-            let mut parts = Vec::new();
             for path in &repeat.incidents {
                 let (part, of_part) = part(path, &repeat)?;
                 parts.push(part);
@@ -37,8 +40,9 @@ impl Judged {
         } else {
             by_reports(&repeat.sent, &repeat.drawn, repeat.ended)
         };
+        let milestones = milestones(&repeat.sent, &repeat.pids, &parts, repeat.ended);
         let waits = waits(&repeat, &outcomes, tap.then_some(activity), threshold);
-        Ok(Judged { start: start(&repeat), repeat, outcomes, waits })
+        Ok(Judged { start: start(&repeat), repeat, outcomes, milestones, waits })
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::joining::Outcome;
 use super::judged::Judged;
+use super::milestones::{Milestones, completed, handled};
 use std::collections::BTreeMap;
 use tipme_bench::measure::{Options, Usage};
 use tipme_bench::script::class_name;
@@ -31,6 +32,7 @@ struct Row<'a> {
     class: Class,
     label: &'a str,
     outcome: Outcome,
+    milestones: Milestones,
 }
 
 /// The whole result.
@@ -100,14 +102,15 @@ fn rows(judged: &Judged) -> Vec<Row<'_>> {
     let repeat = judged.repeat.number + 1;
     let label = if judged.repeat.number == 0 { FIRST_START } else { LATER_START };
     let (at, outcome) = (Nanos(judged.start.times().input), Outcome::Answered(judged.start));
-    let first = Row { repeat, at, class: Class::Start, label, outcome };
-    let inputs = judged.repeat.sent.iter().zip(&judged.outcomes);
-    let inputs = inputs.map(|(sent, outcome)| Row {
+    let first = Row { repeat, at, class: Class::Start, label, outcome, milestones: Milestones::default() };
+    let inputs = judged.repeat.sent.iter().zip(&judged.outcomes).zip(&judged.milestones);
+    let inputs = inputs.map(|((sent, outcome), milestones)| Row {
         repeat,
         at: sent.at,
         class: sent.class,
         label: &sent.label,
         outcome: *outcome,
+        milestones: *milestones,
     });
     std::iter::once(first).chain(inputs).collect()
 }
@@ -148,6 +151,8 @@ fn told(row: &Row<'_>) -> measure::Event {
         latency_ms: row.latency().map(ms),
         first_ms: event.and_then(|event| event.first_response()).map(ms),
         settled_ms: event.and_then(|event| event.settled()).map(ms),
+        handled_ms: row.milestones.handled.map(|reached| ms(reached.latency)),
+        completed_ms: row.milestones.completed.map(|reached| ms(reached.latency)),
         queue_ms: parts.and_then(|parts| parts.queue).map(ms),
         processing_ms: parts.and_then(|parts| parts.processing).map(ms),
         presented_ms: parts.and_then(|parts| parts.presentation).map(ms),
@@ -189,6 +194,8 @@ fn figures(class: Class, rows: &[Row<'_>], limits: Limits) -> ClassFigures {
         silent: own().filter(|row| row.outcome == Outcome::Silent).count() as u64,
         lost: own().filter(|row| row.outcome == Outcome::Lost).count() as u64,
         exceeded: deciding.is_some_and(|latency| latency > limits.threshold),
+        handled: handled(own().map(|row| &row.milestones)),
+        completed: completed(own().map(|row| &row.milestones)),
     }
 }
 
@@ -332,6 +339,7 @@ fn driver(judged: &[Judged]) -> DriverCost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::milestones::Reached;
     use crate::measure::waiting::Waits;
     use tipme_bench::measure::{Driver, Repeat, Sent, Started};
     use tipme_bench::script::Script;
@@ -363,7 +371,11 @@ mod tests {
             ..Repeat::default()
         };
         let waits = Waits { wait: 5 * MS, noticed: MS, think: 95 * MS, background: Some(0) };
-        Judged { repeat, outcomes, start, waits }
+        let reached = |latency| Some(Reached { latency, open: false });
+        let milestones = Milestones { handled: reached(600 * MS), completed: reached(700 * MS) };
+        let mut milestones = vec![milestones; latencies_ms.len()];
+        milestones.resize(outcomes.len(), Milestones::default());
+        Judged { repeat, outcomes, milestones, start, waits }
     }
 
     fn result(judged: &[Judged]) -> Measured {
@@ -389,6 +401,18 @@ mod tests {
         let event = &result.details.events[1];
         assert_eq!((event.queue_ms, event.processing_ms, event.latency_ms), (Some(1.0), Some(9.0), Some(10.0)));
         assert_eq!((event.outcome.as_str(), event.presented_ms), ("answered", None));
+    }
+
+    #[test]
+    fn milestones_stand_beside_the_response() {
+        let result = result(&[repeat(0, &[10, 15]), repeat(1, &[10, 13])]);
+        let key = &result.details.classes[0];
+        let told = [&key.handled, &key.completed].map(|one| one.as_ref().map(|one| (one.n, one.max_ms, one.exceeded)));
+        assert_eq!(told, [Some((4, 600.0, true)), Some((4, 700.0, false))]);
+        assert_eq!((key.max_ms, key.exceeded, key.n), (Some(15.0), false, 4));
+        let event = &result.details.events[1];
+        assert_eq!((event.latency_ms, event.handled_ms, event.completed_ms), (Some(10.0), Some(600.0), Some(700.0)));
+        assert_eq!((result.details.events[3].handled_ms, &result.details.classes[1].handled), (None, &None));
     }
 
     #[test]

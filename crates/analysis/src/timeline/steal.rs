@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the hypervisor took: the column `steal` of /proc/stat, for the machine and for each CPU, and for how long
+//! somebody waited for a CPU by /proc/pressure/cpu.
+//!
+//! Counters are read ten times a second while somebody has to wait, else once: between two samples, time counts as taken
+//! evenly.
+
+use crate::decode::events::CPU_LIMIT;
+use crate::decode::samples::samples;
+use std::collections::BTreeMap;
+use tipme_record::{Cpu, Nanos};
+
+/// Numbers among the sources of samples.
+const PRESSURE_CPU: u32 = 0;
+const STAT: u32 = 3;
+
+/// The unit of /proc/stat: USER_HZ is 100 wherever the recorder runs.
+const TICK: Nanos = Nanos::from_millis(10);
+
+/// The column of `steal`, after the name of the CPU.
+const COLUMN: usize = 7;
+
+/// Samples beyond these are not read.
+const SAMPLES_MAX: usize = 100_000;
+
+/// A counter of time, as it grew.
+#[derive(Debug, Default)]
+struct Counter {
+    points: Vec<(Nanos, Nanos)>,
+}
+
+/// The hypervisor's share, as far as it is told.
+#[derive(Debug, Default)]
+pub struct Steal {
+    /// All CPUs together.
+    total: Counter,
+    cpus: BTreeMap<u32, Counter>,
+    pressure: Counter,
+    /// How many CPUs there are.
+    count: usize,
+}
+
+impl Steal {
+    /// From the section of samples of a machine with so many CPUs.
+    pub fn read(section: &[u8], cpus: usize) -> Steal {
+        let mut steal = Steal { count: cpus, ..Steal::default() };
+        let wanted = samples(section).filter(|(_, source, _)| [PRESSURE_CPU, STAT].contains(source));
+        for (at, source, text) in wanted.take(SAMPLES_MAX) {
+            match source {
+                STAT => steal.add(at, text),
+                _ => steal.pressure.points.extend(waited(text).map(|waited| (at, waited))),
+            }
+        }
+        let counters = [&mut steal.total, &mut steal.pressure].into_iter().chain(steal.cpus.values_mut());
+        counters.for_each(|counter| counter.points.sort());
+        steal
+    }
+
+    /// Lines without an end were cut by the recorder.
+    fn add(&mut self, at: Nanos, text: &str) {
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        for (name, taken) in lines.map_while(taken) {
+            match name.parse::<u32>() {
+                Ok(cpu) if (cpu as usize) < CPU_LIMIT => self.cpus.entry(cpu).or_default().points.push((at, taken)),
+                Ok(_) => {}
+                Err(_) => self.total.points.push((at, taken)),
+            }
+        }
+    }
+
+    /// Whether the hypervisor tells at all what it takes: it has taken something since the machine was started.
+    pub fn is_accounted(&self) -> bool {
+        self.total.points.last().is_some_and(|(_, taken)| *taken > Nanos(0))
+    }
+
+    /// What was taken of all CPUs together in `lo..hi`; `None` where no samples tell of that time.
+    pub fn taken(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
+        self.total.grown(lo, hi)
+    }
+
+    /// The share of the machine's CPU time that was taken in `lo..hi`, 0 to 1.
+    pub fn share(&self, lo: Nanos, hi: Nanos) -> Option<f64> {
+        let all = hi.since(lo).0 as f64 * self.count.max(1) as f64;
+        Some((self.taken(lo, hi)?.0 as f64 / all.max(1.0)).min(1.0))
+    }
+
+    /// The share of one CPU's time that was taken in `lo..hi`, 0 to 1; 0 where it is not known.
+    pub fn share_of(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> f64 {
+        let taken = self.cpus.get(&cpu.0).and_then(|counter| counter.grown(lo, hi)).unwrap_or_default();
+        (taken.0 as f64 / hi.since(lo).0.max(1) as f64).min(1.0)
+    }
+
+    /// For how long somebody waited for a CPU in `lo..hi`; `None` where that is not known.
+    pub fn waited(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
+        self.pressure.grown(lo, hi)
+    }
+}
+
+impl Counter {
+    /// How much it grew in `lo..hi`; `None` where no two samples lie around any of it.
+    fn grown(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
+        let first = self.points.partition_point(|(at, _)| *at <= lo).saturating_sub(1);
+        let windows = self.points.get(first..)?.windows(2).take_while(|pair| pair[0].0 < hi);
+        let overlaps = windows.filter_map(|pair| overlap(pair[0], pair[1], lo, hi));
+        let grown = overlaps.reduce(|all, grown| all + grown)?;
+        Some(Nanos(grown.round() as u64))
+    }
+}
+
+/// The part of the growth between two samples that falls to `lo..hi`; `None` where none of that lies between them.
+fn overlap(from: (Nanos, Nanos), to: (Nanos, Nanos), lo: Nanos, hi: Nanos) -> Option<f64> {
+    let within = hi.min(to.0).since(lo.max(from.0)).0;
+    let part = within as f64 / to.0.since(from.0).0.max(1) as f64;
+    (within > 0).then(|| to.1.since(from.1).0 as f64 * part)
+}
+
+/// The number of the CPU, empty for all, and what was taken of it. `None` where the lines of CPUs end.
+fn taken(line: &str) -> Option<(&str, Nanos)> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?.strip_prefix("cpu")?;
+    let ticks: u64 = words.nth(COLUMN)?.parse().ok()?;
+    Some((name, Nanos(ticks.saturating_mul(TICK.0))))
+}
+
+/// The end of the line `some`: microseconds.
+fn waited(text: &str) -> Option<Nanos> {
+    let total = text.lines().next()?.split(' ').find_map(|word| word.strip_prefix("total="))?;
+    Some(Nanos(total.parse::<u64>().ok()?.saturating_mul(1_000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(at_ms: u64, source: u32, text: &str) -> Vec<u8> {
+        let mut bytes = Nanos::from_millis(at_ms).0.to_le_bytes().to_vec();
+        bytes.extend(source.to_le_bytes());
+        bytes.extend((text.len() as u32).to_le_bytes());
+        bytes.extend(text.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    fn stat(at_ms: u64, ticks: [u64; 2]) -> Vec<u8> {
+        let line = |name: &str, ticks: u64| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n");
+        let all = line("cpu ", ticks[0] + ticks[1]);
+        sample(at_ms, STAT, &format!("{all}{}{}intr 99 0 7", line("cpu0", ticks[0]), line("cpu1", ticks[1])))
+    }
+
+    fn ms(at: u64) -> Nanos {
+        Nanos::from_millis(at)
+    }
+
+    #[test]
+    fn growth_is_shared_out_between_samples() {
+        let steal = Steal::read(&[stat(1_000, [5, 7]), stat(2_000, [85, 7]), stat(3_000, [85, 7])].concat(), 2);
+        assert!(steal.is_accounted());
+        assert_eq!(steal.taken(ms(1_000), ms(3_000)), Some(ms(800)));
+        assert_eq!(steal.taken(ms(1_500), ms(1_750)), Some(ms(200)));
+        assert_eq!(steal.share(ms(1_000), ms(2_000)), Some(0.4));
+        let shares = [0, 1, 2].map(|cpu| steal.share_of(Cpu(cpu), ms(1_000), ms(2_000)));
+        assert_eq!(shares, [0.8, 0.0, 0.0]);
+        assert_eq!((steal.taken(ms(100), ms(900)), steal.taken(ms(3_100), ms(9_000))), (None, None));
+    }
+
+    #[test]
+    fn a_machine_without_a_hypervisor_accounts_nothing() {
+        let steal = Steal::read(&[stat(1_000, [0, 0]), stat(2_000, [0, 0])].concat(), 2);
+        assert!(!steal.is_accounted());
+        assert_eq!(steal.taken(ms(1_000), ms(2_000)), Some(Nanos(0)));
+        assert!(!Steal::read(b"rubbish", 0).is_accounted());
+    }
+
+    #[test]
+    fn cut_lines_and_falling_counters_tell_nothing() {
+        let cut = sample(2_000, STAT, "cpu  9 0 9 900 0 0 1 9 0 0\ncpu0 9 0 9 900 0 0 1 9");
+        let steal = Steal::read(&[stat(1_000, [20, 0]), cut].concat(), 2);
+        assert_eq!(steal.taken(ms(1_000), ms(2_000)), Some(Nanos(0)));
+        assert_eq!(steal.share_of(Cpu(0), ms(1_000), ms(2_000)), 0.0);
+    }
+
+    #[test]
+    fn pressure_tells_how_long_somebody_waited() {
+        let pressure = |at, us| sample(at, PRESSURE_CPU, &format!("some avg10=0.00 avg300=0.00 total={us}\nfull x\n"));
+        let steal = Steal::read(&[pressure(1_000, 7), pressure(2_000, 500_007)].concat(), 2);
+        assert_eq!(steal.waited(ms(1_000), ms(1_500)), Some(ms(250)));
+        assert_eq!(steal.waited(ms(3_000), ms(4_000)), None);
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the counters of the hypervisor say for and against a stall.
+
+use crate::explain::chain::{Doing, Piece};
+use crate::explain::describe::span_text;
+use crate::explain::partition::{Budget, Group, length};
+use crate::timeline::recording::Recording;
+use tipme_record::{Nanos, Tid};
+
+/// From this share of the CPUs' time on the verdict says what the hypervisor took.
+const SHARE_TOLD: f64 = 0.2;
+
+/// How sure a stall is that the counters speak against.
+const CERTAINTY_AGAINST: f64 = 0.6;
+
+/// A stall that the hypervisor confirms has at least this share of itself taken.
+const CONFIRMED_MIN: f64 = 0.1;
+
+/// The culprit's deed, where `waiters` is who could not run.
+pub fn headline(budget: &Budget<'_>, group: &Group, waiters: &str) -> String {
+    let free = |piece: &&Piece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
+    let beside_free: u64 = budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
+    match beside_free >= group.nanos / 2 {
+        true => format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it"),
+        false => format!("the hypervisor took the CPU from {waiters}"),
+    }
+}
+
+/// What the hypervisor reported while the group's pieces lasted.
+pub fn line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+    let steal = &budget.recording.steal;
+    let (lo, hi) = extent(budget, group)?;
+    let taken = steal.taken(lo, hi)?;
+    if !steal.is_accounted() {
+        return Some("no hypervisor has reported any stolen time since the machine was started".to_owned());
+    }
+    if taken == Nanos(0) {
+        return Some("the hypervisor reported no stolen CPU time meanwhile".to_owned());
+    }
+    let percent = 100.0 * steal.share(lo, hi)?;
+    let (taken, span) = (span_text(taken), span_text(hi.since(lo)));
+    Some(format!("the hypervisor reported {taken} of stolen CPU time in these {span}: {percent:.0} % of all CPUs"))
+}
+
+/// How sure a stall is: a hypervisor that tells what it takes and took nothing speaks against it, and so do others who
+/// waited for a CPU while it told nothing.
+pub fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
+    let steal = &budget.recording.steal;
+    let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
+    let confirmed = steal.taken(lo, hi).map(|taken| taken.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
+    let others = steal.waited(lo, hi).is_some_and(|waited| waited.0 / 2 >= group.nanos);
+    match confirmed {
+        Some(true) => 1.0,
+        Some(false) if steal.is_accounted() => CERTAINTY_AGAINST,
+        _ if others => CERTAINTY_AGAINST,
+        _ => 1.0,
+    }
+}
+
+/// From the first to the last of the group's pieces.
+fn extent(budget: &Budget<'_>, group: &Group) -> Option<(Nanos, Nanos)> {
+    let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
+    Some((lo, budget.pieces(group).map(|piece| piece.hi).max()?))
+}
+
+/// What the verdict says of an interval in which the hypervisor took much.
+pub fn note(recording: &Recording, lo: Nanos, hi: Nanos) -> Option<String> {
+    let share = recording.steal.share(lo, hi).filter(|share| *share >= SHARE_TOLD)?;
+    Some(format!("The hypervisor took {:.0} % of the CPUs' time in this interval.", 100.0 * share))
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who had the CPU, and why: priorities, what runs in the background, and a hypervisor that takes it from all.
+
+mod support;
+
+use support::{APP, Machinery, SERVER};
+use tipme_analysis::model::{Finding, Kind, Verdict};
+use tipme_analysis::{Options, diagnose};
+use tipme_record::incident::Groups;
+
+const NEIGHBOUR: u32 = 500;
+
+/// An editor that types well, with a key at 3 s that `fill` makes slow; it answers at 4 s. Priorities and policies of
+/// editor and neighbour are as given.
+fn stall(prios: &[(u32, u8)], policies: &[(u32, u32)], fill: impl FnOnce(&mut Machinery)) -> Verdict {
+    let mut machine = Machinery::new();
+    machine.prios.extend(prios.iter().copied());
+    machine.policies.extend(policies.iter().copied());
+    machine.task(APP, APP, 1, "editor", 1).task(NEIGHBOUR, NEIGHBOUR, 1, "neighbour", 1);
+    machine.typing(100_000, 12).press(3_000_000);
+    fill(&mut machine);
+    let incident = machine.draw(4_000_000).incident(6_000_000);
+    diagnose(&incident, &Options::default()).expect("the scene is well formed")
+}
+
+/// The editor is ready from 3.005 to 3.995 s while the neighbour runs on its CPU.
+fn beside_neighbour(machine: &mut Machinery) {
+    machine.switch(3_005_000, 1, NEIGHBOUR, 0).switch(3_995_000, 1, APP, 0);
+}
+
+/// The editor is ready from 3.005 to 3.995 s while its CPU is idle.
+fn beside_idle(machine: &mut Machinery) {
+    machine.switch(3_005_000, 1, 0, 0).switch(3_995_000, 1, APP, 0);
+    machine.groups = Some(Groups::default());
+}
+
+fn first(verdict: &Verdict) -> &Finding {
+    verdict.findings.first().expect("there is a finding")
+}
+
+/// Evidence and remedy of the competition with a neighbour.
+fn told(prios: &[(u32, u8)], policies: &[(u32, u32)]) -> (String, String) {
+    let verdict = stall(prios, policies, beside_neighbour);
+    let finding = first(&verdict);
+    assert_eq!(finding.kind, Kind::CpuCompetition);
+    (finding.evidence.join("\n"), finding.remedy.clone())
+}
+
+#[test]
+fn equals_are_told_without_priorities() {
+    let (evidence, remedy) = told(&[], &[]);
+    assert!(!evidence.contains("nice") && remedy.starts_with("renice -n 19 -p 500"), "{evidence}\n{remedy}");
+}
+
+#[test]
+fn a_lower_nice_value_is_told() {
+    let (evidence, remedy) = told(&[(NEIGHBOUR, 115)], &[]);
+    assert!(evidence.contains("neighbour runs at nice -5, editor at nice 0"), "{evidence}");
+    assert!(remedy.starts_with("renice -n 19 -p 500"), "{remedy}");
+    let (evidence, _) = told(&[(NEIGHBOUR, 130)], &[]);
+    assert!(!evidence.contains("nice"), "who has the worse priority did not win by it: {evidence}");
+}
+
+#[test]
+fn a_real_time_policy_is_told_and_taken_back() {
+    let (evidence, remedy) = told(&[(NEIGHBOUR, 49)], &[(NEIGHBOUR, 1)]);
+    assert!(evidence.contains("neighbour runs with real-time priority FIFO 50"), "{evidence}");
+    assert_eq!(remedy, "chrt -o -p 0 500 (it runs with real-time priority FIFO 50)", "no manager helps against it");
+}
+
+#[test]
+fn a_waiter_with_a_worse_priority_is_raised() {
+    let (evidence, remedy) = told(&[(APP, 139)], &[]);
+    assert!(evidence.contains("neighbour runs at nice 0, editor at nice 19"), "{evidence}");
+    assert!(remedy.starts_with("renice -n 0 -p 200 (what waits runs at nice 19)"), "{remedy}");
+    let (_, remedy) = told(&[], &[(APP, 5)]);
+    assert!(remedy.starts_with("chrt -o -p 0 200 (what waits runs with the idle policy)"), "{remedy}");
+}
+
+#[test]
+fn the_manager_is_offered_against_work_in_the_background_only() {
+    let background = stall(&[], &[], beside_neighbour);
+    assert!(first(&background).remedy.contains("tipme manage"), "{}", first(&background).remedy);
+    let on_display = stall(&[], &[], |machine| {
+        beside_neighbour(machine);
+        machine.message(1_500_000, SERVER, (3, NEIGHBOUR), 1, 20, &[support::DRAW_TEXT]);
+    });
+    assert!(!first(&on_display).remedy.contains("tipme manage"), "{}", first(&on_display).remedy);
+    let managed = stall(&[], &[], |machine| {
+        beside_neighbour(machine);
+        machine.task(700, 700, 1, "tipme", 1).cmdline(700, b"/usr/bin/tipme\0manage");
+    });
+    assert!(!first(&managed).remedy.contains("tipme manage"), "{}", first(&managed).remedy);
+}
+
+/// So many hundredths of a second are taken from each CPU per second, of which the third is counted from 3 to 4 s.
+fn taken(machine: &mut Machinery, before: u64, ticks: [u64; 2]) {
+    for us in (0..=60).map(|tenth| tenth * 100_000) {
+        let part = us.clamp(3_000_000, 4_000_000) - 3_000_000;
+        machine.stolen(us, ticks.map(|ticks| before + ticks * part / 1_000_000));
+    }
+}
+
+#[test]
+fn a_stall_tells_what_the_hypervisor_reported() {
+    let verdict = stall(&[], &[], |machine| {
+        beside_idle(machine);
+        taken(machine, 7, [0, 95]);
+    });
+    let (finding, evidence) = (first(&verdict), first(&verdict).evidence.join("\n"));
+    assert_eq!((finding.kind, kinds(&verdict)), (Kind::Stall, 1));
+    assert!(evidence.contains("the hypervisor reported 950 ms of stolen CPU time in these "), "{evidence}");
+    assert!(evidence.contains("a CPU that was free did not run editor"), "{evidence}");
+    let note = "The hypervisor took 47 % of the CPUs' time in this interval.".to_owned();
+    assert!(verdict.notes.contains(&note), "{:?}", verdict.notes);
+}
+
+fn kinds(verdict: &Verdict) -> usize {
+    verdict.findings.len()
+}
+
+#[test]
+fn a_stall_that_the_counters_contradict_is_less_certain() {
+    let confidence = |fill: &dyn Fn(&mut Machinery)| {
+        let verdict = stall(&[], &[], |machine| {
+            beside_idle(machine);
+            fill(machine);
+        });
+        assert_eq!(first(&verdict).kind, Kind::Stall);
+        (first(&verdict).confidence, first(&verdict).evidence.join("\n"))
+    };
+    let (unknown, evidence) = confidence(&|_| {});
+    assert!(!evidence.contains("stolen"), "{evidence}");
+    let (confirmed, _) = confidence(&|machine| taken(machine, 7, [0, 95]));
+    let (unaccounted, evidence) = confidence(&|machine| taken(machine, 0, [0, 0]));
+    assert!(evidence.contains("no hypervisor has reported any stolen time"), "{evidence}");
+    assert!(confirmed >= unknown && unaccounted >= unknown, "{confirmed} {unaccounted} {unknown}");
+    let (contradicted, evidence) = confidence(&|machine| taken(machine, 7, [0, 0]));
+    assert!(evidence.contains("reported no stolen CPU time"), "{evidence}");
+    assert!(contradicted < 0.8 * unknown, "{contradicted} {unknown}");
+}
+
+#[test]
+fn a_stall_while_others_waited_much_longer_is_less_certain() {
+    let confidence = |waited_ms: u64| {
+        let verdict = stall(&[], &[], |machine| {
+            machine.groups = Some(Groups::default());
+            for us in [3_100_000, 3_500_000, 3_900_000] {
+                machine.switch(us, 1, 0, 0).switch(us + 60_000, 1, APP, 0);
+            }
+            for tenth in 0..=60 {
+                machine.pressure(tenth * 100_000, tenth * waited_ms);
+            }
+        });
+        let stall = verdict.findings.iter().find(|finding| finding.kind == Kind::Stall);
+        stall.expect("a free CPU did not run the editor").confidence
+    };
+    assert!(confidence(90) < 0.8 * confidence(10), "{} {}", confidence(90), confidence(10));
+}
+
+#[test]
+fn computing_on_a_cpu_that_was_taken_is_a_stall() {
+    let verdict = stall(&[], &[], |machine| taken(machine, 7, [0, 80]));
+    assert_eq!(first(&verdict).kind, Kind::Stall);
+    assert!(first(&verdict).evidence[0].contains("the hypervisor took the CPU from editor"), "{verdict:?}");
+    let verdict = stall(&[], &[], |machine| {
+        beside_neighbour(machine);
+        taken(machine, 7, [0, 80]);
+    });
+    assert_eq!(first(&verdict).kind, Kind::Stall);
+    let other_cpu = stall(&[], &[], |machine| taken(machine, 7, [80, 20]));
+    assert_eq!(first(&other_cpu).kind, Kind::OwnComputation);
+}

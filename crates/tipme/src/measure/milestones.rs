@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far the handling of each input of a script had come, beside its first answer: when it was handled, and when it
+//! was completed. Only the display tap tells; what a guess by time would say of it is left out.
+
+use super::joining::{Part, near};
+use tipme_analysis::{COMPLETED, NOTICED, Timed};
+use tipme_bench::measure::Sent;
+use tipme_measure::{Class, Share, Summary};
+use tipme_record::Nanos;
+use tipme_report::measure::MilestoneFigures;
+
+/// From an input to a milestone, in nanoseconds; at least so long where it is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reached {
+    pub latency: u64,
+    pub open: bool,
+}
+
+/// The milestones of an input after its response, as far as they are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Milestones {
+    pub handled: Option<Reached>,
+    pub completed: Option<Reached>,
+}
+
+/// Those of each input.
+pub fn milestones(sent: &[Sent], pids: &[u32], parts: &[Part], end: Nanos) -> Vec<Milestones> {
+    let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
+    let of = |(index, event): (usize, &Sent)| {
+        let part = parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
+        part.map_or(Milestones::default(), |part| of_input(part, event, next(index), pids))
+    };
+    sent.iter().enumerate().map(of).collect()
+}
+
+/// What the application itself took of an input: the last of it to be handled, and the last to be completed.
+fn of_input(part: &Part, event: &Sent, next: Nanos, pids: &[u32]) -> Milestones {
+    let own = || near(&part.timed, event.at, next).filter(|one| one.class != "motion" || event.class == Class::Motion);
+    let own = || own().filter(|one| pids.contains(&one.client_pid));
+    let reached = |one: &Timed, at: u64| Reached { latency: at.saturating_sub(one.input_ns), open: at >= part.mark.0 };
+    let handled = own().filter_map(|one| Some(reached(one, one.handled_ns?)));
+    let completed = own().filter_map(|one| Some(reached(one, completed_ns(one)?)));
+    let last = |one: &Reached| one.latency;
+    Milestones { handled: handled.max_by_key(last), completed: completed.max_by_key(last) }
+}
+
+/// What came long after the response, else the last drawing of an answer that is certain.
+fn completed_ns(one: &Timed) -> Option<u64> {
+    let answered = one.join == "exact" && one.milestone == "response" && !one.censored;
+    one.completed_ns.or_else(|| answered.then(|| one.end_ns.max(one.settled_ns.unwrap_or(0))))
+}
+
+/// The figures of a class up to *handled*; `None` where it is known of no input.
+pub fn handled<'a>(of_class: impl Iterator<Item = &'a Milestones>) -> Option<MilestoneFigures> {
+    figures(of_class.filter_map(|one| one.handled), NOTICED)
+}
+
+/// The same up to *completed*.
+pub fn completed<'a>(of_class: impl Iterator<Item = &'a Milestones>) -> Option<MilestoneFigures> {
+    figures(of_class.filter_map(|one| one.completed), COMPLETED)
+}
+
+fn figures(reached: impl Iterator<Item = Reached>, noticed: Nanos) -> Option<MilestoneFigures> {
+    let reached: Vec<Reached> = reached.collect();
+    let summary = Summary::new(reached.iter().map(|one| one.latency).collect());
+    let ms = |nanos: u64| Nanos(nanos).millis();
+    let p98 = summary.shown(Share::P98);
+    let max = summary.max()?;
+    Some(MilestoneFigures {
+        n: summary.n(),
+        p50_ms: summary.shown(Share::P50).map(ms),
+        p98_ms: p98.map(ms),
+        max_ms: ms(max),
+        threshold_ms: noticed.millis(),
+        open: reached.iter().filter(|one| one.open).count() as u64,
+        exceeded: p98.unwrap_or(max) > noticed.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn sent(times: &[u64]) -> Vec<Sent> {
+        let sent = |at: &u64| Sent { at: Nanos(at * MS), label: "x".to_owned(), class: Class::Key };
+        times.iter().map(sent).collect()
+    }
+
+    fn timed(pid: u32, input: u64, end: u64) -> Timed {
+        Timed {
+            class: "key".to_owned(),
+            client_pid: pid,
+            input_ns: input * MS,
+            end_ns: end * MS,
+            join: "exact".to_owned(),
+            milestone: "response".to_owned(),
+            ..Timed::default()
+        }
+    }
+
+    /// Milliseconds, and whether it is open.
+    type Told = Option<(u64, bool)>;
+
+    /// Handled and completed, of each input.
+    fn of(timed: Vec<Timed>, times: &[u64]) -> Vec<(Told, Told)> {
+        let part = [Part { from: Nanos(0), mark: Nanos(9_000 * MS), timed }];
+        let told = |one: Reached| (one.latency / MS, one.open);
+        let all = milestones(&sent(times), &[7], &part, Nanos(9_000 * MS));
+        all.into_iter().map(|one| (one.handled.map(told), one.completed.map(told))).collect()
+    }
+
+    #[test]
+    fn milestones_are_apart_from_the_response() {
+        let late = Timed {
+            handled_ns: Some(700 * MS),
+            completed_ns: Some(1_400 * MS),
+            settled_ns: Some(150 * MS),
+            ..timed(7, 100, 104)
+        };
+        let quick = Timed { handled_ns: Some(2_003 * MS), settled_ns: Some(2_009 * MS), ..timed(7, 2_000, 2_004) };
+        let told = of(vec![late, quick], &[100, 2_000, 3_000]);
+        assert_eq!(told[0], (Some((600, false)), Some((1_300, false))));
+        assert_eq!(told[1], (Some((3, false)), Some((9, false))));
+        assert_eq!(told[2], (None, None));
+    }
+
+    #[test]
+    fn what_was_open_at_the_mark_is_so_and_others_do_not_count() {
+        let hangs = Timed { handled_ns: Some(9_000 * MS), ..timed(7, 100, 104) };
+        let other = Timed { handled_ns: Some(800 * MS), ..timed(8, 5_000, 5_004) };
+        let early = Timed { settled_ns: Some(6_999 * MS), ..timed(7, 7_000, 7_004) };
+        let guess = Timed { join: "speculative".to_owned(), ..timed(7, 6_000, 6_004) };
+        let told = of(vec![hangs, other, guess, early], &[100, 5_000, 6_000, 7_000]);
+        assert_eq!(told[0], (Some((8_900, true)), Some((4, false))));
+        assert_eq!(told[1..], [(None, None), (None, None), (None, Some((4, false)))]);
+    }
+
+    #[test]
+    fn each_milestone_has_its_threshold() {
+        let reached = |ms: u64| Some(Reached { latency: ms * MS, open: ms > 700 });
+        let all = [100, 800].map(|ms| Milestones { handled: reached(ms), completed: reached(ms) });
+        let handled = handled(all.iter()).expect("two were handled");
+        assert_eq!((handled.n, handled.max_ms, handled.open, handled.exceeded), (2, 800.0, 1, true));
+        assert!(!completed(all.iter()).expect("two were completed").exceeded);
+        assert_eq!(completed([Milestones::default()].iter()), None);
+    }
+}

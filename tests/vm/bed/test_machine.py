@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Boots of a guest that take too long, without a guest. `make test-vm` runs this first."""
+
+import contextlib
+import io
+import types
+import unittest
+
+from .machine import BOOTS_MAX, Machine, NotBooted
+from .places import CannotRun
+
+
+class Slow(Machine):
+    """A guest whose first boots fail so."""
+
+    def __init__(self, failures):
+        super().__init__(None, types.SimpleNamespace(series="6.1"), None)
+        self.failures, self.folders = list(failures), []
+
+    def start(self):
+        self.folders.append(self.folder)
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+def entered(failures):
+    """The guest, and what was said."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        machine = Slow(failures)
+        try:
+            with machine:
+                pass
+        except CannotRun as error:
+            return machine, said.getvalue(), error
+    return machine, said.getvalue(), None
+
+
+class Boots(unittest.TestCase):
+    def test_a_slow_boot_is_tried_once_more_and_told(self):
+        machine, said, error = entered([NotBooted("the guest did not boot within 240 s: [  99.1] systemd")])
+        self.assertIsNone(error)
+        self.assertEqual(len(machine.folders), BOOTS_MAX)
+        self.assertIn("guest 6.1: the guest did not boot within 240 s", said)
+        self.assertIn("boot 2 of 2", said)
+
+    def test_the_second_slow_boot_is_the_last(self):
+        machine, _, error = entered([NotBooted("once"), NotBooted("twice"), NotBooted("thrice")])
+        self.assertEqual((str(error), len(machine.folders)), ("twice", BOOTS_MAX))
+
+    def test_another_failure_is_not_tried_again(self):
+        machine, said, error = entered([CannotRun("QEMU ended with code 1")])
+        self.assertEqual((str(error), len(machine.folders), said), ("QEMU ended with code 1", 1, ""))
+
+    def test_nothing_is_left_behind(self):
+        machine, _, _ = entered([NotBooted("once"), NotBooted("twice")])
+        self.assertEqual([folder for folder in machine.folders if folder.exists()], [])
