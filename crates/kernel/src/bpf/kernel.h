@@ -61,6 +61,7 @@ struct pt_regs { unsigned long di, si, dx, orig_ax, ip; };
 struct thread_struct { unsigned long sp; };
 
 struct task_struct {
+	void *stack;
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;

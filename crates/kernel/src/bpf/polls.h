@@ -9,7 +9,8 @@
 #define FILES_MAX 4
 #define QUEUES_MAX 8 /* a file may be waited for in two queues */
 #define NODES_MAX 8  /* a tree of four files has no node beyond these places */
-#define FRAME_WORDS 224 /* from the scheduler's frame to the table, with room to spare */
+#define FRAME_WORDS 256 /* from the scheduler's frame to the table, with room to spare */
+#define STACK_BYTES 16384 /* of a thread in the kernel, on x86-64 */
 
 /* The files of a set; `overflow`: there are more. */
 struct polled_set { __u64 files[FILES_MAX]; __u32 count, overflow; };
@@ -68,10 +69,17 @@ static __noinline __u64 find_table(struct task_struct *task, enum stack_user use
 	if (!frame || !task)
 		return 0;
 	__u64 sp = BPF_CORE_READ(task, thread.sp), wanted = 0, pointer = (__u64)task;
+	/* How deep a thread sleeps is random: what lies above the stack cannot be read. */
+	__u64 size = (__u64)BPF_CORE_READ(task, stack) + STACK_BYTES - sp;
 	bpf_probe_read_kernel(&wanted, sizeof(wanted), &pointer);
-	if (bpf_probe_read_kernel(frame, sizeof(*frame), (void *)sp))
+	barrier_var(size);
+	if (size > sizeof(*frame))
+		size = sizeof(*frame);
+	if (bpf_probe_read_kernel(frame, size, (void *)sp))
 		return 0;
 	for (__u32 i = 0; i < FRAME_WORDS; i++) {
+		if (8 * i >= size)
+			break;
 		__u64 table = sp + 8 * i - bpf_core_field_offset(struct poll_wqueues, polling_task);
 		if (frame->words[i] == wanted && is_table(table))
 			return table;
