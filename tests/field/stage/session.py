@@ -77,7 +77,8 @@ class Session:
         (self.folder / "authority").write_bytes(authority(self.cookie))
         self.port = free_port()
         (self.folder / "home/port").write_text(str(self.port))
-        for path in (self.folder, *self.folder.rglob("*")):
+        # The folder itself is root's: the recorder keeps nothing where another user could change it.
+        for path in self.folder.rglob("*"):
             os.chown(path, entry.pw_uid, entry.pw_gid)
         os.chmod(self.folder, 0o755)
         self.env = {
