@@ -40,6 +40,9 @@ pub fn find(folder: &Folder, name: Option<&str>) -> Result<PathBuf> {
     if let Some(file) = name.map(Path::new).filter(|file| file.is_file()) {
         return Ok(file.to_owned());
     }
+    if name.is_some_and(str::is_empty) {
+        bail!("an empty name names no incident; see: tipme incidents");
+    }
     let listed = all(folder)?;
     let Some(name) = name else {
         let newest = listed.into_iter().rfind(is_own);

@@ -119,6 +119,16 @@ fn an_incident_is_named_by_the_beginning_of_its_id_and_the_newest_needs_no_name(
     assert!(desk.text(&["incidents", "disk-usage"]).contains("yours: 2 incidents, "));
 }
 
+/// Every id begins with nothing: a script with an empty variable must not remove what is there.
+#[test]
+fn an_empty_name_names_nothing() {
+    let desk = Desk::with(&[("20260131T230000", "cpu-hogs")]);
+    for verb in ["rm", "pin", "show"] {
+        assert!(desk.complaint(&["incidents", verb, ""]).contains("an empty name names no incident"), "{verb}");
+    }
+    assert!(desk.file("20260131T230000").exists());
+}
+
 #[test]
 fn incidents_of_others_are_counted() {
     let desk = Desk::with(&TWO);

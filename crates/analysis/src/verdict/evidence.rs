@@ -63,7 +63,7 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
         Kind::NetworkWait => network_line(budget, group, &waiters, &culprit),
         Kind::ChildWait => format!("{waiters} waited for {culprit} to end"),
         Kind::TimerSleep => format!("{culprit} slept by itself"),
-        Kind::Stopped => format!("{culprit} stopped {waiters}"),
+        Kind::Stopped => crate::verdict::stopped::headline(budget, group, &culprit, &waiters),
         Kind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
         Kind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
         _ => culprit,

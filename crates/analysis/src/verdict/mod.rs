@@ -17,4 +17,5 @@ pub mod problem;
 pub mod remedy;
 pub mod stall;
 pub mod steps;
+pub mod stopped;
 pub mod trust;
