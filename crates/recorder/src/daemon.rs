@@ -26,7 +26,7 @@ use tipme_control::{Call, Rates, Request, Response, Server, Status, Trigger};
 use tipme_desktop::chords::Press;
 use tipme_desktop::hotkeys::Action;
 use tipme_kernel::{Detail, Kernel, Storage};
-use tipme_record::incident::Words;
+use tipme_record::incident::{Display, Words};
 use tipme_record::{Class, Nanos};
 use tipme_store::Folder;
 
@@ -163,6 +163,16 @@ impl<'a> Recorder<'a> {
         })
     }
 
+    /// The displays among these that are recorded, such as `:0`.
+    fn recorded(&self, displays: &[Display]) -> Vec<String> {
+        let wanted = |display: &&Display| match self.options.tap {
+            Tap::All => true,
+            Tap::Only(number) => display.display == number,
+            Tap::Off => false,
+        };
+        displays.iter().filter(wanted).map(|display| format!(":{}", display.display)).collect()
+    }
+
     /// Learns what was there before, and says that recording has begun.
     fn announce(&mut self) -> Result<()> {
         for line in command_lines() {
@@ -171,7 +181,7 @@ impl<'a> Recorder<'a> {
         // A mark is urgent on a machine that is too busy; where this is refused, it takes its turn.
         rustix::process::setpriority_process(None, -10).ok();
         let displays = if self.options.tap == Tap::Off { Vec::new() } else { self.displays.refresh() };
-        let names: Vec<String> = displays.iter().map(|display| format!(":{}", display.display)).collect();
+        let names = self.recorded(&displays);
         let mut lines = vec![format!(
             "recording the last {} s in {} MiB, displays: {}, marks in {}",
             self.options.window.0 / 1_000_000_000,
@@ -341,7 +351,7 @@ impl<'a> Recorder<'a> {
             allowed: self.options.allowed.clone(),
             hot_keys: self.hot_keys.as_ref().filter(|_| devices > 0).map(|(keys, _)| keys.announce(devices)),
             keys: self.silent.is_empty(),
-            displays: self.displays.known().iter().map(|display| format!(":{}", display.display)).collect(),
+            displays: self.recorded(&self.displays.known()),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
             auto: self.auto.as_ref().map(|(auto, _)| auto.counts),
         }

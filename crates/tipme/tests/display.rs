@@ -6,7 +6,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
-use support::{Recording, diagnose, records};
+use support::{Recording, diagnose, records, tipme};
 use tipme_bench::Session;
 use tipme_bench::session::Options;
 use tipme_desktop::echo::EchoWindow;
@@ -142,4 +142,18 @@ fn a_client_that_vanishes_in_mid_event_does_no_harm() {
     assert!(messages(&incident).iter().any(|(message, _)| message.client.0 == session.terminal_pid().unwrap()));
     let (code, text) = diagnose(&path, &[]);
     assert!(matches!(code, Some(0 | 3)), "{code:?} {text}");
+}
+
+#[test]
+fn only_the_display_that_is_recorded_is_told() {
+    let [own, other] = [(); 2].map(|()| Session::start(Options::default()).unwrap());
+    let recording = Recording::start(&["--display", &own.display_name()]);
+    let output = tipme().args(["status", "--json", "--state-dir"]).arg(recording.dir.path()).output().unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        status["recorder"]["displays"],
+        serde_json::json!([own.display_name()]),
+        "beside {}",
+        other.display_name()
+    );
 }

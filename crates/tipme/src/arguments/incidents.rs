@@ -78,7 +78,9 @@ fn past(text: &str) -> Result<Duration, String> {
     let Some(days) = text.strip_suffix('d') else { return super::duration::duration(text) };
     let days: f64 = days.parse().map_err(|_| format!("{days:?} is no number of days"))?;
     let possible = days > 0.0 && days <= DAYS_MAX;
-    possible.then(|| Duration::from_secs_f64(days * SECONDS_OF_DAY)).ok_or_else(|| "more than no day".to_owned())
+    possible
+        .then(|| Duration::from_secs_f64(days * SECONDS_OF_DAY))
+        .ok_or_else(|| format!("give more than 0d, and {DAYS_MAX}d at most"))
 }
 
 #[cfg(test)]
