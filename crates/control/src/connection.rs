@@ -18,7 +18,7 @@ pub struct Caller {
 
 /// A stream that does not block, and what has come of the next line.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     pub(crate) stream: UnixStream,
     pub(crate) caller: Caller,
     /// What was read so far, at most [`MAX_LINE_BYTES`].
@@ -40,6 +40,11 @@ pub(crate) enum Progress {
 impl Connection {
     pub(crate) fn new(stream: UnixStream, caller: Caller, deadline: Option<Instant>) -> Connection {
         Connection { stream, caller, line: Vec::new(), deadline }
+    }
+
+    /// The same with another deadline.
+    pub(crate) fn until(self, deadline: Instant) -> Connection {
+        Connection { deadline: Some(deadline), ..self }
     }
 
     /// Reads what there is, up to the end of one line. A line that has begun must be whole within [`READ_PATIENCE`].

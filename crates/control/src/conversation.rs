@@ -35,6 +35,8 @@ pub enum Heard<R> {
     Request(R),
     /// Why the conversation is to end.
     Bad(String),
+    /// Nothing came in the time that was given.
+    Nothing,
     /// The caller has closed the connection, or was killed.
     Gone,
 }
@@ -49,8 +51,8 @@ impl<D: Daemon> Conversation<D> {
         self.connection.caller
     }
 
-    /// Waits for the next request, so long at most; `None`: for as long as the caller lives. What a
-    /// caller that is gone has still asked for is not heard.
+    /// Waits for the next request, so long at most; `None`: for as long as the caller lives. What has come of a line
+    /// by then is kept for the next time. What a caller that is gone has still asked for is not heard.
     pub fn hear(&mut self, patience: Option<Duration>) -> Heard<D::Request> {
         let until = patience.map(|patience| Instant::now() + patience);
         loop {
@@ -60,9 +62,7 @@ impl<D: Daemon> Conversation<D> {
                 Progress::Ended => return Heard::Gone,
                 Progress::Bad(why) => return Heard::Bad(why),
                 Progress::Whole(line) => return message::request(&line).map_or_else(Heard::Bad, Heard::Request),
-                Progress::Pending if until.is_some_and(|until| until <= now) => {
-                    return Heard::Bad("no request came in time".to_owned());
-                }
+                Progress::Pending if until.is_some_and(|until| until <= now) => return Heard::Nothing,
                 Progress::Pending => {}
             }
             let next = until.into_iter().chain(self.connection.deadline).min();

@@ -28,4 +28,10 @@ pub trait Daemon {
 
     /// What a user is told who may not call.
     fn stranger(uid: u32) -> String;
+
+    /// The same with the reason, where there is one.
+    fn stranger_because(uid: u32, why: &str) -> String {
+        let stranger = Self::stranger(uid);
+        if why.is_empty() { stranger } else { format!("{stranger}; {why}") }
+    }
 }

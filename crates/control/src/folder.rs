@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Folders that nobody else can change: what a daemon with rights writes to a name in there arrives there.
 
-use std::fs::{DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+/// Of folders that are made.
+const MODE: u32 = 0o755;
 /// Anybody but the owner may write to it.
 const WRITABLE: u32 = 0o022;
 /// In it only owners may remove or rename what is theirs.
@@ -40,7 +42,10 @@ pub fn secure(path: &Path) -> Result<(), FolderError> {
     // Before anything is made: the part that is there, since who owns that owns what is made.
     let there = path.ancestors().find(|part| part.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
     check_way(there)?;
-    DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(wrap)?;
+    DirBuilder::new().recursive(true).mode(MODE).create(&path).map_err(wrap)?;
+    // Others look for what is theirs in there, whatever the caller's mask is.
+    let mut made = path.ancestors().take_while(|part| *part != there);
+    made.try_for_each(|part| fs::set_permissions(part, Permissions::from_mode(MODE)).map_err(wrap))?;
     check_way(&path)?;
     let found = path.canonicalize().map_err(wrap)?;
     check_way(&found)?;
@@ -73,8 +78,7 @@ fn check(part: &Path, found: &Metadata) -> Result<(), FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{chown, symlink};
 
     const STRANGER: u32 = 4242;
 

@@ -13,11 +13,15 @@
 //! [`Request`] and [`Response`] are the recorder's; [`manager`] has those of the user interaction manager,
 //! over the same [`ServerOf`] and [`ClientOf`].
 
+pub mod accounts;
+mod authority;
 mod client;
 mod connection;
 mod conversation;
 mod daemon;
 mod folder;
+mod gate;
+pub mod journal;
 pub mod life;
 mod listener;
 pub mod manager;
@@ -25,11 +29,13 @@ mod message;
 mod rates;
 mod server;
 
+pub use authority::{Authority, Said};
 pub use client::{CallError, Client, ClientOf};
-pub use connection::Caller;
+pub use connection::{Caller, Connection};
 pub use conversation::{Conversation, Dialogue, Heard};
 pub use daemon::Daemon;
 pub use folder::{FolderError, secure};
+pub use gate::{Entitled, GROUP, Gate, Judged};
 pub use listener::{BindError, Listener};
 pub use message::{AutoCounts, Recorder, Request, Response, Status, Trigger};
 pub use rates::Rates;

@@ -7,16 +7,20 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 pub use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 
 /// Signals that are told at a time; further ones are told at the next call.
 const ARRIVED_MAX: usize = 64;
+/// How long a service manager is waited for that is to hear that the daemon is ready.
+const READY_PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of a lock file that are read: a process number and no more.
 const HOLDER_BYTES_MAX: u64 = 32;
 
@@ -88,6 +92,52 @@ fn catch_one(signal: i32, write: UnixStream) -> io::Result<()> {
     };
     // SAFETY: the handler only writes one byte to a socket, which is async-signal-safe.
     unsafe { signal_hook::low_level::register(signal, handler) }.map(drop)
+}
+
+/// The service manager, where one wants to know that the daemon is ready and goes on. Elsewhere nothing is told.
+#[derive(Debug)]
+pub struct Watchdog {
+    /// How often it wants to be told; `None` for never.
+    every: Option<Duration>,
+    told: Instant,
+}
+
+impl Watchdog {
+    /// Says that the daemon is ready. It will say that it goes on twice as often as it must.
+    pub fn ready() -> Watchdog {
+        // Who does not listen ends the daemon by its own time limit, and says why.
+        tell_manager("READY=1", Some(READY_PATIENCE)).ok();
+        Watchdog { every: limit().map(|limit| limit / 2), told: Instant::now() }
+    }
+
+    /// Says that the daemon goes on, where that is due; to be called by its loop.
+    pub fn go_on(&mut self) {
+        if self.every.is_some_and(|every| self.told.elapsed() >= every) {
+            // A manager that does not read now is told the next time.
+            tell_manager("WATCHDOG=1", None).ok();
+            self.told = Instant::now();
+        }
+    }
+}
+
+/// Within which time the manager wants to hear that this process goes on.
+fn limit() -> Option<Duration> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let other = number("WATCHDOG_PID").is_some_and(|pid| pid != u64::from(std::process::id()));
+    number("WATCHDOG_USEC").filter(|_| !other).map(Duration::from_micros)
+}
+
+/// Sends a word to the service manager, and waits so long for room, or not at all.
+fn tell_manager(word: &str, patience: Option<Duration>) -> io::Result<()> {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
+    let address = match path.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        _ => SocketAddr::from_pathname(&path)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(patience.is_none())?;
+    socket.set_write_timeout(patience)?;
+    socket.send_to_addr(word.as_bytes(), &address).map(drop)
 }
 
 /// Prints for whoever listens; the work goes on where nobody does any more.

@@ -3,6 +3,7 @@
 
 use crate::daemon::Daemon;
 use crate::{MAX_LINE_BYTES, SOCKET_NAME};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -84,7 +85,7 @@ impl Trigger {
 }
 
 /// How the recorder is.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Status {
     pub pid: u32,
@@ -98,9 +99,14 @@ pub struct Status {
     pub lost: u64,
     /// Users that may mark, besides root.
     pub allowed: Vec<u32>,
+    /// Why the one who asks may mark, for people.
+    pub because: String,
     /// What the recorder's own hot keys do, for people; left out where it sees none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hot_keys: Option<String>,
+    /// They count over a graphical session too, not on text consoles only; left out where they do not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub any_keyboard: bool,
     /// False while input records are stopped.
     pub keys: bool,
     /// Displays that are recorded, such as `:0`.
@@ -113,7 +119,7 @@ pub struct Status {
 }
 
 /// Suspicions of a recorder that marks by itself, counted since it was armed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AutoCounts {
     /// Kept, or told of in a dry run.
@@ -180,7 +186,10 @@ impl Daemon for Recorder {
     }
 
     fn stranger(uid: u32) -> String {
-        format!("user {uid} may not use this recorder; start it with: sudo tipme record --allow-user {uid}")
+        format!(
+            "user {uid} may not use this recorder; put the user into the group tipme (sudo gpasswd --add NAME tipme), or \
+             start it with: sudo tipme record --allow-user {uid}"
+        )
     }
 }
 

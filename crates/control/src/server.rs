@@ -3,6 +3,7 @@
 
 use crate::connection::{Caller, Connection, Progress, reply};
 use crate::daemon::Daemon;
+use crate::gate::{Entitled, Gate};
 use crate::listener::{BindError, Listener};
 use crate::message::{self, Recorder};
 use crate::rates::Rates;
@@ -18,6 +19,8 @@ pub const MAX_CONNECTIONS: usize = 16;
 pub const USER_CONNECTIONS: usize = 4;
 /// Of these, connections that are left to root.
 const ROOT_CONNECTIONS: usize = 4;
+/// Of these, connections of users whom the authority is asked about.
+const ASKED_MAX: usize = 4;
 /// Connections that are accepted or refused between two looks at the others.
 const ACCEPTED_MAX: usize = 64;
 /// How long nobody is accepted after somebody was refused: a few thousand refusals a second are all that is made.
@@ -36,6 +39,8 @@ pub type Call = CallOf<Recorder>;
 pub struct CallOf<D: Daemon> {
     pub request: D::Request,
     pub caller: Caller,
+    /// Why it may call.
+    pub entitled: Entitled,
     stream: UnixStream,
 }
 
@@ -53,49 +58,62 @@ pub type Server = ServerOf<Recorder>;
 #[derive(Debug)]
 pub struct ServerOf<D> {
     listener: Listener,
-    allowed: Vec<u32>,
-    connections: Vec<Connection>,
+    /// With those that nothing is read of before it is known whether they may call.
+    gate: Gate<Caller, Connection>,
+    connections: Vec<(Entitled, Connection)>,
     /// Of users who are not root.
     rates: Rates,
     daemon: PhantomData<D>,
 }
 
 impl<D: Daemon> ServerOf<D> {
-    /// Listens at `path`. Root and the users `allowed` may call; everyone may connect, to be told so.
-    /// A socket file that a killed daemon left is replaced.
+    /// Listens at `path`. Those whom the gate lets in may call; everyone may connect, to be told so. A socket file that a killed daemon left is replaced.
     ///
     /// # Errors
     /// Where another process listens there, or the socket cannot be made.
-    pub fn bind(path: &Path, allowed: &[u32]) -> Result<ServerOf<D>, BindError> {
+    pub fn bind(path: &Path, gate: Gate<Caller, Connection>) -> Result<ServerOf<D>, BindError> {
         let listener = Listener::bind::<D>(path)?;
         let rates = Rates::new(REQUESTS_BURST, REQUEST_EVERY);
-        Ok(ServerOf { listener, allowed: allowed.to_vec(), connections: Vec::new(), rates, daemon: PhantomData })
+        Ok(ServerOf { listener, gate, connections: Vec::new(), rates, daemon: PhantomData })
     }
 
     /// Descriptors that become readable when there is something to do; call [`Server::calls`] then.
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        let listener = self.listener.fd().filter(|_| self.connections.len() < MAX_CONNECTIONS);
-        listener.into_iter().chain(self.connections.iter().map(|connection| connection.stream.as_fd())).collect()
+        let listener = self.listener.fd().filter(|_| self.open() < MAX_CONNECTIONS);
+        let connections = self.connections.iter().map(|(_, connection)| connection.stream.as_fd());
+        listener.into_iter().chain(self.gate.fd()).chain(connections).collect()
     }
 
     /// How long to wait for the descriptors before [`Server::calls`] is due anyway; `None`: for ever.
     pub fn timeout(&self, now: Instant) -> Option<Duration> {
-        let deadlines = self.connections.iter().filter_map(|connection| connection.deadline);
-        let rest = self.listener.deadline().filter(|_| self.connections.len() < MAX_CONNECTIONS);
-        deadlines.chain(rest).min().map(|next| next.saturating_duration_since(now))
+        let deadlines = self.all().filter_map(|connection| connection.deadline);
+        let rest = self.listener.deadline().filter(|_| self.open() < MAX_CONNECTIONS);
+        deadlines.chain(rest).chain(self.gate.deadline()).min().map(|next| next.saturating_duration_since(now))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().map(|(_, connection)| connection).chain(self.gate.waiting())
+    }
+
+    fn open(&self) -> usize {
+        self.all().count()
     }
 
     /// Accepts, reads, refuses and drops what there is to, without blocking, and returns the requests that are complete.
     pub fn calls(&mut self, now: Instant) -> Vec<CallOf<D>> {
         self.accept(now);
+        self.settle(now);
         let mut calls = Vec::new();
-        for mut connection in std::mem::take(&mut self.connections) {
+        for (entitled, mut connection) in std::mem::take(&mut self.connections) {
             match connection.read(now) {
-                Progress::Pending => self.connections.push(connection),
+                Progress::Pending => self.connections.push((entitled, connection)),
                 Progress::Ended => {}
                 Progress::Bad(why) => connection.refuse(D::refusal(why)),
                 Progress::Whole(line) => match message::request(&line) {
-                    Ok(request) => calls.push(CallOf { request, caller: connection.caller, stream: connection.stream }),
+                    Ok(request) => {
+                        let Connection { caller, stream, .. } = connection;
+                        calls.push(CallOf { request, caller, entitled, stream });
+                    }
                     Err(why) => connection.refuse(D::refusal(why)),
                 },
             }
@@ -106,16 +124,13 @@ impl<D: Daemon> ServerOf<D> {
     fn accept(&mut self, now: Instant) {
         let mut refused = false;
         for _ in 0..ACCEPTED_MAX {
-            if self.connections.len() >= MAX_CONNECTIONS {
+            if self.open() >= MAX_CONNECTIONS {
                 break;
             }
             let Some((stream, caller)) = self.listener.accept(now) else { break };
-            match self.refusal(caller.uid, now) {
-                None => self.connections.push(Connection::new(stream, caller, Some(now + READ_PATIENCE))),
-                Some(why) => {
-                    refused = true;
-                    reply(&stream, &D::refusal(why));
-                }
+            if let Err((why, connection)) = self.admit(Connection::new(stream, caller, None), now) {
+                refused = true;
+                connection.refuse(D::refusal(why));
             }
         }
         if refused {
@@ -123,20 +138,60 @@ impl<D: Daemon> ServerOf<D> {
         }
     }
 
-    /// Why this user may not call now.
-    fn refusal(&mut self, uid: u32, now: Instant) -> Option<String> {
+    /// Lets a caller in, or asks whether it may come in.
+    ///
+    /// # Errors
+    /// Why this user may not call now, with the connection.
+    fn admit(&mut self, connection: Connection, now: Instant) -> Result<(), (String, Connection)> {
+        let uid = connection.caller.uid;
+        if let Some(why) = self.crowd(uid) {
+            return Err((why, connection));
+        }
+        match self.gate.judge(uid, connection.caller, connection, now) {
+            None => Ok(()),
+            Some((connection, Err(why))) => Err((D::stranger_because(uid, &why), connection)),
+            Some((connection, Ok(entitled))) => match self.haste(uid, now) {
+                Some(why) => Err((why, connection)),
+                None => {
+                    self.let_in(entitled, connection, now);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn let_in(&mut self, entitled: Entitled, connection: Connection, now: Instant) {
+        self.connections.push((entitled, connection.until(now + READ_PATIENCE)));
+    }
+
+    /// Why there is no room for one more connection of this user.
+    fn crowd(&self, uid: u32) -> Option<String> {
         if uid == 0 {
             return None;
         }
-        if !self.allowed.contains(&uid) {
-            return Some(D::stranger(uid));
-        }
-        let own = self.connections.iter().filter(|connection| connection.caller.uid == uid).count();
-        let others = self.connections.iter().filter(|connection| connection.caller.uid != 0).count();
-        if own >= USER_CONNECTIONS || others >= MAX_CONNECTIONS - ROOT_CONNECTIONS {
-            return Some(format!("user {uid} has {own} connections open, and users {others}; close some, or wait"));
-        }
-        let wait = self.rates.take(uid, now)?;
+        let own = self.all().filter(|connection| connection.caller.uid == uid).count();
+        let others = self.all().filter(|connection| connection.caller.uid != 0).count();
+        let unknown = self.gate.waiting().count() >= ASKED_MAX && self.gate.known(uid).is_none();
+        let full = own >= USER_CONNECTIONS || others >= MAX_CONNECTIONS - ROOT_CONNECTIONS || unknown;
+        full.then(|| format!("user {uid} has {own} connections open, and users {others}; close some, or wait"))
+    }
+
+    /// Why this user has to wait.
+    fn haste(&mut self, uid: u32, now: Instant) -> Option<String> {
+        let wait = Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.rates.take(uid, now))?;
         Some(format!("user {uid} asks too often; try again in {} s", wait.as_secs() + 1))
+    }
+
+    /// Lets in or refuses those whom the authority was asked about, as far as it has answered or had its time.
+    fn settle(&mut self, now: Instant) {
+        for (connection, judged) in self.gate.settled(now) {
+            match judged {
+                Ok(entitled) => self.let_in(entitled, connection, now),
+                Err(why) => {
+                    let why = D::stranger_because(connection.caller.uid, &why);
+                    connection.refuse(D::refusal(why));
+                }
+            }
+        }
     }
 }

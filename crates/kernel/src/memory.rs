@@ -109,6 +109,8 @@ impl Drop for Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tipme_record::records::Rename;
 
     #[test]
     fn the_default_holds_forty_seconds_of_25000_events() {
@@ -117,6 +119,74 @@ mod tests {
         assert!(records >= 40 * 25_000, "{records}");
         let total: u64 = shares.0.iter().map(|chunks| u64::from(*chunks)).sum();
         assert!(total * CHUNK_BYTES as u64 + TABLES_BYTES <= 64 << 20);
+    }
+
+    /// Chunks of the pool that is written while it is read, and how often the writer takes one.
+    const RACED: u32 = 6;
+    const TAKEN: u64 = 30_000;
+    /// Words of a record that names a thread: head and name.
+    const WORDS: u64 = (Rename::SIZE / 8) as u64;
+
+    /// A pool that can be written through the second value, as the kernel writes it.
+    fn raced() -> (Pool, &'static [AtomicU64]) {
+        let memory = rustix::fs::memfd_create("pool", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let bytes = RACED as usize * CHUNK_BYTES;
+        rustix::fs::ftruncate(&memory, bytes as u64).unwrap();
+        let both = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, both, MapFlags::SHARED, &memory, 0) }.unwrap();
+        // SAFETY: the mapping is never taken back, is aligned to pages, and is used through atomics only.
+        let words = unsafe { std::slice::from_raw_parts(base.cast::<AtomicU64>(), bytes / 8) };
+        (Pool::map(std::os::fd::AsFd::as_fd(&memory), RACED).unwrap(), words)
+    }
+
+    /// Takes a chunk, fills it and gives it back, in the order of `ring.h`; the names of records tell their times.
+    fn fill(chunk: &[AtomicU64], taken: u64, ts: &mut u64) {
+        chunk[0].store(taken, Ordering::Release);
+        chunk[1].store(*ts, Ordering::Release);
+        chunk[3].store(0, Ordering::Release);
+        let head_words = size_of::<ChunkHead>() / 8;
+        let last = (CHUNK_BYTES - 512) / 8;
+        for at in (head_words..last).step_by(WORDS as usize) {
+            *ts += 1;
+            chunk[at + 2].store(*ts, Ordering::Release);
+            chunk[at + 3].store(!*ts, Ordering::Release);
+            chunk[at].store(*ts, Ordering::Release);
+            let kind = (Rename::SIZE as u64) << 32 | u64::from(Rename::KIND as u8) << 48;
+            chunk[at + 1].store((*ts & 0xffff_ffff) | kind | taken << 56, Ordering::Release);
+        }
+        chunk[3].store(*ts, Ordering::Release);
+    }
+
+    #[test]
+    fn what_is_copied_while_it_is_written_holds_whole_records_only() {
+        let (pool, words) = raced();
+        let writer = std::thread::spawn(move || {
+            let mut ts = 1 << 30;
+            for turn in 0..TAKEN {
+                let index = (turn % u64::from(RACED)) as usize;
+                let chunk = &words[index * CHUNK_BYTES / 8..][..CHUNK_BYTES / 8];
+                fill(chunk, turn / u64::from(RACED) + 1, &mut ts);
+            }
+        });
+        let (mut copies, mut records) = (0, 0u64);
+        while !writer.is_finished() || copies < 3 {
+            let copied = pool.copy_since(Nanos(0));
+            for chunk in copied.chunks(CHUNK_BYTES) {
+                let mut last = 0;
+                for entry in tipme_record::entries(chunk) {
+                    let name = Rename::read_from_bytes(entry.bytes).unwrap().comm;
+                    let word = |at: usize| u64::from_le_bytes(name[at..at + 8].try_into().unwrap());
+                    let ts = entry.head.ts.0;
+                    assert_eq!((word(0), word(8), entry.head.tid.0), (ts, !ts, ts as u32), "a torn record");
+                    assert!(ts > last, "records of two lives");
+                    (last, records) = (ts, records + 1);
+                }
+            }
+            copies += 1;
+        }
+        writer.join().unwrap();
+        assert!(records > 3 * u64::from(RACED) * 2_000, "{records} records in {copies} copies");
     }
 
     #[test]

@@ -16,8 +16,8 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-pub(crate) use tipme_control::life::say;
 use tipme_control::manager::{Counts, Response, Server};
+use tipme_control::{Gate, journal};
 use tipme_desktop::attention::{Attention, Change, Core};
 use tipme_desktop::{Error, clock};
 use tipme_policy::{Action, Assignment, Event, Identity, Policy, SetId, Strength};
@@ -59,7 +59,7 @@ pub fn run(options: &Options) -> Result<Ended> {
     // What the helper can use is not asked of this process.
     let asked = Options { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
     let mut setting = Setting::find(&asked, target, &attention)?;
-    let mut server = Server::bind(&options.state.socket(), &[setting.user])?;
+    let mut server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
     let (hands, restored) = Hands::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
     rustix::process::setpriority_process(None, OWN_NICE).ok();
@@ -74,10 +74,11 @@ pub fn run(options: &Options) -> Result<Ended> {
 /// Says what taking back has done, where that is not simply everything.
 pub(crate) fn tell_restored(whose: &str, restored: &Restored) {
     if restored.failed > 0 || restored.unreadable > 0 {
-        eprintln!(
-            "tipme: of the changes of {whose}, {} could not be taken back and {} could not be read",
+        let words = format!(
+            "of the changes of {whose}, {} could not be taken back and {} could not be read",
             restored.failed, restored.unreadable
         );
+        journal::warning(words).event(journal::Event::NotRestored).tell();
     }
 }
 
@@ -145,7 +146,8 @@ impl Manager {
         self.tell_missing();
         (self.since, self.own_cpu) = (clock::now(), crate::answers::own_cpu());
         self.focus_times = Recent::default();
-        say(&format!("managing {} with {}, {}", self.setting.display, self.setting.backend, self.strength));
+        let words = format!("managing {} with {}, {}", self.setting.display, self.setting.backend, self.strength);
+        journal::info(words).event(journal::Event::Managing).tell();
         Ok(())
     }
 
@@ -300,7 +302,7 @@ impl Manager {
             return self.setting.tell_missing();
         }
         for missing in &self.setting.missing {
-            eprintln!("tipme: {missing}");
+            journal::warning(missing).tell();
         }
     }
 

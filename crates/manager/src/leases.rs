@@ -8,7 +8,8 @@
 //! next one starts.
 //!
 //! Root may call, the users that are named to the helper, and who sits at this machine (`seat`), since favour for one user is
-//! taken from the others. Whether a user still sits there is not asked again while the lease lasts.
+//! taken from the others. Whether a user still sits there is looked at with each request and every two seconds; the
+//! lease ends with the seat. Who has it for sitting there has only processes of the session in front favoured.
 //!
 //! Each lease has a thread of its own. A caller that floods, sends half lines, never reads, or has the kernel do
 //! slow things, holds up only itself; what it may cost is bounded in callers ([`CONVERSATIONS_MAX`],
@@ -20,7 +21,6 @@ mod lease;
 pub(crate) mod messages;
 mod seat;
 
-use crate::daemon::say;
 use crate::signals::Signals;
 use crate::state::StateDir;
 use anyhow::{Context, Result};
@@ -35,6 +35,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tipme_control::journal::{self, Event};
 use tipme_control::{Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, Listener};
 use tipme_policy::{Action, Assignment, Backend, Member, Membership, Reason, Role, SetId, Strength};
 use tipme_sched::{Config, Mechanism, processes};
@@ -74,6 +75,7 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     let mut listener = Listener::bind::<Helper>(&dir.join(Helper::SOCKET))?;
     let house = House {
         seats: Seats { run: LOGIND.into(), proc: "/proc".into() },
+        allowed: options.allowed.clone(),
         journals: dir.join("leases"),
         leases: AtomicUsize::new(0),
         budgets: Mutex::default(),
@@ -81,8 +83,9 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     StateDir::choose(Some(&house.journals)).make()?;
     restore_dead(&house);
     let own = favour_itself(&house);
-    let mut callers = Callers { house: Arc::new(house), allowed: options.allowed.clone(), open: Vec::new() };
-    say(&format!("helping managers at {}", dir.join(Helper::SOCKET).display()));
+    let mut callers = Callers { house: Arc::new(house), open: Vec::new() };
+    let words = format!("helping managers at {}", dir.join(Helper::SOCKET).display());
+    journal::info(words).event(Event::Helping).tell();
     while !signals.have_come() {
         wait(&listener, &signals)?;
         callers.admit(&mut listener);
@@ -105,6 +108,12 @@ pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
     }
 }
 
+/// Holds any actions against the bounds of a lease, more than once.
+pub(crate) fn admit_any(actions: Vec<Action>) {
+    let mut bounds = bounds::Bounds::default();
+    drop((bounds.admit(actions.clone()), bounds.admit(actions)));
+}
+
 /// Waits for a caller or a signal.
 fn wait(listener: &Listener, signals: &Signals) -> Result<()> {
     let mut fds = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
@@ -120,7 +129,6 @@ fn wait(listener: &Listener, signals: &Signals) -> Result<()> {
 /// Those who have connected.
 struct Callers {
     house: Arc<House>,
-    allowed: Vec<u32>,
     open: Vec<Open>,
 }
 
@@ -148,7 +156,7 @@ impl Callers {
     }
 
     fn refusal(&self, caller: Caller) -> Option<String> {
-        if caller.uid != 0 && !self.allowed.contains(&caller.uid) && !self.house.seats.has(caller.uid) {
+        if !self.house.admits(caller.uid) {
             return Some(Helper::stranger(caller.uid));
         }
         let of_user = self.open.iter().filter(|open| open.uid == caller.uid).count();
@@ -173,7 +181,7 @@ impl Callers {
         }
         for open in self.open {
             if open.thread.join().is_err() {
-                eprintln!("tipme: the lease of user {} ended with an error", open.uid);
+                journal::warning(format!("the lease of user {} ended with an error", open.uid)).tell();
             }
         }
     }
@@ -195,7 +203,7 @@ fn restore_dead(house: &House) {
                 // What stays is read again at the next start.
                 std::fs::remove_file(&path).ok();
             }
-            Err(error) => eprintln!("tipme: {error}"),
+            Err(error) => journal::warning(error).tell(),
         }
     }
 }

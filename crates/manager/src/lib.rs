@@ -19,6 +19,7 @@ mod connections;
 mod daemon;
 mod desk;
 mod family;
+mod fuzz;
 mod hands;
 mod installed;
 mod leases;
@@ -33,6 +34,7 @@ mod trust;
 mod warmth;
 
 pub use daemon::{Ended, run};
+pub use fuzz::{exercise_lines, exercise_predictions};
 pub use hands::UseHelper;
 pub use leases::{HelperOptions, ask_helper, help};
 pub use setting::Options;

@@ -7,6 +7,7 @@ use crate::session;
 use crate::state::StateDir;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
+use tipme_control::journal;
 use tipme_desktop::attention::Attention;
 use tipme_desktop::{Target, server};
 use tipme_policy::{Backend, Identity, Strength};
@@ -95,9 +96,9 @@ impl Setting {
             Backend::Systemd | Backend::Cgroup => "only groups that belong to you are weighed",
             Backend::Autogroup | Backend::Nice => "nobody can be favoured, only the greedy can be held back",
         };
-        eprintln!("tipme: without root {can}; run: sudo tipme manage");
+        journal::warning(format!("without root {can}; run: sudo tipme manage")).tell();
         for missing in &self.missing {
-            eprintln!("tipme: {missing}");
+            journal::warning(missing).tell();
         }
     }
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager's folder: its socket, its journal, its lock, what it learned of the user's habits.
 
-use anyhow::{Context, Result, anyhow, bail};
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use anyhow::{Result, anyhow};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use tipme_control::DEFAULT_STATE_DIR;
 use tipme_control::life::{self, LockError};
 use tipme_control::manager::SOCKET_NAME;
+use tipme_control::{DEFAULT_STATE_DIR, secure};
 
 /// Where root keeps what outlives a restart of the machine.
 const LASTING_DIR: &str = "/var/lib/tipme";
@@ -70,19 +69,21 @@ impl StateDir {
         self.lasting.join("predictions.json")
     }
 
-    /// Makes the folder.
+    /// Makes the folders, which nobody else may be able to change: they could have the manager "restore" what never
+    /// was. What a user without root keeps for later lies where that user's files lie, whoever may write there: counts
+    /// of program names, by which nothing but that user's own programs is changed.
     ///
     /// # Errors
-    /// Where others could write into it: they could have the manager "restore" what never was.
+    /// Where somebody else can.
     pub(crate) fn make(&self) -> Result<()> {
-        let dir = self.run.display();
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o755);
-        builder.create(&self.run).with_context(|| format!("cannot make {dir}; run as root or give --state-dir"))?;
-        self.expect_own()
+        secure(&self.run)?;
+        if rustix::process::geteuid().is_root() {
+            secure(&self.lasting)?;
+        }
+        Ok(())
     }
 
-    /// Makes the folder and takes the lock, which is held as long as the file lives.
+    /// Makes the folders and takes the lock, which is held as long as the file lives.
     ///
     /// # Errors
     /// As [`StateDir::make`], and where another manager has the lock.
@@ -98,18 +99,6 @@ impl StateDir {
             LockError::Write(cause) => anyhow!(cause).context("cannot write the lock file"),
         })
     }
-
-    fn expect_own(&self) -> Result<()> {
-        let found = std::fs::metadata(&self.run).with_context(|| format!("cannot look at {}", self.run.display()))?;
-        let own = rustix::process::geteuid().as_raw();
-        if found.uid() != own || found.mode() & 0o022 != 0 {
-            bail!(
-                "{} can be written by others than user {own}; give a --state-dir that only this user can write",
-                self.run.display()
-            );
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -123,7 +112,7 @@ mod tests {
         let state = StateDir::choose(Some(dir.path()));
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
         let error = state.lock().unwrap_err().to_string();
-        assert!(error.contains("can be written by others"), "{error}");
+        assert!(error.contains("others may write to"), "{error}");
     }
 
     #[test]

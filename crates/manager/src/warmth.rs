@@ -10,7 +10,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use tipme_control::manager;
+use tipme_control::{journal, manager};
 use tipme_policy::{Action, MemoryAction, Prediction, SetId};
 use tipme_record::Nanos;
 
@@ -90,7 +90,7 @@ impl Warmth {
         let Some(prediction) = &mut self.prediction else { return };
         prediction.finish();
         if let Err(error) = write(&self.path, prediction) {
-            eprintln!("tipme: cannot write {}: {error}; what was learned is lost", self.path.display());
+            journal::warning(format!("cannot write {}: {error}; what was learned is lost", self.path.display())).tell();
         }
     }
 

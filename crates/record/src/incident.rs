@@ -5,6 +5,7 @@
 //! Nothing here reads or writes a file.
 
 use crate::units::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Number and content of a section; `docs/format.md` gives the layout of each.
@@ -154,7 +155,7 @@ impl Withheld {
 }
 
 /// The machine that was recorded.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Machine {
     pub hostname: String,
@@ -317,7 +318,7 @@ pub struct Losses {
 }
 
 /// Losses of one class within one second.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Loss {
     /// End of the second, CLOCK_MONOTONIC nanoseconds.

@@ -4,8 +4,9 @@
 //! Only what is listed here stays: names of kernel threads, of the programs that are to be kept, of functions of the
 //! kernel and of libraries that every system has, and of devices; process numbers, times since the machine was started
 //! and what the kernel counts. The host, the user, the day, the user's words, command lines, names of files, of control
-//! groups and of other programs, network addresses, places in memory and frames of stacks without a name go. Input devices tell of time in
-//! steps of 50 ms. Sections and records that this version of the program has no rule for are left out.
+//! groups and of other programs, network addresses, places in memory and frames of stacks without a name go. Input
+//! devices tell of time in steps of 50 ms. Sections and records that this version of the program has no rule for are left
+//! out.
 
 mod libraries;
 
@@ -74,10 +75,7 @@ pub fn scrub(incident: &Incident, keep: &[String]) -> Result<(Incident, Gone), s
                 clean
                     .push(*section, rewrite::chunks(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
             }
-            Section::Tasks => {
-                clean.push(*section, rewrite::loose(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
-            }
-            Section::Inputs => {
+            Section::Tasks | Section::Inputs => {
                 clean.push(*section, rewrite::loose(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
             }
             Section::Symbols => clean.push(*section, scrubber.symbols(bytes)),

@@ -10,7 +10,7 @@ use crate::judge::{Cause, Judgement};
 use crate::learning::{Learning, class};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use tipme_control::AutoCounts;
+use tipme_control::{AutoCounts, journal};
 use tipme_kernel::{Kernel, Notable, Open};
 use tipme_measure::{Class, Limits, Profile, exceeds_habit};
 use tipme_record::Nanos;
@@ -59,7 +59,7 @@ pub struct AutoOptions {
     pub mode: AutoMode,
     /// Marks within an hour, at most.
     pub per_hour: usize,
-    /// The program that judges: called with `diagnose FILE --json --at SECONDS`.
+    /// The program that judges: called with `judge … --json --at SECONDS`, the incident at its standard input.
     pub judge: PathBuf,
 }
 
@@ -81,8 +81,8 @@ pub(crate) struct Suspicion {
 /// What became of a look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// Worth a file, or a line: what it was.
-    Marked(String),
+    /// Worth a file, or a line: what it was, and its cause.
+    Marked(String, Cause),
     /// Not worth one.
     Dropped,
 }
@@ -199,7 +199,7 @@ impl Auto {
                 return Outcome::Dropped;
             }
             Judgement::Failed(why) => {
-                eprintln!("tipme: a look at {} failed: {why}", suspicion.application);
+                journal::warning(format!("a look at {} failed: {why}", suspicion.application)).tell();
                 self.counts.failed += 1;
                 return Outcome::Dropped;
             }
@@ -211,8 +211,8 @@ impl Auto {
         self.counts.marked += 1;
         let (latency, class) = (seconds(ms), class_name(suspicion.class));
         let line = format!("{latency} {class}{} in {}, {cause}", reached(&milestone), cause.application);
-        self.kept.push_back((now, cause));
-        Outcome::Marked(line)
+        self.kept.push_back((now, cause.clone()));
+        Outcome::Marked(line, cause)
     }
 }
 
@@ -314,9 +314,16 @@ mod tests {
         Suspicion { class: Class::Key, application, slot: 3, latency, at, open_since: None, doubtful }
     }
 
+    fn cause(culprit: &str) -> Cause {
+        Cause { kind: "stopped".into(), culprit: culprit.into(), application: "xterm".into() }
+    }
+
+    fn marked(line: &str) -> Outcome {
+        Outcome::Marked(line.to_owned(), cause("kill"))
+    }
+
     fn found(what: &str) -> Judgement {
-        let cause = Cause { kind: "stopped".into(), culprit: what.into(), application: "xterm".into() };
-        Judgement::Found { cause, latency_ms: 1234.0, milestone: "response".into() }
+        Judgement::Found { cause: cause(what), latency_ms: 1234.0, milestone: "response".into() }
     }
 
     fn notable(presses: u32, first: Nanos, last: Nanos) -> Notable {
@@ -396,7 +403,7 @@ mod tests {
         let mut auto = auto(1);
         let suspicion = suspicion(ms(1_200), ms(1), false);
         let line = auto.decide(&suspicion, found("kill"), ms(2));
-        assert_eq!(line, Outcome::Marked("1.2 s key in xterm, stopped by kill".to_owned()));
+        assert_eq!(line, marked("1.2 s key in xterm, stopped by kill"));
         assert!(!auto.may_look(false, ms(3)));
         assert!(auto.may_look(false, HOUR.after(ms(3))));
     }
@@ -413,7 +420,7 @@ mod tests {
             ("completed", "1.2 s key until completed in xterm, stopped by kill"),
             ("hanging", "1.2 s key and still hanging in xterm, stopped by kill"),
         ] {
-            assert_eq!(late(milestone), Outcome::Marked(said.to_owned()));
+            assert_eq!(late(milestone), marked(said));
         }
     }
 
@@ -421,7 +428,7 @@ mod tests {
     fn the_same_cause_is_marked_once_an_hour() {
         let mut auto = auto(6);
         let suspicion = suspicion(ms(1_200), ms(1), false);
-        let marked = |outcome| matches!(outcome, Outcome::Marked(_));
+        let marked = |outcome| matches!(outcome, Outcome::Marked(..));
         assert!(marked(auto.decide(&suspicion, found("kill"), ms(2))));
         assert!(!marked(auto.decide(&suspicion, found("kill"), ms(3))));
         assert!(marked(auto.decide(&suspicion, found("gdb"), ms(4))));

@@ -25,6 +25,13 @@ pub(crate) struct Mark {
     pub(crate) at: Option<Nanos>,
 }
 
+impl Mark {
+    /// Asked for by a signal, or by a key that the recorder saw itself: no program is answered that would tell of it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.trigger == "signal" || self.at.is_some()
+    }
+}
+
 /// Raw bytes of an incident, not yet sealed.
 pub(crate) struct Capture {
     pub(crate) meta: Meta,

@@ -5,7 +5,7 @@ use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, Mark, Sources};
 use crate::descriptions::Descriptions;
 use crate::displays::Displays;
-use crate::hot_keys::{Causes, HotKeyOptions};
+use crate::hot_keys::{Causes, HotKeyOptions, Scope};
 use crate::identity::{command_lines, monotonic_now};
 use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
@@ -13,22 +13,26 @@ use crate::judge::Judgement;
 use crate::learning::Learning;
 use crate::look::{self, Looked, Looks};
 use crate::losses::Watch;
+use crate::rights;
 use crate::sampler::{PERIOD, Sampler};
-use crate::seal::seal;
+use crate::seal::{Raw, Sealer};
 use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
+use crate::told;
+use crate::who::{self, Asker};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, say};
-use tipme_control::{Call, Rates, Request, Response, Server, Status, Trigger};
+use tipme_control::journal::{self, Event, Field};
+use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, Watchdog};
+use tipme_control::{Call, Daemon as _, Gate, Rates, Request, Response, Server, Status, Trigger};
 use tipme_desktop::chords::Press;
 use tipme_desktop::hotkeys::Action;
 use tipme_kernel::{Detail, Kernel, Storage};
 use tipme_record::incident::{Display, Words};
 use tipme_record::{Class, Nanos};
-use tipme_store::Folder;
+use tipme_store::{Bounds, Folder};
 
 /// Marks that one user who is not root may make at once, and how often one more.
 const MARKS_BURST: u32 = 8;
@@ -44,6 +48,8 @@ const SAME_PRESS: Nanos = Nanos::from_millis(500);
 
 /// How long a recorder that was stopped waits for incidents that are being sealed.
 const FINISH_MAX: Duration = Duration::from_secs(10);
+
+const NO_THREAD: &str = "cannot start a thread that asks who may mark";
 
 /// Whether display traffic is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +81,9 @@ pub struct Options {
     pub auto: Option<AutoOptions>,
     /// Hot keys that the recorder takes from the keyboards; `None` for none.
     pub hot_keys: Option<HotKeyOptions>,
+    /// How many incidents are kept.
+    pub kept: Bounds,
+    pub sealer: Sealer,
 }
 
 /// Records until SIGINT or SIGTERM. Prints a line that starts with `recording` once it is armed.
@@ -83,11 +92,12 @@ pub struct Options {
 /// Where the kernel, the user's rights or another recorder forbid it; the message names the remedy.
 pub fn run(options: &Options) -> Result<()> {
     let lock = options.dirs.lock()?;
-    let folder = Folder::open(options.dirs.incidents())?;
-    let server = Server::bind(&options.dirs.socket(), &options.allowed)?;
+    let folder = Folder::open(options.dirs.incidents())?.with_bounds(options.kept);
+    let server = Server::bind(&options.dirs.socket(), who::callers(&options.allowed).context(NO_THREAD)?)?;
     let signals = Signals::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
+    rights::settle()?;
     let mut recorder = Recorder::new(options, kernel, folder)?;
     recorder.announce()?;
     recorder.serve(server, &signals)?;
@@ -116,6 +126,8 @@ struct Recorder<'a> {
     learning: Learning,
     auto: Option<(Auto, Looks)>,
     hot_keys: Option<(&'a HotKeyOptions, Causes)>,
+    /// Presses of hot keys, where it has to be asked whether they may.
+    presses: Gate<u32, Asker>,
     armed: Nanos,
     /// When a hot key marked last, here or in the session.
     hot_marked: Option<Nanos>,
@@ -132,10 +144,9 @@ impl<'a> Recorder<'a> {
     fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder) -> Result<Recorder<'a>> {
         let armed = monotonic_now();
         look::tidy(&folder)?;
-        let auto = options
-            .auto
-            .as_ref()
-            .map(|auto| Looks::open(&folder, &auto.judge).map(|looks| (Auto::new(auto.clone()), looks)));
+        let auto = options.auto.as_ref().map(|auto| {
+            Looks::open(&folder, &auto.judge, &options.sealer).map(|looks| (Auto::new(auto.clone()), looks))
+        });
         let chords = options.hot_keys.as_ref().map(HotKeyOptions::chords).transpose()?;
         let inputs = match (options.tap, chords) {
             (Tap::Off, None) => Inputs::default(),
@@ -153,6 +164,7 @@ impl<'a> Recorder<'a> {
             learning: Learning::open(options.dirs.baselines(), armed),
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
+            presses: who::presses(&options.allowed).context(NO_THREAD)?,
             armed,
             hot_marked: None,
             silent: BTreeSet::new(),
@@ -178,8 +190,6 @@ impl<'a> Recorder<'a> {
         for line in command_lines() {
             self.kernel.remember_command_line(&line)?;
         }
-        // A mark is urgent on a machine that is too busy; where this is refused, it takes its turn.
-        rustix::process::setpriority_process(None, -10).ok();
         let displays = if self.options.tap == Tap::Off { Vec::new() } else { self.displays.refresh() };
         let names = self.recorded(&displays);
         let mut lines = vec![format!(
@@ -194,15 +204,19 @@ impl<'a> Recorder<'a> {
             format!("{what} hitches by itself, at most {} an hour", auto.per_hour)
         }));
         lines.extend(self.hot_keys.as_ref().map(|(keys, _)| keys.announce(self.inputs.count())));
+        journal::info(lines.join("\n")).event(Event::Recording).tell();
         let missing = self.kernel.missing().iter();
-        lines.extend(missing.map(|missing| format!("not recorded: {} ({})", missing.what, missing.why)));
-        say(&lines.join("\n"));
+        missing.for_each(|missing| {
+            let words = format!("not recorded: {} ({})", missing.what, missing.why);
+            journal::info(words).event(Event::NotRecorded).tell();
+        });
         Ok(())
     }
 
     fn serve(&mut self, mut server: Server, signals: &Signals) -> Result<()> {
-        let mut next_tick = monotonic_now();
+        let (mut next_tick, mut watchdog) = (monotonic_now(), Watchdog::ready());
         loop {
+            watchdog.go_on();
             let now = monotonic_now();
             if now >= next_tick {
                 self.turn(now)?;
@@ -314,7 +328,7 @@ impl<'a> Recorder<'a> {
             Request::Remove { id } => done(self.folder.remove(&id, uid)),
             Request::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
             Request::Keys { record } => self.record_keys(uid, record),
-            Request::Status => Response::Status(self.status()),
+            Request::Status => Response::Status(Status { because: call.entitled.to_string(), ..self.status() }),
             Request::Start => self.record_keys(uid, true),
         };
         call.answer(&response);
@@ -342,6 +356,7 @@ impl<'a> Recorder<'a> {
         let kept = Class::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
         let from = kept.fold(self.armed, Nanos::max);
         let devices = self.inputs.count();
+        let hot_keys = self.hot_keys.as_ref().map(|(keys, _)| *keys).filter(|_| devices > 0);
         Status {
             pid: std::process::id(),
             armed_ns: self.armed.0,
@@ -349,7 +364,9 @@ impl<'a> Recorder<'a> {
             window_s: self.options.window.0 as f64 / 1e9,
             lost: self.watch.lost(),
             allowed: self.options.allowed.clone(),
-            hot_keys: self.hot_keys.as_ref().filter(|_| devices > 0).map(|(keys, _)| keys.announce(devices)),
+            because: String::new(),
+            hot_keys: hot_keys.map(|keys| keys.announce(devices)),
+            any_keyboard: hot_keys.is_some_and(|keys| keys.scope == Scope::Always),
             keys: self.silent.is_empty(),
             displays: self.recorded(&self.displays.known()),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
@@ -365,26 +382,32 @@ impl<'a> Recorder<'a> {
     fn mark_by_signal(&mut self) {
         let mark = Mark { text: String::new(), trigger: "signal".to_owned(), uid: self.owner(), at: None };
         self.mark(mark, |response| match response {
-            Response::Marked { incident, .. } => say(&format!("incident {}", incident.display())),
-            Response::Error(why) => eprintln!("tipme: {why}"),
+            Response::Marked { incident, .. } => journal::info(format!("incident {}", incident.display())).show(),
+            Response::Error(why) => journal::error(why).show(),
             _ => {}
         });
     }
 
-    /// Does what the hot keys that were pressed ask for, where they count now.
+    /// Does what the hot keys that were pressed ask for, where they count now and who pressed them may.
     fn answer_keys(&mut self) {
+        let now = Instant::now();
+        let mut judged = self.presses.settled(now);
         for press in self.inputs.pressed() {
-            self.answer_key(press);
+            let Some((keys, _)) = &self.hot_keys else { return };
+            let Some(listener) = keys.listener() else { continue };
+            let uid = self.seated(keys);
+            judged.extend(self.presses.judge(uid, uid, Asker { press, listener, uid }, now));
+        }
+        for (asker, may) in judged {
+            match may {
+                Ok(_) => self.answer_key(asker),
+                Err(why) => asker.listener.tell(&tipme_control::Recorder::stranger_because(asker.uid, &why)),
+            }
         }
     }
 
-    fn answer_key(&mut self, press: Press) {
-        let Some((keys, causes)) = &self.hot_keys else { return };
-        let Some(listener) = keys.listener() else { return };
-        let uid = self.seated(keys);
-        if !self.may_mark(uid) {
-            return listener.tell(&<tipme_control::Recorder as tipme_control::Daemon>::stranger(uid));
-        }
+    fn answer_key(&mut self, Asker { press, listener, uid }: Asker) {
+        let Some((_, causes)) = &self.hot_keys else { return };
         match press.action {
             Action::Mark if self.is_told(press) => {}
             Action::Mark => {
@@ -413,11 +436,6 @@ impl<'a> Recorder<'a> {
         keys.seated().unwrap_or_else(|| self.owner())
     }
 
-    /// As at the socket.
-    fn may_mark(&self, uid: u32) -> bool {
-        uid == 0 || self.options.allowed.contains(&uid)
-    }
-
     /// Whether a hot key marked just before this press, or after it: devices are read late.
     fn is_told(&self, press: Press) -> bool {
         self.hot_marked.is_some_and(|last| press.at.since(last) < SAME_PRESS)
@@ -428,7 +446,14 @@ impl<'a> Recorder<'a> {
         let begun = Instant::now();
         let turn = match self.turn_of(mark.uid) {
             Ok(turn) => turn,
-            Err(why) => return answer(Response::Error(why)),
+            Err(why) => {
+                let response = Response::Error(why);
+                // Of what programs are refused too often, they tell themselves.
+                if mark.is_own() {
+                    told::marked(&mark, &response);
+                }
+                return answer(response);
+            }
         };
         if let Some((auto, _)) = &mut self.auto {
             auto.marked_by_hand();
@@ -439,10 +464,14 @@ impl<'a> Recorder<'a> {
         }
         let (capture, input_stopped) = (self.capture(&mark), !self.silent.is_empty());
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
-        let folder = self.folder.clone();
+        let (folder, sealer) = (self.folder.clone(), self.options.sealer.clone());
         std::thread::spawn(move || {
-            let sealed = capture.and_then(|capture| seal(capture, &displays, &inquiries, &folder));
-            answer(sealed.map_or_else(|error| refuse(format!("{error:#}")), |path| marked(path, begun, input_stopped)));
+            let raw = capture.and_then(|capture| Raw::gather(capture, &displays, &inquiries));
+            let sealed = raw.and_then(|raw| raw.seal_or_rescue(&folder, &sealer));
+            let refused = |error| refuse(format!("{error:#}"));
+            let response = sealed.map_or_else(refused, |path| marked(path, begun, input_stopped));
+            told::marked(&mark, &response);
+            answer(response);
             drop(turn);
         });
     }
@@ -482,13 +511,16 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
     };
     let outcome = auto.decide(&looked.suspicion, judgement, now);
     match (outcome, path) {
-        (Outcome::Marked(what), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
-            Ok(kept) => say(&format!("marked {} (auto: {what})", kept.display())),
-            Err(error) => eprintln!("tipme: {error:#}"),
+        (Outcome::Marked(what, cause), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
+            Ok(kept) => {
+                let entry = journal::info(format!("marked {} (auto: {what})", kept.display())).event(Event::Marked);
+                told::due_to(&cause, told::of(&kept, entry)).field(Field::Trigger, "auto").tell();
+            }
+            Err(error) => journal::error(format!("{error:#}")).event(Event::MarkFailed).tell(),
         },
         (outcome, path) => {
-            if let Outcome::Marked(what) = outcome {
-                say(&format!("would mark: {what}"));
+            if let Outcome::Marked(what, cause) = outcome {
+                told::due_to(&cause, journal::info(format!("would mark: {what}"))).tell();
             }
             // What cannot be removed now is removed at the next start.
             path.map(std::fs::remove_file);

@@ -3,6 +3,7 @@
 //! none to wait.
 
 use crate::daemon::refuse;
+use crate::rights::take_turns;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,6 +34,7 @@ impl Descriptions {
         let waiting = Arc::new(AtomicUsize::new(0));
         let (folder, left) = (folder.clone(), waiting.clone());
         std::thread::spawn(move || {
+            take_turns();
             for one in descriptions {
                 let written = folder.append_words(&one.incident, &one.words, one.call.caller.uid);
                 one.call.answer(&written.map_or_else(refuse, |()| Response::Done));

@@ -7,6 +7,8 @@
 
 use crate::judge::headline;
 use crate::look::END_MAX;
+use crate::rights::take_turns;
+use crate::told::of;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tipme_control::Response;
-use tipme_control::life::say;
+use tipme_control::journal;
 use tipme_desktop::chords::Chords;
 use tipme_desktop::console::{ACTIVE_NAME, Console, owner};
 use tipme_desktop::hotkeys::{Action, Bindings};
@@ -40,7 +42,7 @@ pub struct HotKeyOptions {
     pub bindings: Bindings,
     /// The active console: [`tipme_desktop::console::ACTIVE`].
     pub console: PathBuf,
-    /// The program that finds the cause: called with `diagnose FILE`.
+    /// The program that finds the cause of the incident at its standard input: called with `judge --user UID --seconds S`.
     pub judge: PathBuf,
 }
 
@@ -81,7 +83,7 @@ impl Listener {
     pub(crate) fn tell(&self, line: &str) {
         let Some(console) = self.0.as_ref().filter(|console| console.is_text()) else { return };
         if let Err(error) = console.say(line) {
-            eprintln!("tipme: cannot write to the console: {error}");
+            journal::warning(format!("cannot write to the console: {error}")).tell();
         }
     }
 
@@ -89,13 +91,13 @@ impl Listener {
     pub(crate) fn marked(self, response: &Response, causes: &Asker) {
         match response {
             Response::Marked { incident, input_stopped, .. } => {
-                say(&format!("marked {} (hot key)", incident.display()));
+                journal::info(format!("marked {} (hot key)", incident.display())).show();
                 let without = if *input_stopped { "; input is not recorded, so that it tells of no key" } else { "" };
                 self.tell(&format!("marked {}{without}", incident.display()));
                 causes.ask(self, incident);
             }
             Response::Error(why) => {
-                eprintln!("tipme: {why}");
+                journal::error(why).show();
                 self.tell(why);
             }
             _ => {}
@@ -135,13 +137,15 @@ pub(crate) struct Causes {
 }
 
 impl Causes {
-    /// Starts the thread; `program` is called with `diagnose FILE`. Both have the priority of the caller: to be called
-    /// before the recorder raises its own.
+    /// Starts the thread, which is not urgent as the recorder is; `program` is called with `judge`.
     pub(crate) fn start(program: &Path) -> Causes {
         let (sender, questions) = sync_channel(DIAGNOSES_MAX);
         let stop = Arc::new(AtomicBool::new(false));
         let (program, stopped) = (program.to_owned(), stop.clone());
-        let thread = std::thread::spawn(move || answer_all(&questions, &program, &stopped));
+        let thread = std::thread::spawn(move || {
+            take_turns();
+            answer_all(&questions, &program, &stopped);
+        });
         Causes { asker: Asker(sender), stop, thread }
     }
 
@@ -164,7 +168,7 @@ fn answer_all(questions: &Receiver<Question>, program: &Path, stop: &AtomicBool)
     for (listener, incident) in questions.iter().take_while(|_| !stop.load(Ordering::Acquire)) {
         let found = headline(program, &incident, stop);
         listener.tell(&found.unwrap_or_else(|error| {
-            eprintln!("tipme: {error:#}");
+            of(&incident, journal::warning(format!("{error:#}"))).tell();
             command(&incident)
         }));
     }
@@ -201,21 +205,22 @@ mod tests {
     fn asked(stopped: bool) -> String {
         let dir = tempfile::TempDir::new().unwrap();
         let log = dir.path().join("log");
-        let program = program(&dir, &format!("echo \"$*\" >> {}\necho a verdict", log.display()));
+        let program = program(&dir, &format!("cat >> {}\necho a verdict", log.display()));
         let (sender, questions) = sync_channel(DIAGNOSES_MAX);
         for incident in ["one", "two"] {
             let console = Console::open(Path::new("/dev/null")).unwrap();
-            Asker(sender.clone()).ask(Listener(Some(console)), Path::new(incident));
+            std::fs::write(dir.path().join(incident), format!("{incident}\n")).unwrap();
+            Asker(sender.clone()).ask(Listener(Some(console)), &dir.path().join(incident));
         }
         // Nobody reads what is found for a listener without a console.
-        Asker(sender).ask(Listener(None), Path::new("three"));
+        Asker(sender).ask(Listener(None), &dir.path().join("one"));
         answer_all(&questions, &program, &AtomicBool::new(stopped));
         std::fs::read_to_string(&log).unwrap_or_default()
     }
 
     #[test]
     fn incidents_are_diagnosed_in_the_order_of_their_marks_until_it_is_stopped() {
-        assert_eq!(asked(false), "diagnose one\ndiagnose two\n");
+        assert_eq!(asked(false), "one\ntwo\n");
         assert_eq!(asked(true), "");
     }
 

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Has an incident judged by another process, which nobody has to wait for.
 //!
-//! The recorder knows nothing of causes: it runs the diagnosis as a user would, and reads what it says: its
-//! document, or the first lines for people.
+//! The recorder knows nothing of causes: it has the diagnosis made by a process that has given up every right, and
+//! reads what that says: its document, or the first lines for people.
 
-use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::Errno;
+use anyhow::{Context, Result, ensure};
+use rustix::fs::OFlags;
 use serde::Deserialize;
 use std::fmt;
-use std::fs::File;
-use std::io::{Read, Seek};
-use std::os::fd::OwnedFd;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tipme_confine::{NOBODY, hear};
 
 /// How long a judgement may take; then its process is ended.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often the process is asked whether it has ended.
-const GLANCE: Duration = Duration::from_millis(50);
-
 /// Bytes of a document at most.
-const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
+const DOCUMENT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes that are read of a verdict for people, at most: its first lines are wanted.
-const HEADLINE_BYTES_MAX: u64 = 4096;
+const HEADLINE_BYTES_MAX: usize = 4096;
+
+/// What begins lines of a verdict that follow what happened and why.
+const FURTHER: [&str; 2] = ["Try: ", "Note: "];
 
 /// Exit code of a diagnosis that finds nothing unusual.
 const NO_FINDING: i32 = 3;
@@ -92,63 +91,36 @@ struct Culprit {
 
 /// Judges what happened `seconds` before the mark, unless `stop` is set.
 pub(crate) fn judge(program: &Path, incident: &Path, seconds: f64, stop: &AtomicBool) -> Judgement {
-    let said = run(program, incident, &["--json", "--at", &format!("{seconds:.3}")], stop);
-    let judged = said.and_then(|(found, said)| if found { read(said) } else { Ok(Judgement::Nothing) });
+    let said = run(program, incident, &["--json", "--at", &format!("{seconds:.3}")], DOCUMENT_BYTES_MAX, stop);
+    let judged = said.and_then(|(found, said)| if found { parse(&said) } else { Ok(Judgement::Nothing) });
     judged.unwrap_or_else(|error| Judgement::Failed(format!("{error:#}")))
 }
 
-/// The verdict in one line, unless `stop` is set: what happened, and its first cause where one was found.
+/// The verdict in one line, unless `stop` is set: what happened, and why.
 pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Result<String> {
-    let (found, said) = run(program, incident, &[], stop)?;
-    let mut bytes = Vec::new();
-    said.take(HEADLINE_BYTES_MAX).read_to_end(&mut bytes).context("cannot read the verdict")?;
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().map(str::trim).take(if found { 2 } else { 1 }).collect();
+    let (_, text) = run(program, incident, &[], HEADLINE_BYTES_MAX, stop)?;
+    let sentence = |line: &&str| !line.is_empty() && !FURTHER.iter().any(|word| line.starts_with(word));
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(sentence).take(2).collect();
     ensure!(!lines.is_empty(), "the verdict is empty");
     Ok(lines.join(" "))
 }
 
-/// A file without a name, which nobody can execute where the kernel knows that.
-fn file() -> Result<OwnedFd, Errno> {
-    memfd_create("verdict", MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL).or_else(|error| match error {
-        Errno::INVAL => memfd_create("verdict", MemfdFlags::CLOEXEC),
-        error => Err(error),
-    })
-}
-
-/// Whether a diagnosis found something, and what it printed.
-fn run(program: &Path, incident: &Path, more: &[&str], stop: &AtomicBool) -> Result<(bool, File)> {
-    let mut said = File::from(file().context("cannot make a file for the verdict")?);
+/// Whether a diagnosis found something, and what it says, up to a bound.
+///
+/// The process has the incident open and nothing else, and becomes the user whose it is before it reads it; nobody
+/// for root's.
+fn run(program: &Path, incident: &Path, more: &[&str], bytes: usize, stop: &AtomicBool) -> Result<(bool, String)> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(incident);
+    let file = file.with_context(|| format!("cannot read {}", incident.display()))?;
+    let user = Some(file.metadata()?.uid()).filter(|uid| *uid != 0).unwrap_or(NOBODY);
     let mut command = Command::new(program);
-    command.arg("diagnose").arg(incident).args(more);
-    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(Stdio::null());
-    let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
-    let code = wait(child, stop)?.code();
-    if code != Some(0) && code != Some(NO_FINDING) {
-        bail!("{} diagnose {} failed", program.display(), incident.display());
-    }
-    said.rewind()?;
-    Ok((code == Some(0), said))
-}
-
-fn wait(mut child: Child, stop: &AtomicBool) -> Result<ExitStatus> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(status) = child.try_wait().context("cannot wait for the diagnosis")? {
-            return Ok(status);
-        }
-        if Instant::now() >= deadline || stop.load(Ordering::Acquire) {
-            child.kill().and_then(|()| child.wait()).context("cannot end the diagnosis")?;
-            bail!("the diagnosis was ended; it may take {} s", PATIENCE.as_secs());
-        }
-        std::thread::sleep(GLANCE);
-    }
-}
-
-fn read(said: File) -> Result<Judgement> {
-    let mut text = String::new();
-    said.take(DOCUMENT_BYTES_MAX).read_to_string(&mut text).context("cannot read the verdict")?;
-    parse(&text)
+    command.args(["judge", "--user", &user.to_string(), "--seconds", &PATIENCE.as_secs().to_string()]).args(more);
+    command.stdin(file).stderr(Stdio::null());
+    let heard = hear(&mut command, bytes, PATIENCE, stop).context("no diagnosis")?;
+    let code = heard.status.code();
+    ensure!(code == Some(0) || code == Some(NO_FINDING), "the diagnosis of {} failed", incident.display());
+    Ok((code == Some(0), String::from_utf8_lossy(&heard.said).into_owned()))
 }
 
 fn parse(text: &str) -> Result<Judgement> {
@@ -228,34 +200,48 @@ pub(crate) mod tests {
         path
     }
 
+    /// A file of a user without an account.
+    pub(crate) fn incident(dir: &tempfile::TempDir) -> std::path::PathBuf {
+        let path = dir.path().join("incident");
+        std::fs::write(&path, "bytes\n").unwrap();
+        std::os::unix::fs::chown(&path, Some(4242), None).expect("run the tests as root");
+        path
+    }
+
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
     #[test]
     fn exit_codes_are_those_of_the_diagnosis() {
         let dir = tempfile::TempDir::new().unwrap();
-        let run = |script: &str| judge(&program(&dir, script), Path::new("x"), 1.5, &GO_ON);
+        let incident = incident(&dir);
+        let run = |script: &str| judge(&program(&dir, script), &incident, 1.5, &GO_ON);
         assert_eq!(run("exit 3"), Judgement::Nothing);
         assert!(matches!(run("exit 2"), Judgement::Failed(_)));
         let said = format!(
-            "[ \"$1 $2 $3 $4 $5\" = 'diagnose x --json --at 1.500' ] || exit 2; echo '{}'",
+            "[ \"$*\" = 'judge --user 4242 --seconds 30 --json --at 1.500' ] && grep -q bytes || exit 2; echo '{}'",
             verdict(r#"{"device":"vda"}"#)
         );
         assert!(matches!(run(&said), Judgement::Found { latency_ms: 1200.5, .. }), "{:?}", run(&said));
-        assert!(matches!(judge(Path::new("/no/such"), Path::new("x"), 0.0, &GO_ON), Judgement::Failed(_)));
-        let stopped = judge(&program(&dir, "exec sleep 60"), Path::new("x"), 0.0, &AtomicBool::new(true));
+        assert!(matches!(judge(Path::new("/no/such"), &incident, 0.0, &GO_ON), Judgement::Failed(_)));
+        let stopped = judge(&program(&dir, "exec sleep 60"), &incident, 0.0, &AtomicBool::new(true));
         assert!(matches!(stopped, Judgement::Failed(why) if why.contains("ended")));
     }
 
     #[test]
     fn the_headline_has_the_symptom_and_the_first_cause_where_there_is_one() {
         let dir = tempfile::TempDir::new().unwrap();
-        let run = |script: &str| headline(&program(&dir, script), Path::new("x"), &GO_ON);
-        let say =
-            "[ \"$*\" = 'diagnose x' ] || exit 2; printf 'xterm stalled.\\n    2 s  98 %%  fsync  dd\\n  more\\n'";
-        assert_eq!(run(say).unwrap(), "xterm stalled. 2 s  98 %  fsync  dd");
-        assert_eq!(run(&format!("{say}; exit 3")).unwrap(), "xterm stalled.");
+        let incident = incident(&dir);
+        let run = |script: &str| headline(&program(&dir, script), &incident, &GO_ON);
+        let say = "[ \"$*\" = 'judge --user 4242 --seconds 30' ] || exit 2; \
+                   printf 'xterm stalled.\\ndd did it.\\nTry: ionice\\n\\nmore\\n'";
+        assert_eq!(run(say).unwrap(), "xterm stalled. dd did it.");
+        assert_eq!(
+            run("printf 'xterm was late.\\nNo cause.\\n\\nmore\\n'; exit 3").unwrap(),
+            "xterm was late. No cause."
+        );
+        assert_eq!(run("printf 'No finding.\\nNote: few.\\n'; exit 3").unwrap(), "No finding.");
         assert_eq!(run("echo xterm stalled.").unwrap(), "xterm stalled.");
-        assert_eq!(run("head -c 1000000 /dev/zero | tr '\\0' a").unwrap().len() as u64, HEADLINE_BYTES_MAX);
+        assert_eq!(run("head -c 1000000 /dev/zero | tr '\\0' a").unwrap().len(), HEADLINE_BYTES_MAX);
         assert!(run("exit 0").is_err() && run(&format!("{say}; exit 2")).is_err());
     }
 }

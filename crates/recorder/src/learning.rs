@@ -5,6 +5,7 @@ use crate::baselines::Baselines;
 use crate::identity::realtime_now;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use tipme_control::journal;
 use tipme_kernel::{Counted, Counts, Kernel};
 use tipme_measure::Class;
 use tipme_record::incident::StoredBaseline;
@@ -50,7 +51,7 @@ impl Learning {
     pub(crate) fn open(path: PathBuf, now: Nanos) -> Learning {
         let (baselines, damage) = Baselines::open(&path);
         if let Some(damage) = damage {
-            eprintln!("tipme: {damage}");
+            journal::warning(damage).tell();
         }
         let (next_merge, next_save) = (now.after(MERGE_PERIOD), now.after(SAVE_PERIOD));
         Learning { path, baselines, taken: HashMap::new(), names: HashMap::new(), merged: now, next_merge, next_save }
@@ -80,7 +81,7 @@ impl Learning {
     /// Writes the file; says on standard error why it cannot be, and goes on.
     pub(crate) fn save(&mut self) {
         if let Err(error) = self.baselines.save(&self.path) {
-            eprintln!("tipme: what was learned is not kept: {error:#}");
+            journal::warning(format!("what was learned is not kept: {error:#}")).tell();
         }
     }
 

@@ -6,7 +6,7 @@ use crate::capture::Capture;
 use crate::displays::Displays;
 use crate::inquiry::Inquiries;
 use crate::judge::{Judgement, judge};
-use crate::seal::seal;
+use crate::seal::{Raw, Sealer};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tipme_record::Nanos;
-use tipme_store::{Bounds, Folder};
+use tipme_store::Folder;
 
 /// Where incidents lie until they are judged: a folder in that of the incidents, so that keeping one is a rename.
 const BESIDE: &str = ".auto";
@@ -44,6 +44,7 @@ pub(crate) struct Looks {
     beside: Folder,
     incidents: Folder,
     program: PathBuf,
+    sealer: Sealer,
     sender: Sender<Looked>,
     ended: Receiver<Looked>,
     stop: Arc<AtomicBool>,
@@ -52,13 +53,14 @@ pub(crate) struct Looks {
 
 impl Looks {
     /// Makes the folder.
-    pub(crate) fn open(incidents: &Folder, program: &Path) -> Result<Looks> {
+    pub(crate) fn open(incidents: &Folder, program: &Path, sealer: &Sealer) -> Result<Looks> {
         let beside = Folder::open(&incidents.path().join(BESIDE))?;
         let (sender, ended) = channel();
         Ok(Looks {
             beside,
             incidents: incidents.clone(),
             program: program.to_owned(),
+            sealer: sealer.clone(),
             sender,
             ended,
             stop: Arc::default(),
@@ -80,7 +82,7 @@ impl Looks {
         inquiries: &Inquiries,
     ) {
         let (displays, inquiries) = (displays.clone(), inquiries.clone());
-        let (beside, program) = (self.beside.clone(), self.program.clone());
+        let (beside, program, sealer) = (self.beside.clone(), self.program.clone(), self.sealer.clone());
         let (sender, stop, running) = (self.sender.clone(), self.stop.clone(), self.running.clone());
         running.fetch_add(1, Ordering::AcqRel);
         std::thread::spawn(move || {
@@ -88,7 +90,7 @@ impl Looks {
             rustix::process::setpriority_process(None, 19).ok();
             let judged = capture.and_then(|capture| {
                 let before = Nanos(capture.meta.mark_ns).since(suspicion.at);
-                let path = seal(capture, &displays, &inquiries, &beside)?;
+                let path = Raw::gather(capture, &displays, &inquiries)?.seal(&beside, &sealer)?;
                 let judgement = judge(&program, &path, before.0 as f64 / 1e9, &stop);
                 Ok((path, judgement))
             });
@@ -108,9 +110,7 @@ impl Looks {
         let name = path.file_name().context("an incident has a name")?;
         let kept = self.incidents.path().join(name);
         std::fs::rename(path, &kept).with_context(|| format!("cannot keep {}", path.display()))?;
-        self.incidents
-            .prune(Bounds::default(), &kept)
-            .with_context(|| format!("cannot tidy {}", self.incidents.path().display()))?;
+        self.incidents.prune(&kept).with_context(|| format!("cannot tidy {}", self.incidents.path().display()))?;
         Ok(kept)
     }
 

@@ -5,7 +5,7 @@
 //! it has. A connection that nobody has accepted yet belongs to whoever listens.
 
 use crate::owners::loose;
-use crate::processes::text;
+use crate::processes::{OpenFile, open_files, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use tipme_record::Kind;
@@ -17,9 +17,6 @@ const PORTS: usize = 64;
 /// Name spaces, each by a process that waits in it, whose sockets are listed, and bytes of each list.
 const LISTS: usize = 16;
 const LIST_BYTES: u64 = 1 << 20;
-/// Processes, and open files of each, that are looked at.
-const PROCESSES: usize = 8_192;
-const FILES: usize = 4_096;
 
 const INTERNET: [u16; 2] = [2, 10];
 const CONNECTED: u8 = 1;
@@ -82,15 +79,8 @@ impl Socket {
 }
 
 fn owners(sockets: &BTreeMap<u64, u16>) -> Vec<PortOwner> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).take(PROCESSES);
-    let mut found = BTreeSet::new();
-    for pid in pids {
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().take(FILES);
-        let links = files.filter_map(|file| std::fs::read_link(file.path()).ok());
-        let ports = links.filter_map(|link| sockets.get(&number(link.to_str()?)?));
-        found.extend(ports.map(|port| (*port, pid)));
-    }
+    let port = |file: &OpenFile| sockets.get(&number(file.name.to_str()?)?).copied();
+    let found: BTreeSet<(u16, u32)> = open_files().filter_map(|file| Some((port(&file)?, file.pid))).collect();
     found.into_iter().map(|(port, pid)| PortOwner { port, pid }).collect()
 }
 

@@ -4,11 +4,53 @@
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, statx};
 use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 
 /// Bytes of mappings that are read of a process: some forty thousand of them.
 const MAPS_BYTES: u64 = 4 << 20;
 /// Bytes that are read of what the kernel says of a process itself.
 const STATUS_BYTES: u64 = 64 << 10;
+/// Bytes read of what the kernel says of an open file.
+const INFO_BYTES: u64 = 1_024;
+
+/// Processes whose open files are listed, and open files of each and of all together; what lies beyond stays unknown.
+const PROCESSES_MAX: usize = 8_192;
+const FILES_MAX: usize = 4_096;
+const ALL_FILES_MAX: usize = 131_072;
+
+/// An open file of a process. Its name is read, nothing is opened.
+pub(crate) struct OpenFile {
+    pub(crate) pid: u32,
+    number: u32,
+    /// As the kernel calls it: `socket:[12345]`, `pipe:[678]`, or a path.
+    pub(crate) name: PathBuf,
+}
+
+impl OpenFile {
+    /// What the kernel says of it, up to a bound.
+    pub(crate) fn info(&self) -> String {
+        text(&format!("/proc/{}/fdinfo/{}", self.pid, self.number), INFO_BYTES)
+    }
+}
+
+/// The open files of all processes.
+pub(crate) fn open_files() -> impl Iterator<Item = OpenFile> {
+    let processes = numbers("/proc").take(PROCESSES_MAX);
+    let files = processes.flat_map(|pid| {
+        let numbers = numbers(&format!("/proc/{pid}/fd")).take(FILES_MAX);
+        numbers.map(move |number| (pid, number))
+    });
+    files.take(ALL_FILES_MAX).filter_map(|(pid, number)| {
+        let name = std::fs::read_link(format!("/proc/{pid}/fd/{number}")).ok()?;
+        Some(OpenFile { pid, number, name })
+    })
+}
+
+/// The names in a folder that are numbers.
+fn numbers(folder: &str) -> impl Iterator<Item = u32> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
 
 /// The text of a file of the kernel, up to a bound; empty where there is none.
 pub(crate) fn text(path: &str, bytes: u64) -> String {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From captured bytes to a sealed file, in a thread of its own.
+//!
+//! What has to be asked of living processes is asked here, with the recorder's rights. What was captured is then
+//! handed, in a file in memory, to a process without any, which names the kernel's functions, conceals, compresses
+//! and writes to the file that it was given; the recorder seals that and gives it its name. Where that process fails,
+//! what was captured is kept as it is, for root.
 
 mod ends;
 mod files;
@@ -8,26 +13,139 @@ mod questions;
 use crate::capture::Capture;
 use crate::displays::Displays;
 use crate::inquiry::Inquiries;
-use crate::symbols::{Named, name_kernel, parse_stacks};
+use crate::symbols::{name_kernel, parse_stacks};
 use crate::{identity, owners, ports};
-use anyhow::Result;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tipme_confine::{NOBODY, hear_errors};
+use tipme_control::journal;
 use tipme_kernel::CommandLine;
 use tipme_record::incident::{Incident, Locks, Meta, Section, Withheld};
-use tipme_store::{Bounds, Folder};
+use tipme_store::{Folder, WriteError};
 
-/// Looks up names, writes the incident, and keeps the folder within its bounds.
-pub(crate) fn seal(capture: Capture, displays: &Displays, inquiries: &Inquiries, folder: &Folder) -> Result<PathBuf> {
-    let owner = capture.meta.marked_by_uid;
-    let incident = assemble(capture, displays, inquiries)?;
-    let (path, untidy) = folder.keep(&incident, owner, Bounds::default())?;
-    if let Some(error) = untidy {
-        eprintln!("tipme: cannot tidy {}: {error}", folder.path().display());
-    }
-    Ok(path)
+/// How long one may take to seal an incident; then its process is ended.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes that are read of why it failed.
+const WHY_BYTES: usize = 4096;
+/// Exit code of who seals where the disk is full.
+pub const NO_ROOM: u8 = 28;
+
+/// Who conceals and compresses what was captured.
+#[derive(Clone, Debug)]
+pub enum Sealer {
+    /// A process of this program, called with `seal --user UID --seconds S`: the incident as it was captured is its
+    /// standard input, the file to be its standard output. It gives up all rights before it reads.
+    Program(PathBuf),
+    /// The caller.
+    #[cfg(test)]
+    Here,
 }
 
+/// An incident as it was captured, in memory.
+pub(crate) struct Raw {
+    id: String,
+    owner: u32,
+    file: File,
+}
+
+impl Raw {
+    /// Looks up what has to be asked of living processes.
+    pub(crate) fn gather(capture: Capture, displays: &Displays, inquiries: &Inquiries) -> Result<Raw> {
+        let (id, owner) = (capture.meta.id.clone(), capture.meta.marked_by_uid);
+        let incident = assemble(capture, displays, inquiries)?;
+        let mut file = File::from(memory_file().context("cannot make a file in memory")?);
+        tipme_store::write_plain(&mut file, &incident).context("cannot hand the incident on")?;
+        Ok(Raw { id, owner, file })
+    }
+
+    /// Has the incident written, and keeps the folder within its bounds.
+    pub(crate) fn seal(&self, folder: &Folder, sealer: &Sealer) -> Result<PathBuf> {
+        self.keep(folder, self.owner, |file| sealer.fill(self.open()?, file))
+    }
+
+    /// The same; where that fails though there is room, what was captured is kept as it is, and root's: nothing of it was
+    /// concealed.
+    pub(crate) fn seal_or_rescue(&self, folder: &Folder, sealer: &Sealer) -> Result<PathBuf> {
+        let error = match self.seal(folder, sealer) {
+            Err(error) if !is_full(&error) => error,
+            done => return done,
+        };
+        let kept = self.keep(folder, 0, |file| std::io::copy(&mut self.open()?, file).map(drop))?;
+        bail!("{error:#}; what was recorded is kept for root, as it is: sudo tipme diagnose {}", kept.display())
+    }
+
+    fn keep(&self, folder: &Folder, owner: u32, fill: impl Fn(&mut File) -> io::Result<()>) -> Result<PathBuf> {
+        let (path, untidy) = folder.keep_by(&self.id, owner, fill)?;
+        if let Some(error) = untidy {
+            journal::warning(format!("cannot tidy {}: {error}", folder.path().display())).tell();
+        }
+        Ok(path)
+    }
+
+    /// From its beginning, for reading only: who seals cannot change what is rescued.
+    fn open(&self) -> io::Result<File> {
+        File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+}
+
+impl Sealer {
+    fn fill(&self, raw: File, file: &mut File) -> io::Result<()> {
+        match self {
+            Sealer::Program(program) => fill_by(program, raw, file),
+            #[cfg(test)]
+            Sealer::Here => {
+                let incident = tipme_store::read_from(raw).map_err(io::Error::other)?;
+                let finished = finish(incident, functions().ok()).map_err(io::Error::other)?;
+                tipme_store::write_open(file, &finished)
+            }
+        }
+    }
+}
+
+/// Who finds no room for an incident finds none for more.
+fn is_full(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(WriteError::Full { .. }))
+}
+
+fn fill_by(program: &Path, raw: File, file: &File) -> io::Result<()> {
+    let mut command = Command::new(program);
+    command.args(["seal", "--user", &NOBODY.to_string(), "--seconds", &PATIENCE.as_secs().to_string()]);
+    command.stdin(raw).stdout(file.try_clone()?);
+    let heard = hear_errors(&mut command, WHY_BYTES, PATIENCE, &AtomicBool::new(false)).map_err(io::Error::other)?;
+    match heard.status.code() {
+        Some(0) => Ok(()),
+        Some(code) if code == i32::from(NO_ROOM) => Err(io::ErrorKind::StorageFull.into()),
+        _ => {
+            let why = String::from_utf8_lossy(&heard.said).into_owned();
+            let why = why.lines().last().map_or_else(|| heard.status.to_string(), str::to_owned);
+            Err(io::Error::other(why.trim_start_matches("tipme: ").to_owned()))
+        }
+    }
+}
+
+/// A file without a name, which nobody can execute where the kernel knows that.
+fn memory_file() -> Result<OwnedFd, Errno> {
+    memfd_create("incident", MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL).or_else(|error| match error {
+        Errno::INVAL => memfd_create("incident", MemfdFlags::CLOEXEC),
+        error => Err(error),
+    })
+}
+
+/// The kernel's table of functions, as the caller may see it.
+pub fn functions() -> io::Result<File> {
+    File::open("/proc/kallsyms")
+}
+
+/// All but what needs rights: nothing is parsed but what was asked of processes.
 fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) -> Result<Incident> {
     let proc_locks = owners::file_locks();
     let port_owners = ports::port_owners(&capture.tasks);
@@ -39,18 +157,17 @@ fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) ->
     capture.meta.irq_names = identity::interrupt_names();
     capture.meta.devices = identity::block_devices();
     let [sched, rare, exits] = capture.rings;
-    let Named { mut symbols, stacks, rare, tasks } = name_kernel(&stacks, rare, capture.tasks);
-    symbols.extend(known.functions);
     let mut incident = Incident::default();
+    incident.push_json(Section::Meta, &capture.meta)?;
     incident.push_json(Section::Locks, &locks)?;
-    incident.push(Section::Symbols, symbols);
+    incident.push(Section::Symbols, known.functions);
     incident.push_json(Section::Displays, &displays.refresh())?;
     incident.push(Section::Sched, sched);
     incident.push(Section::Rare, rare);
     incident.push(Section::Exits, exits);
-    incident.push(Section::Tasks, tasks);
+    incident.push(Section::Tasks, capture.tasks);
     incident.push(Section::Cmdlines, command_lines(&capture.command_lines));
-    incident.push(Section::Stacks, stacks);
+    incident.push(Section::Stacks, capture.stacks);
     incident.push(Section::Samples, capture.samples);
     incident.push(Section::Inputs, capture.inputs);
     incident.push_json(Section::Losses, &capture.losses)?;
@@ -59,9 +176,42 @@ fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) ->
     incident.push_json(Section::Groups, &capture.groups)?;
     incident.push_json(Section::Files, &known.files)?;
     incident.push_json(Section::Ports, &port_owners)?;
-    conceal(&mut incident, &mut capture.meta);
-    incident.sections.insert(0, (Section::Meta, serde_json::to_vec(&capture.meta)?));
     Ok(incident)
+}
+
+/// Names the kernel's functions in what was captured, and takes out what the user who marked may not know.
+///
+/// # Errors
+/// Where what was captured cannot be read.
+pub fn finish(mut incident: Incident, functions: Option<File>) -> Result<Incident> {
+    ensure!(incident.damage.is_empty(), "what was captured is damaged: {:?}", incident.damage);
+    let mut meta: Meta = incident.json(Section::Meta)?;
+    let [stacks, rare, tasks, users] =
+        [Section::Stacks, Section::Rare, Section::Tasks, Section::Symbols].map(|section| take(&mut incident, section));
+    let mut named = name_kernel(&parse_stacks(&stacks), rare, tasks, functions);
+    named.symbols.extend(users);
+    put(&mut incident, Section::Stacks, named.stacks);
+    put(&mut incident, Section::Rare, named.rare);
+    put(&mut incident, Section::Tasks, named.tasks);
+    put(&mut incident, Section::Symbols, named.symbols);
+    conceal(&mut incident, &mut meta);
+    put(&mut incident, Section::Meta, serde_json::to_vec(&meta)?);
+    Ok(incident)
+}
+
+fn place(incident: &mut Incident, section: Section) -> Option<&mut Vec<u8>> {
+    incident.sections.iter_mut().find(|(kind, _)| *kind == section).map(|(_, bytes)| bytes)
+}
+
+fn take(incident: &mut Incident, section: Section) -> Vec<u8> {
+    place(incident, section).map(std::mem::take).unwrap_or_default()
+}
+
+fn put(incident: &mut Incident, section: Section, bytes: Vec<u8>) {
+    match place(incident, section) {
+        Some(place) => *place = bytes,
+        None => incident.push(section, bytes),
+    }
 }
 
 /// Takes out what the user who marked may not know.

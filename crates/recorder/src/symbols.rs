@@ -14,6 +14,7 @@ use elf::Image;
 use placeless::Placeless;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
+use std::fs::File;
 use tipme_record::records::Sample;
 use tipme_record::{CHUNK_BYTES, Kind, StackId, entries};
 
@@ -45,11 +46,11 @@ pub(crate) struct Named {
     pub(crate) tasks: Vec<u8>,
 }
 
-/// Names what stacks and samples point into in the kernel, and takes its addresses out of all sections.
-pub(crate) fn name_kernel(stacks: &Stacks, mut rare: Vec<u8>, mut tasks: Vec<u8>) -> Named {
+/// Names what stacks and samples point into in the kernel, by its table of functions, and takes its addresses out of all sections.
+pub(crate) fn name_kernel(stacks: &Stacks, mut rare: Vec<u8>, mut tasks: Vec<u8>, table: Option<File>) -> Named {
     let mut symbols = Vec::new();
     let ips = stacks.values().flatten().copied().chain(samples(&rare).map(|sample| sample.ip));
-    let kernel = Placeless::of(ips.filter(|ip| *ip >= KERNEL).collect(), stacks);
+    let kernel = Placeless::of(table, ips.filter(|ip| *ip >= KERNEL).collect(), stacks);
     kernel.push_to(&mut symbols);
     kernel.clean_chunks(&mut rare);
     kernel.clean_loose(&mut tasks);
@@ -115,7 +116,7 @@ pub(crate) fn name_user(pid: u32, addresses: &BTreeSet<u64>, may: impl Fn() -> b
 fn image(pid: u32, mapping: &Mapping<'_>) -> Option<Image> {
     match mapping.path {
         "[vdso]" => {
-            let file = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+            let file = File::open(format!("/proc/{pid}/mem")).ok()?;
             Some(Image { file, base: mapping.start })
         }
         path if path.starts_with('/') => Some(Image { file: mapping.open(pid)?, base: 0 }),
@@ -159,6 +160,15 @@ fn push(out: &mut Vec<u8>, pid: u32, ip: u64, name: &str, module: &str) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(module.as_bytes());
     out.resize(out.len().next_multiple_of(8), 0);
+}
+
+/// Names functions at a few places of any image; whether there was one.
+pub(crate) fn name_any(bytes: &[u8]) -> bool {
+    let Ok(memory) = rustix::fs::memfd_create("image", rustix::fs::MemfdFlags::CLOEXEC) else { return false };
+    let file = std::fs::File::from(memory);
+    let written = std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).is_ok();
+    let names = elf::Image { file, base: 0 }.names(&[0, 0x1000, 0x1080, 0x2000, u64::MAX]);
+    written && names.iter().any(Option::is_some)
 }
 
 /// The first `bytes` bytes of a text, or a few less so that no character is cut in two.

@@ -126,6 +126,19 @@ fn tell(bytes: &[u8], boot: u64) -> Told {
     told
 }
 
+/// Reads any bytes, as they are and with right check sums; whether a line was good then.
+pub(crate) fn tell_any(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
+    let mut mended = Vec::new();
+    for line in lines {
+        let line = Line { check: check(line.boot, &line.entry), ..line };
+        serde_json::to_writer(&mut mended, &line).expect("numbers and texts can be written to memory");
+        mended.push(b'\n');
+    }
+    drop(tell(bytes, 9));
+    !tell(&mended, 9).cells.is_empty()
+}
+
 fn check(boot: u64, entry: &Entry) -> u64 {
     hash(format!("{boot} {}", serde_json::to_string(entry).expect("numbers and texts can be written")).as_bytes())
 }

@@ -51,6 +51,7 @@ mod engine;
 mod explain;
 #[cfg(test)]
 mod fake;
+mod fuzz;
 mod groups;
 mod held;
 mod inherit;
@@ -79,6 +80,7 @@ mod world;
 pub use births::Births;
 pub use cgroup::full_average;
 pub use explain::{Explanation, KnobState};
+pub use fuzz::{exercise_journal, exercise_processes};
 pub use offers::{Desk, Offer, extension, offers, plain_offers};
 pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
 

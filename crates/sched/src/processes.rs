@@ -280,6 +280,12 @@ pub(crate) fn record(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Option
     Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
+/// Reads any text as each of the kernel's files.
+pub(crate) fn parse_any(text: &str) -> bool {
+    let (line, status) = (parse(text), users(text));
+    line.is_some() || status.is_some()
+}
+
 /// Reads a line of the form `pid (name) state parent …`; the name ends at the *last* bracket.
 fn parse(line: &str) -> Option<Stat> {
     let (pid, rest) = line.split_once(" (")?;

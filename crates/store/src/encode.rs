@@ -29,13 +29,30 @@ const PLAIN_BELOW_BYTES: usize = 4096;
 /// `InvalidInput` where the incident is over a bound that the reader enforces.
 pub fn encode(incident: &Incident) -> io::Result<Vec<u8>> {
     let mut out = Cursor::new(Vec::new());
-    write_unsealed(&mut out, incident, LEVEL_SMALL)?;
+    write_unsealed(&mut out, incident, Some(LEVEL_SMALL))?;
     write_seal(&mut out)?;
     Ok(out.into_inner())
 }
 
+/// Writes a sealed incident whose sections are not compressed, to be handed on or kept as it is.
+///
+/// # Errors
+/// As [`encode`], and those of `out`.
+pub fn write_plain(out: &mut (impl Write + Seek), incident: &Incident) -> io::Result<()> {
+    write_unsealed(out, incident, None)?;
+    write_seal(out)
+}
+
+/// Writes a compressed incident, all but what says that it is whole: see [`crate::Folder::keep_by`].
+///
+/// # Errors
+/// As [`encode`], and those of `out`.
+pub fn write_open(out: &mut (impl Write + Seek), incident: &Incident) -> io::Result<()> {
+    write_unsealed(out, incident, Some(LEVEL_FAST))
+}
+
 /// Writes header and sections from the start of `out`; the header says that the file is incomplete.
-pub(crate) fn write_unsealed(out: &mut (impl Write + Seek), incident: &Incident, level: i32) -> io::Result<()> {
+fn write_unsealed(out: &mut (impl Write + Seek), incident: &Incident, level: Option<i32>) -> io::Result<()> {
     check_bounds(incident)?;
     out.write_all(Header::incomplete().as_bytes())?;
     for (section, raw) in &incident.sections {
@@ -52,12 +69,17 @@ pub(crate) fn write_seal(out: &mut (impl Write + Seek)) -> io::Result<()> {
 }
 
 /// Writes one section at the present position; the head goes in last, when the lengths are known.
-pub(crate) fn write_section(out: &mut (impl Write + Seek), section: Section, raw: &[u8], level: i32) -> io::Result<()> {
+pub(crate) fn write_section(
+    out: &mut (impl Write + Seek),
+    section: Section,
+    raw: &[u8],
+    level: Option<i32>,
+) -> io::Result<()> {
     let start = out.stream_position()?;
     out.write_all(&[0; SECTION_HEAD_BYTES])?;
     let mut stored = Stored { out, crc: crc32fast::Hasher::new(), len: 0 };
     let plain = section == Section::Meta || raw.len() < PLAIN_BELOW_BYTES;
-    let mut flags = pack(&mut stored, raw, (!plain).then_some(level))?;
+    let mut flags = pack(&mut stored, raw, level.filter(|_| !plain))?;
     if raw.len() >= CREDIBLE_FROM_BYTES && stored.len.saturating_mul(RATIO_MAX) < raw.len() as u64 {
         // The reader would not believe it.
         stored.out.seek(SeekFrom::Start(start + SECTION_HEAD_BYTES as u64))?;

@@ -9,11 +9,11 @@ use thiserror::Error;
 /// the first section is no error but stands in the incident.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    #[error("it cannot be opened: {0}")]
+    #[error("it cannot be opened: {0}{remedy}", remedy = remedy(_0))]
     Open(io::Error),
     #[error("its header cannot be read: {0}")]
     Header(io::Error),
-    #[error("it is no incident file: it does not begin with the mark of one")]
+    #[error("it is no incident file; tipme incidents lists those that there are")]
     NotAnIncident,
     #[error("its header is damaged: the checksum does not fit")]
     DamagedHeader,
@@ -21,6 +21,14 @@ pub enum ReadError {
     Version { found: u32, known: u32 },
     #[error("nothing in it can be read: {place}: {why}")]
     Nothing { place: String, why: String },
+}
+
+/// What helps where a file may not be read.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; whoever marked may read it, and root",
+        _ => "",
+    }
 }
 
 /// Why an incident could not be written or added to. Nothing was left behind.

@@ -2,7 +2,7 @@
 //! Files: written whole or not at all, and readable by their owner only.
 
 use crate::decode::{decode_from, read_header, read_section, read_section_head};
-use crate::encode::{LEVEL_FAST, write_seal, write_section, write_unsealed};
+use crate::encode::{LEVEL_FAST, write_open, write_seal, write_section};
 use crate::error::{ReadError, WriteError};
 use crate::folder::{ENDING, PARTIAL_ENDING, is_plain_id};
 use crate::layout::{HEADER_BYTES, INCOMPLETE, MAX_SECTIONS, MAX_WORDS_BYTES, SECTION_HEAD_BYTES};
@@ -29,13 +29,25 @@ const MODE: u32 = 0o600;
 /// exists already, or content over a bound. No part of the file is then left behind.
 pub fn write(dir: &Path, incident: &Incident, owner: u32) -> Result<PathBuf, WriteError> {
     let meta: Meta = incident.json(Section::Meta).map_err(|error| WriteError::Content(error.to_string()))?;
-    if !is_plain_id(&meta.id) {
-        return Err(WriteError::Id(meta.id));
+    write_by(dir, &meta.id, owner, |file| write_open(file, incident))
+}
+
+/// The same for an incident whose header and sections are written by `fill`, from the beginning of an empty file on. What
+/// is behind the last of them is the end of the incident, which is sealed here.
+pub(crate) fn write_by(
+    dir: &Path,
+    id: &str,
+    owner: u32,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<PathBuf, WriteError> {
+    if !is_plain_id(id) {
+        return Err(WriteError::Id(id.to_owned()));
     }
-    let partial = dir.join(format!("{}{PARTIAL_ENDING}", meta.id));
-    let path = dir.join(format!("{}{ENDING}", meta.id));
-    let file = create(&partial).map_err(|error| WriteError::io(&partial, error))?;
-    fill(file, incident, owner).and_then(|()| settle(&partial, &path)).map_err(|error| {
+    let partial = dir.join(format!("{id}{PARTIAL_ENDING}"));
+    let path = dir.join(format!("{id}{ENDING}"));
+    let mut file = create(&partial).map_err(|error| WriteError::io(&partial, error))?;
+    let written = fill(&mut file).and_then(|()| finish(file, owner)).and_then(|()| settle(&partial, &path));
+    written.map_err(|error| {
         // The first error is the one to tell; a partial file that stays is removed at the next start.
         let _ = std::fs::remove_file(&partial);
         match error.kind() {
@@ -52,7 +64,15 @@ pub fn write(dir: &Path, incident: &Incident, owner: u32) -> Result<PathBuf, Wri
 /// Where it cannot be opened, or nothing in it can be read; see [`crate::decode()`].
 pub fn read(path: &Path) -> Result<Incident, ReadError> {
     let file = File::open(path).map_err(ReadError::Open)?;
-    decode_from(BufReader::with_capacity(256 * 1024, file))
+    read_from(file)
+}
+
+/// The same for one that is open, from where it stands on.
+///
+/// # Errors
+/// Where nothing in it can be read; see [`crate::decode()`].
+pub fn read_from(from: impl Read) -> Result<Incident, ReadError> {
+    decode_from(BufReader::with_capacity(256 * 1024, from))
 }
 
 /// Adds the user's words to a sealed file, at most [`MAX_WORDS_BYTES`] of them, in the place of earlier ones: the file
@@ -89,12 +109,13 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)
 }
 
-fn fill(mut file: File, incident: &Incident, owner: u32) -> io::Result<()> {
-    write_unsealed(&mut file, incident, LEVEL_FAST)?;
+/// Hands the file over, and seals it once all of it is on the disk.
+fn finish(mut file: File, owner: u32) -> io::Result<()> {
     if owner != rustix::process::geteuid().as_raw() {
         rustix::fs::fchown(&file, Some(Uid::from_raw(owner)), None)?;
     }
     file.sync_all()?;
+    file.seek(SeekFrom::End(0))?;
     write_seal(&mut file)?;
     file.sync_all()
 }
@@ -148,7 +169,7 @@ fn replace(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
 
 fn write_words(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(end))?;
-    write_section(file, Section::Words, bytes, LEVEL_FAST)?;
+    write_section(file, Section::Words, bytes, Some(LEVEL_FAST))?;
     let end = file.stream_position()?;
     file.set_len(end)?;
     file.sync_all()

@@ -2,17 +2,19 @@
 //! The folder of incidents, bounded in bytes and in number.
 //!
 //! An incident belongs to whoever marked, who may do with the file what owners may: its length and its times
-//! say nothing. So incidents are ordered by their ids, counted by the blocks that they take, and where there are too
-//! many, the oldest of the owner who has most goes first. What was just written stays, and so does an incident
-//! that has a file `<id>.pin` beside it, as far as the owner may pin: see [`PINNED_MAX`] and [`PINNED_BYTES_MAX`].
+//! say nothing. So incidents are ordered by their ids, and counted by the blocks that they take. A user who has too many
+//! loses the own oldest; where all together have too many, the oldest of the user who has most goes first. What was just
+//! written stays, and so does an incident that has a file `<id>.pin` beside it, as far as the owner may pin: see
+//! [`PINNED_MAX`] and [`PINNED_BYTES_MAX`].
 
 mod pins;
 
+use crate::encode::write_open;
 use crate::error::WriteError;
 use crate::file;
 use crate::id::id_at;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -35,19 +37,28 @@ pub const PINNED_MAX: usize = 20;
 /// Bytes that the pinned incidents of one user may take.
 pub const PINNED_BYTES_MAX: u64 = 512 << 20;
 
-/// How much may lie in the folder.
+/// So much, and no more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds {
-    /// Bytes of all incidents together, but the newest and those that are pinned.
+pub struct Room {
+    /// Bytes that incidents take, without the newest and those that are pinned.
     pub bytes: u64,
-    /// Number of incidents, but those that are pinned.
+    /// Number of incidents, without those that are pinned.
     pub count: usize,
 }
 
+/// How much may lie in the folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// Of everybody together.
+    pub all: Room,
+    /// Of each user.
+    pub user: Room,
+}
+
 impl Default for Bounds {
-    /// 2 GiB and 200 incidents.
+    /// 2 GiB and 200 incidents, of one user half of that.
     fn default() -> Bounds {
-        Bounds { bytes: 2 << 30, count: 200 }
+        Bounds { all: Room { bytes: 2 << 30, count: 200 }, user: Room { bytes: 1 << 30, count: 100 } }
     }
 }
 
@@ -68,6 +79,7 @@ pub struct Listed {
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
+    bounds: Bounds,
     /// Incidents that are being written, which no other mark may remove.
     fresh: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -91,7 +103,12 @@ impl Folder {
 
     /// The folder as it is, for reading; it need not exist.
     pub fn at(path: &Path) -> Folder {
-        Folder { path: path.to_owned(), fresh: Arc::default() }
+        Folder { path: path.to_owned(), bounds: Bounds::default(), fresh: Arc::default() }
+    }
+
+    /// The folder with other bounds.
+    pub fn with_bounds(self, bounds: Bounds) -> Folder {
+        Folder { bounds, ..self }
     }
 
     /// Where it lies.
@@ -139,25 +156,39 @@ impl Folder {
     ///
     /// # Errors
     /// Those of [`crate::write()`]. What cannot be tidied is none: the incident is there.
-    pub fn keep(
-        &self,
-        incident: &Incident,
-        owner: u32,
-        bounds: Bounds,
-    ) -> Result<(PathBuf, Option<io::Error>), WriteError> {
+    pub fn keep(&self, incident: &Incident, owner: u32) -> Result<(PathBuf, Option<io::Error>), WriteError> {
         let id = incident.json::<Meta>(Section::Meta).unwrap_or_default().id;
+        self.keep_by(&id, owner, |file| write_open(file, incident))
+    }
+
+    /// The same for an incident whose header and sections `fill` writes to an empty file, once more where room had to be
+    /// made.
+    ///
+    /// # Errors
+    /// As [`Folder::keep`], and those of `fill`.
+    pub fn keep_by(
+        &self,
+        id: &str,
+        owner: u32,
+        fill: impl Fn(&mut File) -> io::Result<()>,
+    ) -> Result<(PathBuf, Option<io::Error>), WriteError> {
         let fresh = || self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-        fresh().insert(id.clone());
-        let written = self.write_making_room(incident, owner);
-        let untidy = written.as_ref().ok().and_then(|path| self.prune(bounds, path).err());
-        fresh().remove(&id);
+        fresh().insert(id.to_owned());
+        let written = self.write_making_room(id, owner, fill);
+        let untidy = written.as_ref().ok().and_then(|path| self.prune(path).err());
+        fresh().remove(id);
         written.map(|path| (path, untidy))
     }
 
-    fn write_making_room(&self, incident: &Incident, owner: u32) -> Result<PathBuf, WriteError> {
+    fn write_making_room(
+        &self,
+        id: &str,
+        owner: u32,
+        fill: impl Fn(&mut File) -> io::Result<()>,
+    ) -> Result<PathBuf, WriteError> {
         let mut wanted = ROOM_BYTES;
         loop {
-            match self.write(incident, owner) {
+            match file::write_by(&self.path, id, owner, &fill) {
                 Err(WriteError::Full { .. }) if self.make_room(owner, wanted) => wanted *= 2,
                 done => return done,
             }
@@ -179,19 +210,20 @@ impl Folder {
         freed > 0
     }
 
-    /// Removes incidents until the rest is within `bounds`, and returns them. `written` stays, and what is pinned;
+    /// Removes incidents until the rest is within the bounds, and returns them. `written` stays, and what is pinned;
     /// they take no room from others, since their owners may have made them large.
     ///
     /// # Errors
     /// Where the folder cannot be read or a file cannot be removed.
-    pub fn prune(&self, bounds: Bounds, written: &Path) -> io::Result<Vec<Listed>> {
+    pub fn prune(&self, written: &Path) -> io::Result<Vec<Listed>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = id_at(now.as_nanos() as u64);
         let mut others = self.others(written)?;
         // From the future is what was marked while the clock was wrong: nobody knows how old it is.
         others.sort_by_key(|incident| incident.id <= now);
+        let writer = fs::symlink_metadata(written).map(|meta| meta.uid()).ok();
         let mut removed = Vec::new();
-        while let Some(first) = first_to_go(&others, bounds) {
+        while let Some(first) = first_to_go(&others, writer, self.bounds) {
             let incident = others.remove(first);
             match fs::remove_file(&incident.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -236,19 +268,27 @@ impl Folder {
     }
 }
 
-/// The oldest incident of the owner who has most, while there are too many beside the one that was just written.
-fn first_to_go(others: &[Listed], bounds: Bounds) -> Option<usize> {
-    let bytes: u64 = others.iter().map(|incident| incident.bytes).sum();
-    let too_large = bytes > bounds.bytes;
-    if !too_large && others.len() < bounds.count {
+/// What goes next beside the incident of `writer` that was just written: the oldest of a user who has too many, else of
+/// the one who has most, while all together have too many.
+fn first_to_go(others: &[Listed], writer: Option<u32>, bounds: Bounds) -> Option<usize> {
+    let mut shares: BTreeMap<u32, Room> = BTreeMap::new();
+    for incident in others {
+        let share = shares.entry(incident.owner).or_insert(Room { bytes: 0, count: 0 });
+        *share = Room { bytes: share.bytes + incident.bytes, count: share.count + 1 };
+    }
+    let exceeds = |owner: u32, share: &Room| {
+        share.bytes > bounds.user.bytes || share.count + usize::from(writer == Some(owner)) > bounds.user.count
+    };
+    if let Some((greedy, _)) = shares.iter().find(|(owner, share)| exceeds(**owner, share)) {
+        return others.iter().position(|incident| incident.owner == *greedy);
+    }
+    let too_large = shares.values().map(|share| share.bytes).sum::<u64>() > bounds.all.bytes;
+    if !too_large && others.len() < bounds.all.count {
         return None;
     }
-    let mut shares: BTreeMap<u32, u64> = BTreeMap::new();
-    for incident in others {
-        *shares.entry(incident.owner).or_default() += if too_large { incident.bytes } else { 1 };
-    }
-    let most = shares.values().max()?;
-    others.iter().position(|incident| shares.get(&incident.owner) == Some(most))
+    let weight = |share: &Room| if too_large { share.bytes } else { share.count as u64 };
+    let most = shares.values().map(weight).max();
+    others.iter().position(|incident| shares.get(&incident.owner).map(weight) == most)
 }
 
 /// The file that pins an incident.

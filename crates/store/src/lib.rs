@@ -22,10 +22,10 @@ mod id;
 mod layout;
 
 pub use decode::decode;
-pub use encode::encode;
+pub use encode::{encode, write_open, write_plain};
 pub use error::{ReadError, WriteError};
-pub use file::{append_words, read, write};
-pub use folder::{Bounds, Folder, Listed, PINNED_BYTES_MAX, PINNED_MAX};
+pub use file::{append_words, read, read_from, write};
+pub use folder::{Bounds, Folder, Listed, PINNED_BYTES_MAX, PINNED_MAX, Room};
 pub use id::id_at;
 pub use layout::{
     HEADER_BYTES, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, MAX_WORDS_BYTES, SECTION_HEAD_BYTES, VERSION,

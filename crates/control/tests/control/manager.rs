@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::manager::{Client, Knob, LISTED_MAX, Request, Response, SOCKET_NAME, Server, Set, Status, Why};
-use tipme_control::{CallError, MAX_LINE_BYTES};
+use tipme_control::{CallError, Gate, MAX_LINE_BYTES};
 
 fn same<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(json: &str, value: T) {
     assert_eq!(serde_json::to_string(&value).unwrap(), json);
@@ -53,7 +53,7 @@ fn a_refusal_comes_as_an_error_and_no_manager_as_the_remedy() {
     let nobody = client.call(&Request::Status).unwrap_err().to_string();
     assert!(nobody.starts_with("no manager listens at "), "{nobody}");
     assert!(nobody.contains("; start one with: sudo tipme manage --state-dir "), "{nobody}");
-    let mut server = Server::bind(&dir.path().join(SOCKET_NAME), &[]).unwrap();
+    let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).unwrap();
     let thread = std::thread::spawn(move || {
         loop {
             if let Some(call) = server.calls(Instant::now()).pop() {

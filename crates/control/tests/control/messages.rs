@@ -50,7 +50,7 @@ fn responses_have_these_forms() {
         ),
         (r#""done""#, Response::Done),
         (
-            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"hot_keys":"f9 marks","keys":true,"displays":[":0"],"missing":[]}}"#,
+            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"displays":[":0"],"missing":[]}}"#,
             Response::Status(Status {
                 pid: 7,
                 armed_ns: 1,
@@ -58,7 +58,9 @@ fn responses_have_these_forms() {
                 window_s: 40.0,
                 lost: 3,
                 allowed: vec![1000],
+                because: "you are root".into(),
                 hot_keys: Some("f9 marks".into()),
+                any_keyboard: true,
                 keys: true,
                 displays: vec![":0".into()],
                 missing: vec![],

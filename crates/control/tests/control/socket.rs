@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tipme_control::{Client, MAX_CONNECTIONS, READ_PATIENCE, Request, Response, SOCKET_NAME, Server, Status, Trigger};
+use tipme_control::{
+    Client, Gate, MAX_CONNECTIONS, READ_PATIENCE, Request, Response, SOCKET_NAME, Server, Status, Trigger,
+};
 
 /// A recorder's poll loop in a thread, which gives the caller's pid as status and ends at "start".
 struct Daemon {
@@ -20,7 +22,7 @@ impl Daemon {
     fn start() -> Daemon {
         let dir = TempDir::new().unwrap();
         std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let server = Server::bind(&dir.path().join(SOCKET_NAME), &[4711]).unwrap();
+        let server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[4711])).unwrap();
         let thread = std::thread::spawn(move || serve(server));
         Daemon { dir, thread: Some(thread) }
     }
@@ -104,7 +106,7 @@ fn without_a_recorder_the_remedy_is_told() {
     // A recorder that was killed leaves its socket file.
     drop(std::os::unix::net::UnixListener::bind(dir.path().join(SOCKET_NAME)).unwrap());
     assert_eq!(call(), expected(dir.path()));
-    Server::bind(&dir.path().join(SOCKET_NAME), &[]).expect("a stale socket is replaced");
+    Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).expect("a stale socket is replaced");
     let usual =
         Client::new(Path::new("/run/tipme-none/../tipme")).call(&Request::Status).expect_err("nobody").to_string();
     assert!(usual.contains("sudo tipme record"), "{usual}");
@@ -113,7 +115,7 @@ fn without_a_recorder_the_remedy_is_told() {
 #[test]
 fn two_recorders_do_not_share_a_socket() {
     let daemon = Daemon::start();
-    let error = Server::bind(&daemon.path(), &[]).expect_err("taken").to_string();
+    let error = Server::bind(&daemon.path(), Gate::of(&[])).expect_err("taken").to_string();
     assert!(error.ends_with("already; stop it, or use another --state-dir"), "{error}");
     assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
     let path = daemon.path();
@@ -137,7 +139,9 @@ fn only_those_allowed_are_served() {
     assert_eq!(call_as(4711, &daemon.client()), Ok(Response::Done));
     assert_eq!(
         call_as(4712, &daemon.client()),
-        Err("user 4712 may not use this recorder; start it with: sudo tipme record --allow-user 4712".into())
+        Err("user 4712 may not use this recorder; put the user into the group tipme (sudo gpasswd --add NAME tipme), or \
+             start it with: sudo tipme record --allow-user 4712"
+            .into())
     );
     daemon.finish();
 }

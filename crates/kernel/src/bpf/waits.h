@@ -9,9 +9,9 @@
 #define AF_INET 2
 #define AF_INET6 10
 
-/* tid << 32 | time of the switch-out in units of 1024 ns, which wraps after 73 minutes; its lowest bit says
- * instead whether the wait is for I/O, so that a wake-up need not look at the sleeping thread. A thread
- * that another one with the same low bits has pushed out loses the description of one wait. */
+/* Who was switched out, since when, and whether the wait is for I/O, so that a wake-up need not look at the sleeping
+ * thread: STAMP_BITS has the layout. A thread that another one with the same low bits has pushed out loses the
+ * description of one wait. */
 __u64 switched_out[TABLE];
 
 /* The file that a thread last read a page of from disk, by the low bits of its id: a page fault names no

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tipme_control::{Caller, Conversation, Heard, READ_PATIENCE};
+use tipme_control::{Caller, Conversation, Daemon as _, Heard, READ_PATIENCE};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
 use tipme_sched::{Config, Error, Mechanism, Offer, processes};
 
@@ -22,10 +22,15 @@ const BACKENDS: [Backend; 2] = [Backend::Autogroup, Backend::Nice];
 const BUSY_TRIES: usize = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
+/// How often the seat is looked at while a caller asks for nothing.
+const SEAT_EVERY: Duration = Duration::from_secs(2);
+
 /// What all leases share.
 #[derive(Debug)]
 pub(super) struct House {
     pub(super) seats: Seats,
+    /// Users who may call wherever they are.
+    pub(super) allowed: Vec<u32>,
     /// The folder of the journals.
     pub(super) journals: PathBuf,
     /// Leases that are open.
@@ -43,6 +48,16 @@ impl House {
     /// The same for the display server of a user, where it belongs to root.
     pub(super) fn server_journal(&self, owner: u32) -> PathBuf {
         self.journals.join(format!("{owner}.server.journal"))
+    }
+
+    /// Whether a user may call wherever it is.
+    fn is_exempt(&self, uid: u32) -> bool {
+        uid == 0 || self.allowed.contains(&uid)
+    }
+
+    /// Whether a user may call now.
+    pub(super) fn admits(&self, uid: u32) -> bool {
+        self.is_exempt(uid) || self.seats.has(uid)
     }
 
     /// Takes CPU time away from a user; returns how long to wait until there is some again.
@@ -75,8 +90,20 @@ pub(super) fn serve(mut caller: Conversation<Helper>, house: &House) {
 /// Answers one request; false where there is none, or none that can be answered.
 fn serve_one<'a>(caller: &mut Conversation<Helper>, lease: &mut Option<Lease<'a>>, house: &'a House) -> bool {
     // Who has no lease yet must say soon what it wants.
-    match caller.hear(lease.is_none().then_some(READ_PATIENCE)) {
+    let heard = caller.hear(Some(if lease.is_none() { READ_PATIENCE } else { SEAT_EVERY }));
+    let uid = caller.caller().uid;
+    match heard {
         Heard::Gone => false,
+        // The seat may have gone to another user: then everything is taken back.
+        _ if !house.admits(uid) => {
+            caller.answer(&Response::Error(Helper::stranger(uid)));
+            false
+        }
+        Heard::Nothing if lease.is_some() => true,
+        Heard::Nothing => {
+            caller.answer(&Response::Error("no request came in time".to_owned()));
+            false
+        }
         Heard::Bad(why) => {
             caller.answer(&Response::Error(why));
             false
@@ -100,7 +127,7 @@ fn answer<'a>(
             Ok(Response::Status(Status { pid: std::process::id(), leases }))
         }
         (Request::Open(terms), None) => {
-            let (opened, answer) = Lease::open(house, owner(caller, &terms)?, &terms)?;
+            let (opened, answer) = Lease::open(house, caller.uid, owner(caller, &terms)?, &terms)?;
             *lease = Some(opened);
             Ok(Response::Opened(answer))
         }
@@ -126,6 +153,7 @@ struct Lease<'a> {
     own: Mechanism,
     bounds: Bounds,
     house: &'a House,
+    caller: u32,
     owner: u32,
     _counted: Counted<'a>,
 }
@@ -153,7 +181,7 @@ struct Server {
 }
 
 impl Lease<'_> {
-    fn open<'a>(house: &'a House, owner: u32, terms: &Terms) -> Result<(Lease<'a>, Opened), String> {
+    fn open<'a>(house: &'a House, caller: u32, owner: u32, terms: &Terms) -> Result<(Lease<'a>, Opened), String> {
         let (backend, mut missing) = choose(&tipme_sched::plain_offers(&house.seats.proc, None), terms.backend)?;
         let config = Config {
             backend,
@@ -177,7 +205,7 @@ impl Lease<'_> {
             }
         });
         let bounds = Bounds::default();
-        let lease = Lease { server, own, bounds, house, owner, _counted: Counted::new(&house.leases) };
+        let lease = Lease { server, own, bounds, house, caller, owner, _counted: Counted::new(&house.leases) };
         Ok((lease, Opened { backend, missing, restored }))
     }
 
@@ -195,8 +223,28 @@ impl Lease<'_> {
         let (actions, refused) = self.bounds.admit(actions);
         let (of_server, own): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| self.server.as_ref().is_some_and(|server| server.is_meant(action)));
-        let applied = Applied { skipped: refused, ..Applied::default() }.and(self.own.apply(&own).into());
+        let (own, behind) = self.in_front(own);
+        let applied = Applied { skipped: refused + behind, ..Applied::default() }.and(self.own.apply(&own).into());
         applied.and(self.apply_to_server(&of_server))
+    }
+
+    /// The actions without the members that are to be favoured and do not belong to the session in front, and the number
+    /// of these. Nobody can tell here what has the focus, but it is none of what a user runs elsewhere.
+    fn in_front(&self, mut actions: Vec<Action>) -> (Vec<Action>, usize) {
+        let mut behind = 0;
+        if !self.house.is_exempt(self.caller) {
+            for action in &mut actions {
+                let Action::Assign(assignment) = action else { continue };
+                if !assignment.role.is_favoured() {
+                    continue;
+                }
+                let before = assignment.members.len();
+                let in_front = |pid: u32| self.house.seats.is_in_front(self.owner, pid);
+                assignment.members.retain(|member| in_front(member.who.pid));
+                behind += before - assignment.members.len();
+            }
+        }
+        (actions, behind)
     }
 
     /// Whose display server it is can have changed, and it is favoured or left alone, nothing else.

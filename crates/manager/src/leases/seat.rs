@@ -34,7 +34,29 @@ pub(super) struct Seats {
 impl Seats {
     /// Whether this user has the session in front at some seat.
     pub(super) fn has(&self, user: u32) -> bool {
-        self.active().any(|session| number(&session, "UID") == Some(user))
+        self.in_front(user).next().is_some()
+    }
+
+    /// Whether a process belongs to a session of this user that is in front, or to the user's own service manager,
+    /// which starts the programs of many desktops. Only root can put processes into either.
+    pub(super) fn is_in_front(&self, user: u32, pid: u32) -> bool {
+        let slice = format!("/user.slice/user-{user}.slice");
+        let scopes = self.in_front(user).map(|name| format!("{slice}/session-{name}.scope"));
+        let places: Vec<String> = scopes.chain([format!("{slice}/user@{user}.service")]).collect();
+        let text = text(&self.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
+        let mut groups = text.lines().filter_map(|line| {
+            let (_, group) = line.split_once(':')?;
+            group.strip_prefix("name=systemd:").or_else(|| group.strip_prefix(':'))
+        });
+        let below = |group: &str, place: &str| {
+            group.strip_prefix(place).is_some_and(|rest| matches!(rest.as_bytes(), [] | [b'/', ..]))
+        };
+        groups.any(|group| places.iter().any(|place| below(group, place)))
+    }
+
+    /// The names of the sessions of this user that are in front.
+    fn in_front(&self, user: u32) -> impl Iterator<Item = String> + '_ {
+        self.active().filter(move |(_, session)| number(session, "UID") == Some(user)).map(|(name, _)| name)
     }
 
     /// Whether `server`, which belongs to root, is the display server of the session that this user has in front.
@@ -54,17 +76,17 @@ impl Seats {
         let console = console(process.terminal).filter(|_| process.session == server.pid);
         let console = console.ok_or("it belongs to root and has no console of its own")?;
         let is_of = |session: &String| number(session, "UID") == Some(user) && is_graphical(session);
-        if !self.active().any(|session| is_of(&session) && number(&session, "VTNR") == Some(console)) {
+        if !self.active().any(|(_, session)| is_of(&session) && number(&session, "VTNR") == Some(console)) {
             return Err("it belongs to root, and its console is not that of your session in front");
         }
         if self.listens(server.pid) { Ok(()) } else { Err("it belongs to root and is no display server") }
     }
 
-    /// What is said of the session in front at each seat.
-    fn active(&self) -> impl Iterator<Item = String> + '_ {
+    /// The session in front at each seat, and what is said of it.
+    fn active(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let seats = std::fs::read_dir(self.run.join("seats")).into_iter().flatten().flatten().take(SEATS_MAX);
         let named = seats.filter_map(|seat| value(&text(&seat.path())?, "ACTIVE").map(str::to_owned));
-        let session = |name: String| text(&self.run.join("sessions").join(name));
+        let session = |name: String| text(&self.run.join("sessions").join(&name)).map(|text| (name, text));
         named.filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())).filter_map(session)
     }
 

@@ -3,9 +3,8 @@
 //! names and numbers of open files only are read, no file is opened.
 
 use crate::owners::waits;
-use crate::processes::text;
+use crate::processes::{OpenFile, open_files};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use tipme_record::incident::PipeEnd;
 use tipme_record::records::Wait;
 
@@ -15,52 +14,52 @@ const TYPE_FIFO: u32 = 0o010_000;
 const READS: [i32; 4] = [0, 19, 327, 275];
 const WRITES: [i32; 3] = [1, 20, 278];
 
-/// Waiters, processes, and open files of one process and of all that are looked at; what lies beyond stays unknown.
+/// Waiters that are looked at; those beyond stay unknown.
 const WAITERS_MAX: usize = 4_096;
-const PROCESSES_MAX: usize = 16_384;
-const FILES_MAX: usize = 1_024;
-const ALL_FILES_MAX: usize = 131_072;
 /// Holders of one end that are told.
 const HOLDERS_MAX: usize = 4;
 
-/// Bytes read of what the kernel says of an open file.
-const INFO_BYTES: u64 = 1_024;
 const ACCESS_BITS: u32 = 3;
 
 /// A pipe, and whether the end that is asked for is the one that is written to.
 type End = (u64, bool);
 
+/// A thread and its process.
+struct Waiter {
+    tid: u32,
+    pid: u32,
+}
+
 /// Who waits for which end of a pipe.
-pub(super) struct Waiting(BTreeMap<End, Vec<(u32, u32)>>);
+pub(super) struct Waiting(BTreeMap<End, Vec<Waiter>>);
 
 impl Waiting {
     /// By the bytes of the task walk.
     pub(super) fn by(tasks: &[u8]) -> Waiting {
-        let mut waiting: BTreeMap<End, Vec<(u32, u32)>> = BTreeMap::new();
+        let mut waiting: BTreeMap<End, Vec<Waiter>> = BTreeMap::new();
         for (wait, end) in waits(tasks).filter_map(|wait| Some((wait, end_of(&wait)?))).take(WAITERS_MAX) {
-            waiting.entry(end).or_default().push((wait.head.tid.0, wait.pid.0));
+            waiting.entry(end).or_default().push(Waiter { tid: wait.head.tid.0, pid: wait.pid.0 });
         }
         Waiting(waiting)
     }
 
     /// Looks at the open files of all processes. Who has both ends itself waits for itself, which is idle.
-    pub(super) fn resolve(self, proc: &Path) -> Vec<PipeEnd> {
+    pub(super) fn resolve(self) -> Vec<PipeEnd> {
         if self.0.is_empty() {
             return Vec::new();
         }
         let mut holders: BTreeMap<End, BTreeSet<u32>> = BTreeMap::new();
-        let mut left = ALL_FILES_MAX;
-        for pid in numbers(proc).take(PROCESSES_MAX) {
-            for end in ends(&proc.join(pid.to_string()), &mut left).filter(|end| self.0.contains_key(end)) {
-                holders.entry(end).or_default().insert(pid);
+        for file in open_files() {
+            for end in ends(&file).filter(|end| self.0.contains_key(end)) {
+                holders.entry(end).or_default().insert(file.pid);
             }
         }
         let mut found = Vec::new();
         for (end, waiters) in &self.0 {
             let Some(holders) = holders.get(end) else { continue };
-            for (tid, _) in waiters.iter().filter(|(_, pid)| !holders.contains(pid)) {
+            for waiter in waiters.iter().filter(|waiter| !holders.contains(&waiter.pid)) {
                 let told = holders.iter().take(HOLDERS_MAX);
-                found.extend(told.map(|holder| PipeEnd { tid: *tid, inode: end.0, holder: *holder }));
+                found.extend(told.map(|holder| PipeEnd { tid: waiter.tid, inode: end.0, holder: *holder }));
             }
         }
         found
@@ -75,18 +74,10 @@ fn end_of(wait: &Wait) -> Option<End> {
     write.filter(|_| fifo).map(|write| (wait.inode, write))
 }
 
-/// The ends of pipes that a process has open.
-fn ends(process: &Path, left: &mut usize) -> impl Iterator<Item = End> {
-    let files: Vec<u32> = numbers(&process.join("fd")).take(FILES_MAX.min(*left)).collect();
-    *left -= files.len();
-    let infos = files.into_iter().filter_map(|file| {
-        let name = std::fs::read_link(process.join(format!("fd/{file}"))).ok()?;
-        // A named pipe has the path of a file.
-        let may_be = name.to_string_lossy().starts_with(['p', '/']);
-        may_be.then(|| text(&process.join(format!("fdinfo/{file}")).to_string_lossy(), INFO_BYTES))
-    });
-    let ends: Vec<End> = infos.filter_map(|info| opened(&info)).flatten().collect();
-    ends.into_iter()
+/// The ends of pipes that an open file is. A named pipe has the path of a file.
+fn ends(file: &OpenFile) -> impl Iterator<Item = End> + use<> {
+    let may_be = file.name.to_string_lossy().starts_with(['p', '/']);
+    may_be.then(|| opened(&file.info())).flatten().into_iter().flatten()
 }
 
 /// The ends that an open file is, by what the kernel says of it: both where it was opened for reading and writing.
@@ -96,12 +87,6 @@ fn opened(info: &str) -> Option<impl Iterator<Item = End> + use<>> {
     let access = u32::from_str_radix(value("flags:")?, 8).ok()? & ACCESS_BITS;
     let both = [(access != 0, true), (access != 1, false)];
     Some(both.into_iter().filter(|(has, _)| *has).map(move |(_, write)| (inode, write)))
-}
-
-/// The names in a folder that are numbers.
-fn numbers(folder: &Path) -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(test)]
@@ -129,11 +114,11 @@ mod tests {
         let inode = std::fs::metadata(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader)))
             .expect("it is open")
             .ino();
-        let wait = |pid: u32| Waiting(BTreeMap::from([((inode, true), vec![(7, pid)])]));
+        let wait = |pid: u32| Waiting(BTreeMap::from([((inode, true), vec![Waiter { tid: 7, pid }])]));
         let own = std::process::id();
-        assert_eq!(wait(own).resolve(Path::new("/proc")), []);
+        assert_eq!(wait(own).resolve(), []);
         let mut child = Command::new("sleep").arg("60").stdout(Stdio::from(writer)).spawn().expect("it starts");
-        let found = wait(own).resolve(Path::new("/proc"));
+        let found = wait(own).resolve();
         let holder = child.id();
         child.kill().and_then(|()| child.wait()).expect("it is ours");
         assert_eq!(found, [PipeEnd { tid: 7, inode, holder }]);

@@ -10,7 +10,6 @@ use crate::owners::{futex_owner, futex_waits};
 use crate::processes::user;
 use crate::symbols::{Stacks, name_user, user_addresses};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::Duration;
 use tipme_record::incident::{FileName, FutexOwner, Missing, PipeEnd};
 use tipme_record::records::Wait;
@@ -49,7 +48,7 @@ pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks) -> 
     let missing = missing.into_iter().filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
     let mut known = Known {
         owners: owners.found,
-        pipes: Waiting::by(&capture.tasks).resolve(Path::new("/proc")),
+        pipes: Waiting::by(&capture.tasks).resolve(),
         files: Vec::new(),
         functions: Vec::new(),
         missing: missing.collect(),

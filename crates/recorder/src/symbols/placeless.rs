@@ -38,11 +38,11 @@ pub(super) struct Placeless {
 }
 
 impl Placeless {
-    /// Finds the nearest function below each address, from /proc/kallsyms.
-    pub(super) fn of(addresses: BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
-        match File::open("/proc/kallsyms") {
-            Ok(file) => Placeless::among(BufReader::with_capacity(TABLE_BYTES, file), &addresses, stacks),
-            Err(_) => Placeless::among(std::io::empty(), &addresses, stacks),
+    /// Finds the nearest function below each address, in the text of /proc/kallsyms.
+    pub(super) fn of(table: Option<File>, addresses: BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
+        match table {
+            Some(file) => Placeless::among(BufReader::with_capacity(TABLE_BYTES, file), &addresses, stacks),
+            None => Placeless::among(std::io::empty(), &addresses, stacks),
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tipme_record::incident::{Incident, Section, Words};
-use tipme_store::{Bounds, Folder, append_words, read, write};
+use tipme_store::{Folder, append_words, read, write};
 
 fn words(text: &str) -> Words {
     Words { text: text.into(), right: None, at_ns: 9 }
@@ -125,7 +125,7 @@ fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
         folder.write(&sizeable(id), owner).unwrap();
     }
     assert!(fs::write(folder.path().join("filler"), vec![1; 2 << 20]).is_err(), "the disk is not full");
-    let (path, _) = folder.keep(&sizeable("d"), 4242, Bounds::default()).unwrap();
+    let (path, _) = folder.keep(&sizeable("d"), 4242).unwrap();
     assert_eq!(read(&path).unwrap().damage, []);
     assert_eq!(names(folder.path()), ["a.tipme", "d.tipme", "filler"]);
     fs::OpenOptions::new()
@@ -133,10 +133,9 @@ fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
         .open(folder.path().join("filler"))
         .and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 2 << 20]))
         .ok();
-    let full =
-        folder.keep(&sizeable("e"), 4444, Bounds::default()).expect_err("there is nothing of this user").to_string();
+    let full = folder.keep(&sizeable("e"), 4444).expect_err("there is nothing of this user").to_string();
     assert!(full.contains("the disk is full"), "{full}");
-    folder.keep(&sizeable("f"), 0, Bounds::default()).unwrap();
+    folder.keep(&sizeable("f"), 0).unwrap();
 }
 
 #[test]

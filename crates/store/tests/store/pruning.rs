@@ -9,13 +9,23 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use tipme_store::{Bounds, Folder, PINNED_MAX};
+use tipme_store::{Bounds, Folder, PINNED_MAX, Room};
 
 /// Users without an account; one of them means ill.
 const ILL: u32 = 4242;
 const OTHER: u32 = 4343;
 
-const ALL_FIT: Bounds = Bounds { bytes: u64::MAX, count: usize::MAX };
+const ALL_FIT: Room = Room { bytes: u64::MAX, count: usize::MAX };
+
+/// So much of all together, and of one user whatever fits.
+fn in_all(all: Room) -> Bounds {
+    Bounds { all, user: ALL_FIT }
+}
+
+/// So much of each user, and of all together whatever fits.
+fn of_each(user: Room) -> Bounds {
+    Bounds { all: ALL_FIT, user }
+}
 
 /// A folder of incidents, and the temporary folder that holds it.
 struct Incidents {
@@ -44,7 +54,7 @@ impl Incidents {
     /// Writes one and prunes, as the recorder does at a mark.
     fn mark(&self, id: &str, owner: u32, bounds: Bounds) {
         let written = self.write(id, owner);
-        self.folder.prune(bounds, &written).unwrap();
+        self.folder.clone().with_bounds(bounds).prune(&written).unwrap();
     }
 
     fn path(&self, id: &str) -> PathBuf {
@@ -72,18 +82,18 @@ fn the_oldest_unpinned_go_first() {
     let incidents = Incidents::with(&[("a", 0), ("b", 0), ("c", 0), ("d", 0)]);
     fs::write(incidents.folder.path().join("a.pin"), b"").unwrap();
     assert!(incidents.folder.list().unwrap()[0].pinned);
-    incidents.mark("e", 0, Bounds { count: 3, ..ALL_FIT });
+    incidents.mark("e", 0, in_all(Room { count: 3, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["a", "c", "d", "e"], "what is pinned does not count");
-    incidents.mark("f", 0, Bounds { bytes: 0, ..ALL_FIT });
+    incidents.mark("f", 0, in_all(Room { bytes: 0, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["a", "f"]);
 }
 
 #[test]
 fn what_was_just_written_stays_whatever_its_id() {
     let incidents = Incidents::with(&[("20991231T235959.000Z", 0), ("20200102T000000.000Z", 0)]);
-    incidents.mark("20200101T000000.000Z", 0, Bounds { count: 2, ..ALL_FIT });
+    incidents.mark("20200101T000000.000Z", 0, in_all(Room { count: 2, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["20200101T000000.000Z", "20200102T000000.000Z"], "a clock that was wrong goes first");
-    incidents.mark("20190101T000000.000Z", 0, Bounds { count: 1, ..ALL_FIT });
+    incidents.mark("20190101T000000.000Z", 0, in_all(Room { count: 1, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["20190101T000000.000Z"]);
 }
 
@@ -100,7 +110,7 @@ fn a_time_of_a_file_decides_nothing() {
     let incidents = Incidents::with(&[("a", ILL), ("b", ILL), ("c", ILL)]);
     as_ill("touch", &["-d", "2099-01-01"], &incidents.path("a"));
     assert_eq!(incidents.ids(), ["a", "b", "c"]);
-    incidents.mark("d", OTHER, Bounds { bytes: 3 * incidents.bytes_of_one() - 1, ..ALL_FIT });
+    incidents.mark("d", OTHER, in_all(Room { bytes: 3 * incidents.bytes_of_one() - 1, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["b", "c", "d"]);
 }
 
@@ -108,7 +118,7 @@ fn a_time_of_a_file_decides_nothing() {
 fn who_fills_the_disk_pays_for_it() {
     let incidents = Incidents::with(&[("a", OTHER), ("b", 0), ("c", ILL), ("d", ILL), ("e", OTHER)]);
     as_ill("fallocate", &["-l", "32M"], &incidents.path("d"));
-    incidents.mark("f", OTHER, Bounds { bytes: 16 << 20, ..ALL_FIT });
+    incidents.mark("f", OTHER, in_all(Room { bytes: 16 << 20, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["a", "b", "e", "f"]);
 }
 
@@ -120,20 +130,47 @@ fn what_grows_while_it_is_written_or_pinned_costs_nobody_elses() {
     for own in [&incidents.path("b"), &written] {
         as_ill("fallocate", &["-l", "32M"], own);
     }
-    incidents.folder.prune(Bounds { bytes: 16 << 20, ..ALL_FIT }, &written).unwrap();
+    let bounds = in_all(Room { bytes: 16 << 20, ..ALL_FIT });
+    incidents.folder.clone().with_bounds(bounds).prune(&written).unwrap();
     assert_eq!(incidents.ids(), ["a", "b", "c"]);
 }
 
 #[test]
 fn who_marks_often_loses_own_incidents() {
     let incidents = Incidents::with(&[("a", OTHER), ("b", 0)]);
-    let bounds = Bounds { count: 5, ..ALL_FIT };
+    let bounds = in_all(Room { count: 5, ..ALL_FIT });
     for number in 0..9 {
         incidents.mark(&format!("c{number}"), ILL, bounds);
     }
     assert_eq!(incidents.ids(), ["a", "b", "c6", "c7", "c8"]);
     incidents.mark("d", OTHER, bounds);
     assert_eq!(incidents.ids(), ["a", "b", "c7", "c8", "d"]);
+}
+
+#[test]
+fn a_user_with_too_many_loses_the_own_oldest_and_nobody_else_any() {
+    let incidents = Incidents::with(&[("a", OTHER), ("b", ILL), ("c", ILL), ("d", OTHER), ("e", ILL)]);
+    let bounds = of_each(Room { count: 3, ..ALL_FIT });
+    incidents.mark("f", ILL, bounds);
+    assert_eq!(incidents.ids(), ["a", "c", "d", "e", "f"]);
+    as_ill("truncate", &["-s", "3G"], &incidents.path("c"));
+    as_ill("touch", &["-d", "2099-01-01"], &incidents.path("c"));
+    incidents.mark("g", ILL, bounds);
+    incidents.mark("h", OTHER, bounds);
+    assert_eq!(incidents.ids(), ["a", "d", "e", "f", "g", "h"]);
+}
+
+#[test]
+fn what_a_user_made_large_costs_that_user_only_and_never_the_newest() {
+    let incidents = Incidents::with(&[("a", OTHER), ("b", ILL), ("c", ILL)]);
+    let bounds = of_each(Room { bytes: 16 << 20, ..ALL_FIT });
+    as_ill("fallocate", &["-l", "32M"], &incidents.path("c"));
+    incidents.mark("d", OTHER, bounds);
+    assert_eq!(incidents.ids(), ["a", "d"], "the oldest go first, up to the one that is large");
+    let written = incidents.write("e", ILL);
+    as_ill("fallocate", &["-l", "32M"], &written);
+    incidents.folder.clone().with_bounds(bounds).prune(&written).unwrap();
+    assert_eq!(incidents.ids(), ["a", "d", "e"]);
 }
 
 #[test]
@@ -146,7 +183,7 @@ fn owners_remove_and_pin_their_own_and_root_everybodys() {
     }
     folder.pin("b", ILL, true).unwrap();
     folder.pin("b", ILL, true).unwrap();
-    incidents.mark("d", ILL, Bounds { count: 1, ..ALL_FIT });
+    incidents.mark("d", ILL, in_all(Room { count: 1, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["b", "d"]);
     folder.pin("b", ILL, false).unwrap();
     folder.remove("d", ILL).unwrap();
@@ -164,22 +201,22 @@ fn a_user_may_pin_so_many_and_what_is_over_goes_as_if_it_were_not() {
     let refused = incidents.folder.pin(last, ILL, true).expect_err("too many").to_string();
     assert!(refused.contains("may pin 20 incidents"), "{refused}");
     fs::write(incidents.folder.path().join(format!("{last}.pin")), b"").unwrap();
-    incidents.mark("z", OTHER, Bounds { count: 1, ..ALL_FIT });
+    incidents.mark("z", OTHER, in_all(Room { count: 1, ..ALL_FIT }));
     assert_eq!(incidents.ids().len(), PINNED_MAX + 1);
     as_ill("fallocate", &["-l", "600M"], &incidents.path(&first[0]));
-    incidents.mark("zz", OTHER, Bounds { count: 1, ..ALL_FIT });
+    incidents.mark("zz", OTHER, in_all(Room { count: 1, ..ALL_FIT }));
     assert!(!incidents.ids().contains(&first[0]), "a pinned file that was made larger than may be pinned");
 }
 
 #[test]
 fn marks_at_once_remove_neither_each_other_nor_fail() {
     let incidents = Incidents::new();
-    let bounds = Bounds { count: 1, ..ALL_FIT };
+    let bounds = in_all(Room { count: 1, ..ALL_FIT });
     for round in 0..20 {
         let marks: Vec<_> = (0..4)
             .map(|number| {
-                let (folder, id) = (incidents.folder.clone(), format!("r{round:02}{number}"));
-                std::thread::spawn(move || folder.keep(&incident(&id), ILL + number, bounds).unwrap())
+                let (folder, id) = (incidents.folder.clone().with_bounds(bounds), format!("r{round:02}{number}"));
+                std::thread::spawn(move || folder.keep(&incident(&id), ILL + number).unwrap())
             })
             .collect();
         for mark in marks {

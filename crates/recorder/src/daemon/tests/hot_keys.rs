@@ -39,8 +39,10 @@ fn options(dir: &Path, scope: Scope) -> Options {
         without: vec!["samples".to_owned()],
         details: Vec::new(),
         allowed: Vec::new(),
+        kept: tipme_store::Bounds::default(),
         auto: None,
         hot_keys: Some(hot_keys),
+        sealer: Sealer::Here,
     }
 }
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system calls that a confined process has: for its memory, its threads, the time, and what is open.
+
+use seccompiler::{
+    BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
+};
+use std::collections::BTreeMap;
+
+/// Whatever their arguments are. None of them takes a path, an address or the number of a process.
+const ALLOWED: [libc::c_long; 37] = [
+    libc::SYS_brk,
+    libc::SYS_clock_getres,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_close,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_fstat,
+    libc::SYS_futex,
+    libc::SYS_get_robust_list,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_gettid,
+    libc::SYS_lseek,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_nanosleep,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_sigaltstack,
+    libc::SYS_write,
+    libc::SYS_writev,
+];
+
+/// Allows this thread, and those that it will start, these calls only; all others fail. Threads may be started, no
+/// processes, and no memory can be executed that cannot now.
+pub(crate) fn restrict() -> Result<(), Error> {
+    let mut allowed: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
+    let thread = libc::CLONE_THREAD as u64;
+    allowed.insert(libc::SYS_clone, one(0, SeccompCmpOp::MaskedEq(thread), thread)?);
+    let executable = libc::PROT_EXEC as u64;
+    for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+        allowed.insert(call, one(2, SeccompCmpOp::MaskedEq(executable), 0)?);
+    }
+    // What clone3 is to do stands in memory, which no filter sees. Who is told that there is none takes clone.
+    let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    apply(clone3, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))?;
+    allowed.insert(libc::SYS_clone3, Vec::new());
+    apply(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
+}
+
+fn one(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<Vec<SeccompRule>, BackendError> {
+    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)?;
+    Ok(vec![SeccompRule::new(vec![condition])?])
+}
+
+fn apply(rules: BTreeMap<i64, Vec<SeccompRule>>, others: SeccompAction, these: SeccompAction) -> Result<(), Error> {
+    let arch = std::env::consts::ARCH.try_into()?;
+    let filter: BpfProgram = SeccompFilter::new(rules, others, these, arch)?.try_into()?;
+    apply_filter(&filter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::net::UnixDatagram;
+    use std::process::Command;
+    use std::thread;
+
+    /// Filters hold for the thread that they are made in.
+    #[test]
+    fn nothing_is_left_but_what_is_open() {
+        let open = File::open("/proc/self/status").unwrap();
+        let tried = thread::spawn(move || {
+            restrict().unwrap();
+            assert!(open.metadata().is_ok() || std::io::read_to_string(&open).is_ok_and(|text| !text.is_empty()));
+            assert_eq!(thread::spawn(|| 7).join().unwrap(), 7, "zstd has threads");
+            assert_eq!(vec![1u8; 64 << 20].len(), 64 << 20);
+            let size = 4096;
+            let (place, flags) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            // SAFETY: the calls have nothing to do with memory that anybody uses.
+            let calls = unsafe {
+                [
+                    libc::mmap(place, size, libc::PROT_READ | libc::PROT_EXEC, flags, -1, 0) as i64,
+                    libc::kill(libc::getpid(), 0).into(),
+                    libc::prctl(libc::PR_SET_NAME, c"x".as_ptr()).into(),
+                    libc::fork().into(),
+                ]
+            };
+            assert_eq!(calls, [-1; 4]);
+            let errors =
+                [File::open("/dev/null").err(), UnixDatagram::unbound().err(), Command::new("true").spawn().err()];
+            errors.map(|error| error.and_then(|error| error.raw_os_error()))
+        });
+        assert_eq!(tried.join().unwrap(), [Some(libc::EPERM); 3]);
+    }
+}

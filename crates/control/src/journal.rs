@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a daemon says: to the journal of systemd with fields where it runs as a service, else to the terminal.
+//!
+//! A service is told by `JOURNAL_STREAM`, as systemd wants it: it names the standard error that systemd has opened. An
+//! entry is one datagram in the journal's own protocol, which gives each value with its length, so that no value can pass
+//! for a field. Nobody waits for the journal: where it takes no more, an entry is lost, and the next one tells how many
+//! were. docs/journal.md lists the events and the fields.
+
+use crate::life::say;
+use rustix::fs::fstat;
+use std::fmt::Display;
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixDatagram;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where the journal listens.
+const SOCKET: &str = "/run/systemd/journal/socket";
+/// What `journalctl -t` looks for.
+const IDENTIFIER: &str = "tipme";
+/// The facility of daemons, as syslog numbers them.
+const FACILITY: &str = "3";
+/// Letters of a value, at most; what is longer is cut.
+const VALUE_LETTERS_MAX: usize = 4096;
+
+/// How bad something is, by the numbers of syslog.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Level {
+    Error = 3,
+    Warning = 4,
+    Info = 6,
+}
+
+/// What can be looked for with `journalctl MESSAGE_ID=…`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A recorder has begun to record.
+    Recording,
+    /// Something cannot be recorded on this machine.
+    NotRecorded,
+    /// An incident was written.
+    Marked,
+    /// An incident was wanted and could not be written.
+    MarkFailed,
+    /// The cause of an incident was found, or was not.
+    Judged,
+    /// A manager has begun to manage.
+    Managing,
+    /// The helper of managers has begun to help.
+    Helping,
+    /// Something that was changed could not be taken back.
+    NotRestored,
+}
+
+impl Event {
+    pub const ALL: [Event; 8] = [
+        Event::Recording,
+        Event::NotRecorded,
+        Event::Marked,
+        Event::MarkFailed,
+        Event::Judged,
+        Event::Managing,
+        Event::Helping,
+        Event::NotRestored,
+    ];
+
+    /// The value of `MESSAGE_ID`, which never changes.
+    pub fn id(self) -> &'static str {
+        match self {
+            Event::Recording => "919dd7568e224080bd60d3bba76d8c9c",
+            Event::NotRecorded => "3634d4379e22469c888fa4034c6298dc",
+            Event::Marked => "5f24f596fabd4dedad9f0b33e9367209",
+            Event::MarkFailed => "8581308f2b0b4b44be8053a4735628e6",
+            Event::Judged => "75f08567c4964783baafb872f795efed",
+            Event::Managing => "2cfef2a40dbd40dda4f273fcc990ad97",
+            Event::Helping => "b184a177b2004f09927214a91f82b275",
+            Event::NotRestored => "73803391b69a45e1830922346147dea9",
+        }
+    }
+}
+
+/// A field of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Field {
+    /// The id of an incident, as `tipme incidents` lists it.
+    Incident,
+    /// The kind of the first cause, such as `disk-queue`.
+    Kind,
+    /// Who or what is to blame.
+    Culprit,
+    /// The application that the person waited for.
+    Application,
+    /// What made somebody mark: `hotkey`, `command`, `signal`, `auto`.
+    Trigger,
+    /// The number of the user who marked.
+    User,
+}
+
+impl Field {
+    pub const ALL: [Field; 6] =
+        [Field::Incident, Field::Kind, Field::Culprit, Field::Application, Field::Trigger, Field::User];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Incident => "TIPME_INCIDENT",
+            Field::Kind => "TIPME_KIND",
+            Field::Culprit => "TIPME_CULPRIT",
+            Field::Application => "TIPME_APPLICATION",
+            Field::Trigger => "TIPME_TRIGGER",
+            Field::User => "TIPME_USER",
+        }
+    }
+}
+
+/// One thing to be said.
+#[derive(Clone, Debug)]
+#[must_use = "it is said by tell, show or keep"]
+pub struct Entry {
+    level: Level,
+    text: String,
+    event: Option<Event>,
+    fields: Vec<(Field, String)>,
+}
+
+/// What goes as it should: on the terminal a line of the standard output.
+pub fn info(text: impl Display) -> Entry {
+    Entry::new(Level::Info, text)
+}
+
+/// What is worse than it could be, and goes on: on the terminal a line of the standard error.
+pub fn warning(text: impl Display) -> Entry {
+    Entry::new(Level::Warning, text)
+}
+
+/// What ends something, or takes it away: on the terminal a line of the standard error.
+pub fn error(text: impl Display) -> Entry {
+    Entry::new(Level::Error, text)
+}
+
+impl Entry {
+    fn new(level: Level, text: impl Display) -> Entry {
+        Entry { level, text: text.to_string(), event: None, fields: Vec::new() }
+    }
+
+    pub fn event(self, event: Event) -> Entry {
+        Entry { event: Some(event), ..self }
+    }
+
+    pub fn field(mut self, field: Field, value: impl Display) -> Entry {
+        self.fields.push((field, value.to_string()));
+        self
+    }
+
+    /// Says it: in the journal where this is a service, else on the terminal.
+    pub fn tell(&self) {
+        if !journal().is_some_and(|journal| journal.send(self)) {
+            self.print();
+        }
+    }
+
+    /// Keeps it in the journal; on the terminal it is not said.
+    pub fn keep(&self) {
+        if let Some(journal) = journal() {
+            journal.send(self);
+        }
+    }
+
+    /// Says it on the terminal only: the journal has an entry of its own about it.
+    pub fn show(&self) {
+        if journal().is_none() {
+            self.print();
+        }
+    }
+
+    fn print(&self) {
+        match self.level {
+            Level::Info => say(&self.text),
+            Level::Warning | Level::Error => eprintln!("{IDENTIFIER}: {}", self.text),
+        }
+    }
+
+    /// The entry as a datagram.
+    fn encode(&self, lost: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put(&mut bytes, "MESSAGE", &cleaned(&self.text, "\n"));
+        put(&mut bytes, "PRIORITY", &(self.level as u8).to_string());
+        put(&mut bytes, "SYSLOG_IDENTIFIER", IDENTIFIER);
+        put(&mut bytes, "SYSLOG_FACILITY", FACILITY);
+        if let Some(event) = self.event {
+            put(&mut bytes, "MESSAGE_ID", event.id());
+        }
+        for (field, value) in &self.fields {
+            put(&mut bytes, field.name(), &cleaned(value, ""));
+        }
+        if lost > 0 {
+            put(&mut bytes, "TIPME_LOST", &lost.to_string());
+        }
+        bytes
+    }
+}
+
+/// A field whose value can be anything.
+fn put(bytes: &mut Vec<u8>, name: &str, value: &str) {
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.push(b'\n');
+    bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(value.as_bytes());
+    bytes.push(b'\n');
+}
+
+/// A value that a terminal shows as it is: names of processes can be anything, too.
+fn cleaned(value: &str, kept: &str) -> String {
+    let letters = value.chars().take(VALUE_LETTERS_MAX);
+    letters.map(|letter| if letter.is_control() && !kept.contains(letter) { '?' } else { letter }).collect()
+}
+
+/// The journal, where this process is a service of it.
+fn journal() -> Option<&'static Journal> {
+    static JOURNAL: OnceLock<Option<Journal>> = OnceLock::new();
+    JOURNAL.get_or_init(Journal::find).as_ref()
+}
+
+struct Journal {
+    socket: UnixDatagram,
+    /// Entries that it did not take, since the last one that it took.
+    lost: AtomicU64,
+}
+
+impl Journal {
+    fn find() -> Option<Journal> {
+        let named = std::env::var("JOURNAL_STREAM").ok()?;
+        let stderr = fstat(io::stderr()).ok()?;
+        let is_service = named == format!("{}:{}", stderr.st_dev, stderr.st_ino);
+        let socket = UnixDatagram::unbound().ok().filter(|socket| socket.set_nonblocking(true).is_ok())?;
+        is_service.then_some(Journal { socket, lost: AtomicU64::new(0) })
+    }
+
+    /// Whether the journal has it, or was too busy for it; false where there is none to be had.
+    fn send(&self, entry: &Entry) -> bool {
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        match self.socket.send_to(&entry.encode(lost), SOCKET) {
+            Ok(_) => true,
+            Err(error) => {
+                let busy = error.kind() == ErrorKind::WouldBlock;
+                self.lost.fetch_add(lost + u64::from(busy), Ordering::Relaxed);
+                busy
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fields of a datagram, as the journal reads them.
+    fn decode(mut bytes: &[u8]) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let name = String::from_utf8(bytes[..end].to_vec()).unwrap();
+            let (length, rest) = bytes[end + 1..].split_first_chunk().unwrap();
+            let (value, rest) = rest.split_at(u64::from_le_bytes(*length) as usize);
+            fields.push((name, String::from_utf8(value.to_vec()).unwrap()));
+            bytes = rest.strip_prefix(b"\n").unwrap();
+        }
+        fields
+    }
+
+    fn value(fields: &[(String, String)], name: &str) -> Vec<String> {
+        fields.iter().filter(|(field, _)| field == name).map(|(_, value)| value.clone()).collect()
+    }
+
+    #[test]
+    fn no_value_passes_for_a_field() {
+        let hostile = "evil\nPRIORITY=0\nMESSAGE_ID\n\u{4}\0\0\0\0\0\0\0fake\n\u{1b}[2J";
+        let entry = error(hostile).event(Event::Judged).field(Field::Culprit, hostile);
+        let fields = decode(&entry.encode(0));
+        let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        let expected = ["MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER", "SYSLOG_FACILITY", "MESSAGE_ID", "TIPME_CULPRIT"];
+        assert_eq!(names, expected);
+        assert_eq!(value(&fields, "PRIORITY"), ["3"]);
+        assert_eq!(value(&fields, "MESSAGE_ID"), [Event::Judged.id()]);
+        assert_eq!(value(&fields, "TIPME_CULPRIT"), ["evil?PRIORITY=0?MESSAGE_ID?????????fake??[2J"]);
+        assert!(value(&fields, "MESSAGE")[0].starts_with("evil\nPRIORITY=0\nMESSAGE_ID\n?"));
+    }
+
+    #[test]
+    fn values_are_bounded_and_losses_told() {
+        let fields = decode(&info("x".repeat(100_000)).encode(7));
+        assert_eq!(value(&fields, "MESSAGE")[0].len(), VALUE_LETTERS_MAX);
+        assert_eq!(value(&fields, "TIPME_LOST"), ["7"]);
+        assert_eq!(value(&fields, "PRIORITY"), ["6"]);
+    }
+
+    #[test]
+    fn the_document_lists_every_event_and_field() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/journal.md");
+        let document = std::fs::read_to_string(path).unwrap();
+        let ids = Event::ALL.map(|event| format!("`{}`", event.id()));
+        let names = Field::ALL.map(|field| format!("`{}`", field.name()));
+        let missing: Vec<&String> = ids.iter().chain(&names).filter(|name| !document.contains(*name)).collect();
+        assert!(missing.is_empty(), "docs/journal.md lacks {missing:?}");
+        let distinct: std::collections::BTreeSet<&String> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len());
+    }
+}
