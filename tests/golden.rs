@@ -12,6 +12,7 @@ mod golden {
     use std::path::{Path, PathBuf};
     use tipme_analysis::model::{Kind, Verdict};
     use tipme_analysis::{Options, diagnose};
+    use tipme_report::Layout;
 
     /// Kinds that the machine which made the incidents cannot suffer from: it has no swap, and nothing
     /// that takes its CPUs away without a record can be injected.
@@ -41,12 +42,17 @@ mod golden {
         diagnose(&incident, &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
+    /// All that can be told.
+    fn text(verdict: &Verdict) -> String {
+        tipme_report::text(verdict, &Layout { verbose: true, ..Layout::default() })
+    }
+
     #[test]
     fn every_incident_gives_its_verdict() {
         let bless = std::env::var_os("TIPME_BLESS").is_some();
         let mut wrong = Vec::new();
         for path in incidents() {
-            let (told, expected) = (tipme_report::text(&verdict(&path)), path.with_extension("txt"));
+            let (told, expected) = (text(&verdict(&path)), path.with_extension("txt"));
             if bless {
                 std::fs::write(&expected, &told).expect("the text can be written");
             }
@@ -56,6 +62,22 @@ mod golden {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn every_incident_makes_a_page() {
+        for path in incidents() {
+            let incident = tipme_store::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let scene = tipme_analysis::scene::scene(&incident, &Options::default()).expect("it was diagnosed before");
+            let (page, name) = (tipme_report::page(&scene), path.display());
+            assert!(page.len() < 1_000_000, "{name}: {} bytes", page.len());
+            let told = std::fs::read_to_string(path.with_extension("txt")).expect("there is a text");
+            let told = told.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+            assert!(page.contains(&told), "{name}: the verdict is not on its page");
+            let length = (scene.to_ns - scene.from_ns) / 1_000;
+            let bars = || scene.tracks.iter().flat_map(|track| &track.bars);
+            assert!(bars().count() > 10 && bars().all(|bar| bar.from_us + bar.length_us <= length), "{name}");
+        }
     }
 
     #[test]
@@ -74,7 +96,7 @@ mod golden {
         assert!(calm.len() >= 4, "only {} calm sessions", calm.len());
         for path in calm {
             let told = verdict(&path);
-            assert!(told.findings.is_empty(), "{}: {}", path.display(), tipme_report::text(&told));
+            assert!(told.findings.is_empty(), "{}: {}", path.display(), text(&told));
         }
     }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From an incident to a verdict; pure.
 //!
-//! Five rooms, and arrows only back: a room may use those that stand before it, never a later one. The first,
+//! Six rooms, and arrows only back: a room may use those that stand before it, never a later one. The first,
 //! [`decode`], takes bytes and gives records. [`timeline`] lays out what every thread and CPU did. [`join`] finds what
 //! the person did and how long the answer took. [`explain`] walks back from the end of an interval to its start and
-//! says what each piece is due to. The last, [`verdict`], picks the worst of it and merges the pieces into findings.
+//! says what each piece is due to. [`verdict`] picks the worst of it and merges the pieces into findings. The last,
+//! [`scene`], gathers what a page shows of it.
 //! Below all of them stand [`model`], the documents that are a contract with those who read them, and the errors.
 //!
 //! Nothing here reads a file, a clock or a process, and no bytes in an incident can make it panic or
@@ -15,6 +16,7 @@ mod error;
 mod explain;
 mod join;
 pub mod model;
+pub mod scene;
 mod timeline;
 mod verdict;
 
@@ -24,9 +26,10 @@ pub use explain::lateness::{Late, Lateness, lateness};
 pub use join::answer::{COMPLETED, NOTICED};
 pub use join::timed::{Timed, timed};
 pub use model::Verdict;
+pub use scene::exercise;
 pub use timeline::occupancy::{Occupant, Occupation, is_recorder, occupations};
 pub use timeline::recording::Recording;
 pub use verdict::diagnose::diagnose;
-pub use verdict::fuzz::exercise;
 pub use verdict::interval::{Explanation, explain};
 pub use verdict::problem::Options;
+pub use verdict::trust::SURE;

@@ -4,6 +4,7 @@
 //! Fields are only ever added. Times ending in `_ns` are CLOCK_MONOTONIC nanoseconds, durations
 //! ending in `_ms` are milliseconds, `null` means not available.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -11,7 +12,8 @@ use std::fmt;
 pub const SCHEMA: u32 = 2;
 
 /// Why one interaction took long, or that none did.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "tipme diagnose --json")]
 pub struct Verdict {
     pub schema: u32,
     pub incident: About,
@@ -33,7 +35,7 @@ pub struct Verdict {
 }
 
 /// The incident that was read.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct About {
     pub id: String,
     /// The mark, UTC, as in `2026-01-31T12:00:00Z`.
@@ -49,7 +51,7 @@ pub struct About {
 }
 
 /// What is explained.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     pub start_ns: u64,
     pub end_ns: u64,
@@ -79,7 +81,7 @@ pub struct Interval {
 }
 
 /// The application that the person waited for.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
     pub pid: u32,
     pub comm: String,
@@ -87,7 +89,7 @@ pub struct Client {
 }
 
 /// The same class in the same application, the interval itself left out.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Baseline {
     pub n: usize,
     /// `null` with fewer than 10 observations.
@@ -101,7 +103,7 @@ pub struct Baseline {
 }
 
 /// A share of the interval: what a thread on the chain did or waited for.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Piece {
     /// `running`, `runnable`, `blocked` or `unknown`.
     pub state: String,
@@ -113,7 +115,7 @@ pub struct Piece {
 }
 
 /// A cause.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     pub kind: Kind,
     pub culprit: Culprit,
@@ -124,6 +126,9 @@ pub struct Finding {
     pub confidence: f64,
     /// The first line names the culprit and what it did; the others give figures.
     pub evidence: Vec<String>,
+    /// Where in the kernel the longest wait of it was, the innermost function first; left out where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<String>,
     pub remedy: String,
     /// Seconds between one activation of the culprit and the next; `null` where they are not regular.
     #[serde(default)]
@@ -131,7 +136,7 @@ pub struct Finding {
 }
 
 /// Who or what is to blame.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Culprit {
     Process {
@@ -156,7 +161,7 @@ impl Default for Culprit {
 }
 
 /// One stay of the chain in one thread.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     pub start_ns: u64,
     pub end_ns: u64,
@@ -171,7 +176,7 @@ pub struct Step {
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident = $name:literal,)*) => {
         /// What a share of the interval is due to.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
         pub enum Kind {
             $($(#[doc = $doc])* #[serde(rename = $name)] $kind,)*
             /// Nothing recorded explains it.

@@ -5,6 +5,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{APP, Machinery, SERVER};
+use tipme_analysis::scene::scene;
 use tipme_analysis::{Error, Options, diagnose, exercise};
 use tipme_record::Pid;
 use tipme_record::incident::{Incident, Section};
@@ -41,8 +42,8 @@ proptest! {
                 bytes[byte.index(used)] = value;
             }
         }
-        let _ = diagnose(&incident, &Options::default());
-        let _ = diagnose(&incident, &Options { pid: Some(Pid(APP)), at_s: Some(3.0), ..Options::default() });
+        let _ = scene(&incident, &Options::default());
+        let _ = scene(&incident, &Options { pid: Some(Pid(APP)), at_s: Some(3.0), ..Options::default() });
     }
 }
 

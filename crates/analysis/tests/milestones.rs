@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{APP, Machinery, SHELL, tid};
+use support::{APP, Machinery, SHELL, WORKER, tid};
 use tipme_analysis::model::{Kind, Verdict};
 use tipme_analysis::{Options, diagnose, timed};
 use tipme_record::incident::StoredBaseline;
@@ -15,6 +15,8 @@ const WAIT4: i32 = 61;
 /// Holds a lock that the application wants; and a child of the shell.
 const HOLDER: u32 = 500;
 const CHILD: u32 = 510;
+/// Another program on the display.
+const OTHER: u32 = 600;
 const TERMINAL_FILES: u32 = 0x1cd1;
 const FLOCK: i32 = 73;
 
@@ -68,6 +70,28 @@ fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
     assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 2_000, vec![Kind::LockWait]));
 }
 
+/// A button of the editor that was pressed is let go: the editor wants the lock then.
+#[test]
+fn a_program_acts_when_the_button_is_let_go() {
+    let mut machine = editor();
+    machine.press(3_000_000).draw(3_000_600);
+    machine.wait(3_000_101, APP, 2_900_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
+    machine.let_go(3_100_000);
+    machine.wait(3_100_101, APP, 3_000_700, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
+    machine.switch(3_100_700, 1, 0, 1);
+    machine
+        .wake_from(4_999_850, HOLDER, 0, 2, 0)
+        .switch(4_999_900, 0, HOLDER, 0)
+        .wake_from(5_000_000, APP, HOLDER, 0, 1)
+        .switch(5_000_010, 0, 0, 1);
+    machine.wait(5_000_001, APP, 3_100_700, |wait| {
+        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0, 2], tid(HOLDER))
+    });
+    machine.switch(5_000_050, 1, APP, 0).switch(5_000_200, 1, 0, 1);
+    key_at(&mut machine, 5_500_000);
+    assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 1_900, vec![Kind::LockWait]));
+}
+
 #[test]
 fn what_is_handled_within_half_a_second_is_not_noticed() {
     let mut machine = editor();
@@ -86,34 +110,75 @@ fn the_wait_of_an_event_loop_is_no_work() {
     assert_eq!(handled.collect::<Vec<_>>(), vec![Some(598); 11]);
 }
 
+/// A command that a file's lock holds up from 3 s until a time, after keys that are answered at once but for the one
+/// that takes as long as is said.
+fn command(until: u64, slow: u64) -> Machinery {
+    let mut machine = Machinery::with_terminal();
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(CHILD, CHILD, SHELL, "git", 1);
+    for (us, takes) in [(1_000_000, 800), (1_500_000, slow), (2_000_000, 800), (3_000_000, 800)] {
+        machine.press(us).reach_shell(us).echo(us + takes);
+        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
+            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+        });
+    }
+    // The last one started a child, which waits for a file's lock; the shell waits for the child.
+    machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
+    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0).switch(3_001_700, 1, 0, 1);
+    machine
+        .wake_from(until - 150, HOLDER, 0, 2, 0)
+        .switch(until - 100, 0, HOLDER, 0)
+        .wake_from(until, CHILD, HOLDER, 0, 1)
+        .switch(until + 10, 0, 0, 1);
+    machine.wait(until + 1, CHILD, 3_001_700, |wait| (wait.syscall, wait.waker) = (FLOCK, tid(HOLDER)));
+    machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0).switch(until + 120, 1, 0, 1);
+    machine.wait(until + 101, SHELL, 3_001_500, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+    machine.switch(until + 150, 0, SHELL, 0).switch(until + 300, 0, 0, 1);
+    machine
+}
+
 #[test]
 fn a_command_ends_when_its_terminal_is_read_again() {
     for (until, expected) in [(5_000_000, Some(Kind::LockWait)), (3_800_000, None)] {
-        let mut machine = Machinery::with_terminal();
-        machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(CHILD, CHILD, SHELL, "git", 1);
-        for us in [1_000_000, 1_500_000, 2_000_000, 3_000_000] {
-            machine.press(us).reach_shell(us).echo(us + 800);
-            machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-                (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-            });
-        }
-        // The last one started a child, which waits for a file's lock; the shell waits for the child.
-        machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-        machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0).switch(3_001_700, 1, 0, 1);
-        machine
-            .wake_from(until - 150, HOLDER, 0, 2, 0)
-            .switch(until - 100, 0, HOLDER, 0)
-            .wake_from(until, CHILD, HOLDER, 0, 1)
-            .switch(until + 10, 0, 0, 1);
-        machine.wait(until + 1, CHILD, 3_001_700, |wait| (wait.syscall, wait.waker) = (FLOCK, tid(HOLDER)));
-        machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0).switch(until + 120, 1, 0, 1);
-        machine
-            .wait(until + 101, SHELL, 3_001_500, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
-        machine.switch(until + 150, 0, SHELL, 0).switch(until + 300, 0, 0, 1);
-        let verdict = verdict(&mut machine, 7_000_000);
-        let (milestone, _, kinds) = told(&verdict);
+        let (milestone, _, kinds) = told(&verdict(&mut command(until, 800), 7_000_000));
         assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", expected));
     }
+}
+
+/// A worker that delivers keys does other work as well, and wakes somebody else for that right afterwards.
+#[test]
+fn whom_a_worker_wakes_next_reads_no_terminal() {
+    let mut machine = Machinery::with_terminal();
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1);
+    for us in [1_000_000, 1_500_000, 2_000_000] {
+        machine.press(us).reach_shell(us).echo(us + 800);
+        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
+            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+        });
+    }
+    machine.wake_from(2_000_480, HOLDER, WORKER, 0, 2).switch(2_000_500, 2, HOLDER, 0);
+    machine.wait(2_000_481, HOLDER, 500_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
+    machine.switch(2_000_600, 2, 0, 1).wake_from(5_000_000, HOLDER, 0, 2, 2).switch(5_000_010, 2, HOLDER, 0);
+    machine.wait(5_000_001, HOLDER, 2_000_600, |wait| wait.syscall = FLOCK);
+    machine.switch(5_000_100, 2, 0, 1);
+    let (milestone, latency, kinds) = told(&verdict(&mut machine, 7_000_000));
+    assert_eq!((milestone.as_str(), kinds), ("response", vec![]));
+    assert!(latency < 10, "{latency} ms");
+}
+
+#[test]
+fn a_command_that_is_waited_for_goes_before_a_shorter_delay() {
+    let mut machine = command(5_000_000, 150_000);
+    let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
+    assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", Some(Kind::LockWait)));
+}
+
+#[test]
+fn a_command_that_is_left_to_itself_goes_behind() {
+    let mut machine = command(5_000_000, 150_000);
+    machine.task(OTHER, OTHER, 1, "editor", 1);
+    machine.press_for(4_000_000, OTHER);
+    let (milestone, latency, _) = told(&verdict(&mut machine, 7_000_000));
+    assert_eq!((milestone.as_str(), latency), ("response", 150));
 }
 
 /// What was learned of keys in the editor up to a milestone.

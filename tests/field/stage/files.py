@@ -77,7 +77,7 @@ class Disk(Fault):
     """A large copy to a disk of the session's own, with a journal that orders the data of all."""
 
     bounded = False
-    SIZE_MIB, COPY_MIB = 2400, 1500
+    SIZE_MIB, COPY_MIB = 4400, 3600
 
     def ready(self):
         base = self.session.folder

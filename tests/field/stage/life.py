@@ -118,6 +118,15 @@ ROWS = {
                    (("fsync disk-queue", "helper ~nightly-backup ~loop"),), ""),
     "disk-vim": ("xterm-vim", "openbox", "none", "lasting", "disk", ("key Escape", "write :w! disk/note", "*key Return"),
                  "last", (("fsync disk-queue", "helper ~nightly-backup ~loop"),), ""),
+    # What desktops have in the background.
+    "portal-command": ("xterm", "openbox", "none", "lasting", "held portal",
+                       ("command gdbus call --session --dest org.freedesktop.portal.Desktop --object-path /org/freedesktop"
+                        "/portal/desktop --method org.freedesktop.portal.Settings.Read a b",), "last", WAITS, ""),
+    "accessibility-start": ("xterm", "openbox", "none", "lasting", "held accessibility", ("command mousepad",), "after:screen",
+                            WAITS, ""),
+    "log-full": ("xterm", "openbox", "none", "lasting", "held log", ("command logger -u log hello",), "last", WAITS, ""),
+    "stopped-method": ("mousepad-ibus", "openbox", "none", "lasting", "stop program/ibus-daemon", ("key x",), "after",
+                       (("stopped peer-wait", "stopped sender"),), ""),
     # CPUs and the display.
     "hogs-xterm": ("xterm", "openbox", "none", "lasting", "hogs nice0 20", ("write echo one",), "slowest", HOGGED, ""),
     "storm-featherpad": ("featherpad", "openbox", "none", "lasting", "storm nice0 20", ("write abcdef",), "slowest",

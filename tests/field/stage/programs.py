@@ -56,6 +56,8 @@ PROGRAMS = {
     "screen": Program((*XTERM, "screen", "-c", "/dev/null", *BASH), "xterm", settle_s=1, **TERMINAL),
     "qterminal": Program(("qterminal", "-e", "bash --norc -i"), "qterminal", settle_s=2, **TERMINAL),
     "mousepad": Program(("mousepad",), "mousepad", **MENUS),
+    "mousepad-ibus": Program(("sh", "-c", "ibus-daemon --panel disable & sleep 3; GTK_IM_MODULE=ibus exec mousepad"),
+                             "mousepad", **MENUS),
     "featherpad": Program(("featherpad",), "featherpad", **MENUS),
     "gnome-text-editor": Program(("gnome-text-editor", "-s"), "text.editor", settle_s=2),
     "emacs": Program(EMACS, "emacs", settle_s=2, menu_at=(20, 8), body=(0.5, 0.5)),

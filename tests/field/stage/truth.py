@@ -6,8 +6,8 @@ The recorder and the analysis have no part in it, and are told none of it.
 
 from . import windows
 
-# An input is answered late where the screen stands still for longer than this, in milliseconds.
-CALM_STILL_MS = 150
+# A person notices that the screen stands still from here on, in milliseconds; tipme tells of it from the same value on.
+CALM_STILL_MS = 100
 # Input that comes this soon after another may be what a change answers, in nanoseconds.
 NOTHING = 10**18
 # The screen answers this soon after the fault's end; else something else was slow. Then it is quiet this soon.

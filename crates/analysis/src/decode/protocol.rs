@@ -28,6 +28,7 @@ pub struct Majors {
 
 const KEY_PRESS: u8 = 2;
 const BUTTON_PRESS: u8 = 4;
+const BUTTON_RELEASE: u8 = 5;
 const MOTION: u8 = 6;
 const GENERIC: u8 = 35;
 const GRAB_SERVER: u8 = 36;
@@ -82,6 +83,16 @@ impl Majors {
             MOTION => Some(Class::Motion),
             GENERIC if self.is("XInputExtension", extension) => generic_class(detail),
             _ => None,
+        }
+    }
+
+    /// Whether an event tells a client that a button was let go, which is when most programs act on a click.
+    pub fn tells_of_release(&self, word: Word) -> bool {
+        let [code, extension, detail, synthetic] = word.0;
+        match code {
+            BUTTON_RELEASE => synthetic & 1 == 0 && detail != 1,
+            GENERIC => self.is("XInputExtension", extension) && detail == BUTTON_RELEASE,
+            _ => false,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::decode::messages::Place;
 use crate::join::answer::{Interaction, Join};
 use crate::timeline::interrupts::Source;
 use crate::timeline::occupancy::{On, on_cpu};
-use crate::timeline::polls::{is_for_names, is_loopback, is_remote};
+use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::{Waited, is_private_futex, polls};
@@ -348,7 +348,7 @@ impl Walker<'_> {
     /// up, and begins again at once, is one wait. Who asks for a name waits for the name server, whoever stands behind it.
     fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
         let wait = wait.filter(|wait| polls(wait) && !is_for_names(wait))?;
-        if is_remote(wait) && !is_loopback(wait) || wait.family == 0 && self.recording.takes_display_input(span.tid) {
+        if is_internet(wait) && !is_loopback(wait) || wait.family == 0 && self.recording.takes_display_input(span.tid) {
             return None;
         }
         let (first, mut busy) = (span.index, Nanos(0));

@@ -90,11 +90,10 @@ pub fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String {
 }
 
 /// The functions of a wait's stack that say most: the first few above the scheduler.
-pub fn stack_text(recording: &Recording, wait: &Wait) -> Option<String> {
+pub fn frames(recording: &Recording, wait: &Wait) -> Vec<String> {
     let scheduler = |name: &&str| SCHEDULER.iter().any(|prefix| name.starts_with(prefix));
     let functions = recording.names.kernel_functions(wait.stack).skip_while(scheduler).take(STACK_SHOWN);
-    let names: Vec<&str> = functions.collect();
-    (!names.is_empty()).then(|| names.join(" <- "))
+    functions.map(str::to_owned).collect()
 }
 
 const SCHEDULER: [&str; 6] = ["__schedule", "schedule", "preempt_schedule", "io_schedule", "__cond_resched", "bpf_"];

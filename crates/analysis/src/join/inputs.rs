@@ -262,6 +262,22 @@ fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) 
     Told { class, client: stream.client, input, sent, server: part.tid, stream: place.stream, taken, released: None }
 }
 
+/// What clients were told of buttons that were let go. Nothing need be shown then, but it is when most programs act.
+pub fn let_go(recording: &Recording) -> Vec<Told> {
+    let mut told = Vec::new();
+    for (index, stream) in recording.messages.streams().iter().enumerate() {
+        let majors = recording.messages.majors(stream);
+        for (part, sent) in stream.side(Side::EventSent).iter().enumerate() {
+            let mut words = recording.messages.words(sent).iter().take(WORDS_MAX);
+            if words.any(|word| majors.tells_of_release(*word)) {
+                let input = recording.burst(sent.tid, sent.ts).start;
+                told.push(tell(Class::Click, stream, Place { stream: index, part }, sent, input));
+            }
+        }
+    }
+    told
+}
+
 /// Event parts with input in them, by time.
 fn sends(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
     let mut sends = Vec::new();

@@ -53,6 +53,8 @@ pub fn interactions(recording: &Recording) -> Vec<Interaction> {
     let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|told| told.client).collect();
     let join = |(stream, told)| Joiner::new(recording, stream, told, &listeners).join();
     let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
+    let let_go = inputs::let_go(recording).into_iter().filter(|told| !is_own(recording, told));
+    let all: Vec<Told> = all.into_iter().chain(let_go).collect();
     milestones::add(recording, &all, &mut found);
     found.sort_by_key(|interaction| interaction.told.input);
     let unreached = unreached(recording, &found);

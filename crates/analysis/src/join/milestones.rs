@@ -12,21 +12,19 @@ use crate::join::compositors::{self, compositors};
 use crate::join::inputs::Told;
 use crate::join::selections;
 use crate::join::stops::Stops;
-use crate::join::work::{self, Drawings};
+use crate::join::work::Work;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::Span;
-use crate::timeline::waits::Signature;
+use crate::timeline::threads::{Span, State};
+use crate::timeline::waits::{Signature, is_condition};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::Class;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// A thread that works for the one that takes the inputs is woken in so many percent of them, and at least so often.
+/// A thread that works for the one that takes the inputs is woken in so many percent of them, from the same wait so
+/// often at least.
 const HANDED_PERCENT: usize = 60;
-const HANDED_MIN: usize = 5;
-
-/// A wait of such a thread counts that was ended so often.
-const HOMES_MIN: usize = 3;
+const HANDED_MIN: usize = 3;
 
 /// Segments in which such a thread's return is looked for.
 const SEGMENTS_MAX: usize = 65_536;
@@ -52,6 +50,17 @@ pub struct Handling<'a> {
 struct Helper {
     tid: Tid,
     homes: BTreeSet<Signature>,
+}
+
+impl Helper {
+    /// Whether it waits where wake-ups for inputs find it, or for whatever comes next. A wait for a condition elsewhere
+    /// that ends, if at all, because its time is up is a sleep in the middle of the work.
+    fn is_home(&self, recording: &Recording, span: &Span) -> bool {
+        let wait = recording.waits.find(span).filter(|_| span.segment.state == State::Blocked);
+        let Some(wait) = wait else { return recording.is_home(span) };
+        let sleeps = is_condition(wait) && span.task_waker().is_none();
+        self.homes.contains(&recording.signature(wait)) || !sleeps && recording.is_home(span)
+    }
 }
 
 impl<'a> Handling<'a> {
@@ -89,11 +98,8 @@ impl<'a> Handling<'a> {
         let first = recording.timeline.at(helper.tid, woken)?.index;
         let spans = (first..).map_while(|index| recording.timeline.span(helper.tid, index));
         let mut spans = spans.take(SEGMENTS_MAX);
-        let home = |span: &Span| {
-            let wait = recording.waits.find(span);
-            wait.is_some_and(|wait| helper.homes.contains(&recording.signature(wait))) || recording.is_home(span)
-        };
-        let end = spans.find(|span| span.start >= woken && home(span)).map_or(recording.mark, |span| span.start);
+        let end = spans.find(|span| span.start >= woken && helper.is_home(recording, span));
+        let end = end.map_or(recording.mark, |span| span.start);
         Some((end, vec![Hop { tid: helper.tid, lo: woken, hi: end }, Hop { tid, lo: at, hi: woken }]))
     }
 
@@ -107,9 +113,9 @@ impl<'a> Handling<'a> {
 }
 
 /// The threads of the same process that a thread wakes for most of its inputs, where they wait in some way that those
-/// wake-ups end again and again.
+/// wake-ups end again and again. Inputs that came while such a thread was busy elsewhere say nothing, if they are fewer.
 fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
-    let mut counts: BTreeMap<Tid, (usize, HashMap<Signature, usize>)> = BTreeMap::new();
+    let mut found: BTreeMap<Tid, HashMap<Signature, usize>> = BTreeMap::new();
     for at in receipts {
         let until = recording.pause_after(tid, *at, Pause::Home).min(at.after(HANDED_WITHIN));
         let mut seen = BTreeSet::new();
@@ -118,21 +124,27 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
             if !same || !seen.insert(wakee) {
                 continue;
             }
-            let (count, waits) = counts.entry(wakee).or_default();
-            *count += 1;
             let span = recording.timeline.before(wakee, woken);
-            if let Some(wait) = span.and_then(|span| recording.waits.find(&span)) {
-                *waits.entry(recording.signature(wait)).or_default() += 1;
+            if let Some(signature) = span.and_then(|span| recording.waits_in(&span)) {
+                *found.entry(wakee).or_default().entry(signature).or_default() += 1;
             }
         }
     }
-    let often = |count: usize| count >= HANDED_MIN && count * 100 >= receipts.len() * HANDED_PERCENT;
-    let helper = |(tid, (_, waits)): (Tid, (usize, HashMap<_, _>))| {
-        let homes: BTreeSet<_> =
-            waits.into_iter().filter(|(_, count)| *count >= HOMES_MIN).map(|(signature, _)| signature).collect();
-        (!homes.is_empty()).then_some(Helper { tid, homes })
+    let helper = |(tid, waits): (Tid, HashMap<Signature, usize>)| {
+        let often = waits.into_iter().filter(|(_, count)| *count >= HANDED_MIN);
+        let (homes, counts): (BTreeSet<_>, Vec<_>) = often.unzip();
+        let woken: usize = counts.iter().sum();
+        let free = receipts.iter().filter(|at| is_at(recording, tid, **at, &homes)).count();
+        let hands = woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
+        hands.then_some(Helper { tid, homes })
     };
-    counts.into_iter().filter(|(_, (count, _))| often(*count)).filter_map(helper).collect()
+    found.into_iter().filter_map(helper).collect()
+}
+
+/// Whether a thread waits at one of these places at a time.
+fn is_at(recording: &Recording, tid: Tid, at: Nanos, homes: &BTreeSet<Signature>) -> bool {
+    let span = recording.timeline.at(tid, at);
+    span.and_then(|span| recording.waits_in(&span)).is_some_and(|signature| homes.contains(&signature))
 }
 
 /// A response this long tells of the delay by itself.
@@ -144,23 +156,27 @@ const MOST: u64 = 2;
 
 /// Adds the milestones after the response that came late, and the inputs without an answer that were handled late.
 pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
-    let (handling, drawings) = (Handling::new(recording, told), Drawings::new(recording));
+    let handling = Handling::new(recording, told);
+    let handled: Vec<_> = told.iter().filter_map(|told| Some((told, handling.handled(told)?))).collect();
+    let work = Work::new(recording, handled.iter().map(|(told, handled)| (*told, handled.at)));
     let (compositors, stops) = (compositors(recording), Stops::find(recording, told));
     let places: HashMap<(usize, Nanos, Class), usize> =
         found.iter().enumerate().map(|(index, one)| (key(&one.told), index)).collect();
     let responses = responses(found);
-    for told in told {
-        let Some(handled) = handling.handled(told) else { continue };
+    for (told, handled) in handled {
         let index = places.get(&key(told)).copied();
         let known = index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
         let (response, at) = (known.map(|one| one.end), handled.at);
         let uncovered = |reached: &Reached| reached.command || !is_covered(&responses, told, reached.at);
-        let completed = completed(recording, &drawings, told, response, at).filter(uncovered);
+        let completed = completed(recording, &work, told, response, at).filter(uncovered);
         let handled = Some(handled).filter(|handled| is_late(told, response, handled) && uncovered(handled));
+        // What was completed while the input was still being handled says nothing more.
+        let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);
+        let completed = completed.filter(|completed| !within(completed));
         let shown = index.and_then(|index| compositors::shown(recording, &compositors, &found[index]));
         let held_up = if response.is_none() && !is_terminal(recording, told) { stops.held_up(told) } else { None };
-        let later = shown.into_iter().chain(handled).chain(completed).chain(selections::pasted(recording, told));
-        let later = later.chain(held_up.filter(uncovered));
+        let completed = selections::pasted(recording, told).or(completed);
+        let later = shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
         let later: Vec<Reached> = later.collect();
         match index {
             Some(index) => (found[index].handled, found[index].later) = (Some(at), later),
@@ -173,14 +189,14 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
 /// response. Without a response it is the first that the person sees.
 fn completed(
     recording: &Recording,
-    drawings: &Drawings,
+    work: &Work<'_>,
     told: &Told,
     response: Option<Nanos>,
     handled: Nanos,
 ) -> Option<Reached> {
     let reached = match is_terminal(recording, told) {
         true => commands::command(recording, told, handled),
-        false => work::completed(recording, drawings, told, handled),
+        false => work.completed(told, handled),
     };
     let noticed = if response.is_some() { COMPLETED } else { NOTICED };
     reached.filter(|reached| is_left(told, response, reached)).map(|reached| Reached { noticed, ..reached })

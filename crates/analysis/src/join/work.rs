@@ -2,8 +2,9 @@
 //! The work that an input leads to, forward over wake-ups, until its last drawing.
 //!
 //! A thread works from its wake-up until its first wait that is neither for a device nor for a lock nor for a frame: then
-//! it waits for somebody, and what it does afterwards is that one's matter. Only threads of the client and of
-//! its descendants are followed; depth and number are bounded.
+//! it waits for somebody, and what it does afterwards is that one's matter. A thread that inputs find at one place again
+//! and again is not done while it waits for an answer at another. Only threads of the client and of its descendants are
+//! followed; depth and number are bounded.
 
 use crate::decode::messages::{Place, Side};
 use crate::join::answer::{COMPLETED, Milestone, Reached};
@@ -11,9 +12,10 @@ use crate::join::cause::Hop;
 use crate::join::inputs::Told;
 use crate::join::served::drawing;
 use crate::timeline::bursts::FRAME;
+use crate::timeline::homes::frequent;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
-use crate::timeline::waits::Waited;
+use crate::timeline::waits::{Signature, Waited, is_condition};
 use std::collections::{HashMap, HashSet};
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -30,8 +32,19 @@ const FRAMES_MAX: usize = 3;
 /// A thread that took an input works on it no longer than this before the next event.
 const WORK_MAX: Nanos = Nanos::from_secs(10);
 
+/// What the inputs of a recording lead to.
+pub struct Work<'a> {
+    recording: &'a Recording,
+    drawings: Drawings,
+    places: Places,
+}
+
 /// Who draws what, by thread.
-pub struct Drawings(HashMap<Tid, Vec<(Nanos, Place)>>);
+struct Drawings(HashMap<Tid, Vec<(Nanos, Place)>>);
+
+/// Where the work of inputs finds threads waiting again and again.
+#[derive(Default)]
+struct Places(HashMap<Tid, HashSet<Signature>>);
 
 /// A stretch of work.
 struct Step {
@@ -44,7 +57,7 @@ struct Step {
 }
 
 impl Drawings {
-    pub fn new(recording: &Recording) -> Drawings {
+    fn new(recording: &Recording) -> Drawings {
         let mut drawings: HashMap<Tid, Vec<(Nanos, Place)>> = HashMap::new();
         for (index, stream) in recording.messages.streams().iter().enumerate() {
             let sent = stream.side(Side::RequestSent).iter().enumerate();
@@ -64,61 +77,101 @@ impl Drawings {
     }
 }
 
-/// The last drawing in the work that an input led to, and the way there.
-pub fn completed(recording: &Recording, drawings: &Drawings, told: &Told, handled: Nanos) -> Option<Reached> {
-    let (at, tid) = told.taken?;
-    let steps = steps(recording, told.client, at, tid, handled.min(at.after(WORK_MAX)));
-    let last = steps.iter().enumerate().filter_map(|(index, step)| {
-        drawings.last(step.tid, step.lo, step.hi).map(|(sent, place)| (sent, place, index))
-    });
-    let (sent, place, mut index) = last.max()?;
-    let drawing = drawing(recording, place)?;
-    let (mut hops, mut until) = (Vec::new(), sent);
-    while let Some(step) = steps.get(index) {
-        hops.push(Hop { tid: step.tid, lo: step.lo, hi: until });
-        (until, index) = (step.lo, step.parent);
-    }
-    let (at, drawing) = (drawing.end, Some(drawing));
-    Some(Reached { milestone: Milestone::Completed, at, drawing, hops, noticed: COMPLETED, command: false })
-}
-
-/// All stretches of work from a receipt on, each after the one that led to it.
-fn steps(recording: &Recording, client: Pid, at: Nanos, tid: Tid, handled: Nanos) -> Vec<Step> {
-    let mut frames = 0;
-    let hi = works_until(recording, tid, at, &mut frames).max(handled);
-    let mut steps = vec![Step { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames }];
-    let (mut seen, mut next) = (HashSet::new(), 0);
-    while next < steps.len() && steps.len() < STEPS_MAX {
-        let Step { tid, lo, hi, depth, frames: before, .. } = steps[next];
-        let wakes = recording.wakes.by(tid, lo, hi).take(if depth < DEPTH_MAX { WAKES_MAX } else { 0 });
-        for (at, wakee) in wakes.filter(|(at, wakee)| is_near(recording, client, *wakee, *at)) {
-            if seen.insert((wakee, at)) {
-                let mut frames = before;
-                let hi = works_until(recording, wakee, at, &mut frames);
-                steps.push(Step { tid: wakee, lo: at, hi, parent: next, depth: depth + 1, frames });
+impl Places {
+    fn new(stretches: &[Step], recording: &Recording) -> Places {
+        let mut found: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
+        for step in stretches {
+            let span = recording.timeline.before(step.tid, step.lo);
+            if let Some(signature) = span.and_then(|span| recording.waits_in(&span)) {
+                *found.entry(step.tid).or_default().entry(signature).or_default() += 1;
             }
         }
-        next += 1;
+        let places = found.into_iter().map(|(tid, counts)| (tid, frequent(&counts)));
+        Places(places.filter(|(_, places)| !places.is_empty()).collect())
     }
-    steps
+
+    /// Whether a thread that has places of its own waits for somebody's answer where the work of inputs hardly ever
+    /// finds it.
+    fn is_elsewhere(&self, recording: &Recording, span: &Span) -> bool {
+        let Some(places) = self.0.get(&span.tid) else { return false };
+        let answered = span.task_waker().is_some() || span.end >= recording.mark;
+        let wait = recording.waits.find(span).filter(|wait| answered && is_condition(wait));
+        wait.is_some_and(|wait| !places.contains(&recording.signature(wait)))
+    }
+}
+
+impl<'a> Work<'a> {
+    /// Learns from inputs, each with when it was handled.
+    pub fn new(recording: &'a Recording, handled: impl Iterator<Item = (&'a Told, Nanos)>) -> Work<'a> {
+        let mut work = Work { recording, drawings: Drawings::new(recording), places: Places::default() };
+        let all: Vec<Step> = handled.flat_map(|(told, handled)| work.steps(told, handled)).collect();
+        work.places = Places::new(&all, recording);
+        work
+    }
+
+    /// The last drawing in the work that an input led to, and the way there.
+    pub fn completed(&self, told: &Told, handled: Nanos) -> Option<Reached> {
+        let steps = self.steps(told, handled);
+        let last = steps.iter().enumerate().filter_map(|(index, step)| {
+            self.drawings.last(step.tid, step.lo, step.hi).map(|(sent, place)| (sent, place, index))
+        });
+        let (sent, place, mut index) = last.max()?;
+        let drawing = drawing(self.recording, place)?;
+        let (mut hops, mut until) = (Vec::new(), sent);
+        while let Some(step) = steps.get(index) {
+            hops.push(Hop { tid: step.tid, lo: step.lo, hi: until });
+            (until, index) = (step.lo, step.parent);
+        }
+        let (at, drawing) = (drawing.end, Some(drawing));
+        Some(Reached { milestone: Milestone::Completed, at, drawing, hops, noticed: COMPLETED, command: false })
+    }
+
+    /// All stretches of work from the receipt of an input on, each after the one that led to it.
+    fn steps(&self, told: &Told, handled: Nanos) -> Vec<Step> {
+        let Some((at, tid)) = told.taken else { return Vec::new() };
+        let (recording, mut frames) = (self.recording, 0);
+        let hi = self.works_until(tid, at, &mut frames).max(handled.min(at.after(WORK_MAX)));
+        let mut steps = vec![Step { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames }];
+        let (mut seen, mut next) = (HashSet::new(), 0);
+        while next < steps.len() && steps.len() < STEPS_MAX {
+            let Step { tid, lo, hi, depth, frames: before, .. } = steps[next];
+            let wakes = recording.wakes.by(tid, lo, hi).take(if depth < DEPTH_MAX { WAKES_MAX } else { 0 });
+            for (at, wakee) in wakes.filter(|(at, wakee)| is_near(recording, told.client, *wakee, *at)) {
+                if seen.insert((wakee, at)) {
+                    let mut frames = before;
+                    let hi = self.works_until(wakee, at, &mut frames);
+                    steps.push(Step { tid: wakee, lo: at, hi, parent: next, depth: depth + 1, frames });
+                }
+            }
+            next += 1;
+        }
+        steps
+    }
+
+    /// Until when a thread works without waiting for anybody but a device, a lock, the next frame, or, in the middle of
+    /// its work, an answer.
+    fn works_until(&self, tid: Tid, at: Nanos, frames: &mut usize) -> Nanos {
+        let recording = self.recording;
+        let Some(first) = recording.timeline.at(tid, at) else { return at };
+        for span in (first.index..).map_while(|index| recording.timeline.span(tid, index)) {
+            let waits = span.segment.state == State::Blocked && span.start >= at;
+            match span.segment.state {
+                State::Absent => return span.start.max(at),
+                _ if waits && !self.is_part(&span, frames) => return span.start,
+                _ => {}
+            }
+        }
+        recording.mark
+    }
+
+    fn is_part(&self, span: &Span, frames: &mut usize) -> bool {
+        is_part_of_work(self.recording, span, frames) || self.places.is_elsewhere(self.recording, span)
+    }
 }
 
 fn is_near(recording: &Recording, client: Pid, tid: Tid, at: Nanos) -> bool {
     let life = recording.tasks.life(tid, at.after(Nanos(1)));
     life.is_some_and(|life| !life.is_kernel() && recording.tasks.descends(life.pid, client, at))
-}
-
-/// Until when a thread works without waiting for anybody but a device, a lock or the next frame.
-fn works_until(recording: &Recording, tid: Tid, at: Nanos, frames: &mut usize) -> Nanos {
-    let Some(first) = recording.timeline.at(tid, at) else { return at };
-    for span in (first.index..).map_while(|index| recording.timeline.span(tid, index)) {
-        match span.segment.state {
-            State::Absent => return span.start.max(at),
-            State::Blocked if span.start >= at && !is_part_of_work(recording, &span, frames) => return span.start,
-            _ => {}
-        }
-    }
-    recording.mark
 }
 
 fn is_part_of_work(recording: &Recording, span: &Span, frames: &mut usize) -> bool {

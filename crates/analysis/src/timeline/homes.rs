@@ -43,7 +43,8 @@ fn learn(recording: &Recording) -> Homes {
     Homes(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
 }
 
-fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
+/// The waits that found a thread often enough, of all that did.
+pub fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
     let all: usize = finds.values().sum();
     let often = finds.iter().filter(|(_, count)| **count >= FINDS_MIN && **count * FINDS_SHARE >= all);
     often.map(|(signature, _)| *signature).collect()
@@ -68,6 +69,12 @@ impl Recording {
     /// What tells a wait apart from the others of its thread.
     pub fn signature(&self, wait: &Wait) -> Signature {
         signature(wait, self.polls.of(wait).first().map(|file| file.inode))
+    }
+
+    /// What tells the wait that a thread is blocked in from its others, where it is recorded.
+    pub fn waits_in(&self, span: &Span) -> Option<Signature> {
+        let wait = self.waits.find(span).filter(|_| span.segment.state == State::Blocked);
+        wait.map(|wait| self.signature(wait))
     }
 
     /// Whether a thread waits for the next event, or is not there at all.

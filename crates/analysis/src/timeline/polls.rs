@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Polls of a few files that are known.
 
+use crate::timeline::waits::HARD_INTERRUPT;
 use std::net::Ipv4Addr;
 use tipme_record::Nanos;
 use tipme_record::records::{Polled, Wait};
@@ -8,8 +9,6 @@ use tipme_record::records::{Polled, Wait};
 pub const INTERNET: [u16; 2] = [2, 10];
 pub const DATAGRAM: u32 = 2;
 const NAME_SERVICE: u16 = 53;
-/// The context of a timer's interrupt.
-const HARD_INTERRUPT: u16 = 2;
 
 /// The files of small sets that were polled, by thread and time.
 #[derive(Debug, Default)]
@@ -36,8 +35,8 @@ pub fn is_loopback(wait: &Wait) -> bool {
     INTERNET.contains(&wait.family) && Ipv4Addr::from(wait.address.to_le_bytes()).is_loopback()
 }
 
-/// Whether a wait is for a remote address.
-pub fn is_remote(wait: &Wait) -> bool {
+/// Whether a wait is for an internet address, of this machine or another.
+pub fn is_internet(wait: &Wait) -> bool {
     INTERNET.contains(&wait.family)
 }
 
@@ -48,5 +47,5 @@ pub fn is_unanswered(wait: &Wait, until: Nanos, mark: Nanos) -> bool {
 
 /// Whether a wait is for the answer of a name server.
 pub fn is_for_names(wait: &Wait) -> bool {
-    is_remote(wait) && wait.socket == DATAGRAM && wait.port == NAME_SERVICE
+    is_internet(wait) && wait.socket == DATAGRAM && wait.port == NAME_SERVICE
 }

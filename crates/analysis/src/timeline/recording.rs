@@ -99,7 +99,8 @@ fn cleaned(mut meta: Meta) -> Meta {
     meta
 }
 
-/// How many records of the class of a loss are held of the same second; both lists are in the order of time.
+/// How many records are held of the second of a loss, to hold it against: those of the scheduler's class where it is one
+/// of those, else all others. Both lists are in the order of time.
 fn beside(loss: &Loss, events: &[Event], placed: &[Placed<'_>]) -> u64 {
     let (lo, hi) = (Nanos(loss.until_ns).before(SECOND), Nanos(loss.until_ns));
     let held = if loss.class == Class::Sched.name() {

@@ -9,7 +9,8 @@ use tipme_record::{Nanos, Tid};
 /// A worker's delivery and the wake-up that it causes lie at most this far apart.
 const DELIVERY_MAX: Nanos = Nanos::from_millis(5);
 
-/// A thread that a worker wakes this soon after a delivery reads that terminal.
+/// The first thread that a worker wakes this soon after a delivery reads that terminal; it has other work as well, and
+/// wakes others for that.
 const READER_MAX: Nanos = Nanos::from_millis(1);
 
 /// Writes and deliveries of all terminals, and who reads them.
@@ -48,21 +49,23 @@ impl Terminals {
         if workers.is_empty() {
             return;
         }
+        let mut woken: Vec<(Tid, Nanos, Tid)> = Vec::new();
         for tid in timeline.threads() {
             let wakes = timeline.wakes(tid).filter(|(waker, _)| workers.contains(waker));
-            let ports: Vec<u64> = wakes.filter_map(|(worker, at)| self.port_at(worker, at)).collect();
-            self.readers.extend(ports.last().map(|port| (tid, *port)));
-            for port in ports {
-                self.readers_of.entry(port).or_default().insert(tid);
-            }
+            woken.extend(wakes.map(|(worker, at)| (worker, at, tid)));
         }
-    }
-
-    /// The terminal whose data a worker delivered just before a time.
-    fn port_at(&self, worker: Tid, at: Nanos) -> Option<u64> {
-        let after = self.delivered.partition_point(|entry| (entry.0, entry.1) <= (worker, at));
-        let &(tid, delivered, port) = self.delivered.get(after.checked_sub(1)?)?;
-        (tid == worker && at.since(delivered) <= READER_MAX).then_some(port)
+        woken.sort_unstable();
+        let read = |&(worker, delivered, port): &(Tid, Nanos, u64)| {
+            let first = woken.partition_point(|(tid, at, _)| (*tid, *at) <= (worker, delivered));
+            let &(tid, at, reader) = woken.get(first)?;
+            (tid == worker && at.since(delivered) <= READER_MAX).then_some((at, reader, port))
+        };
+        let mut found: Vec<(Nanos, Tid, u64)> = self.delivered.iter().filter_map(read).collect();
+        found.sort_unstable();
+        for (_, reader, port) in found {
+            self.readers.insert(reader, port);
+            self.readers_of.entry(port).or_default().insert(reader);
+        }
     }
 
     /// Who reads the terminals that a thread wrote to in `lo..=hi`, and when it first wrote to each.

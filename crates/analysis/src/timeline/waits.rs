@@ -196,8 +196,9 @@ const TOLERANCE: Nanos = Nanos(50_000);
 /// A file that is polled more often than this in a window belongs to an event loop.
 const LONE_MAX: usize = 2;
 
-/// The context of a waker that is a task and no interrupt.
+/// The context of a waker that is a task and no interrupt, and of a timer's interrupt.
 const IN_TASK: u16 = 0;
+pub const HARD_INTERRUPT: u16 = 2;
 
 /// The wait records of an incident and what they mean.
 #[derive(Debug, Default)]
@@ -246,7 +247,7 @@ impl Waits {
 
     /// What a wait record says.
     pub fn kind_of(&self, wait: &Wait) -> Waited {
-        if self.is_lone_timeout(wait) {
+        if self.is_lone_timeout(wait) || is_condition(wait) && wait.context == HARD_INTERRUPT {
             return Waited::Sleep;
         }
         let stack = self.by_stack.get(&wait.stack).copied().unwrap_or(Waited::Unknown);

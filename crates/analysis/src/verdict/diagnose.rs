@@ -6,7 +6,7 @@ use crate::explain::chain::Chain;
 use crate::explain::describe::time_text;
 use crate::explain::jobs::Job;
 use crate::explain::partition::Budget;
-use crate::join::answer::Join;
+use crate::join::answer::{Interaction, Join};
 use crate::join::interactions::interactions;
 use crate::model::{About, Client, Interval, Piece, SCHEMA, Verdict};
 use crate::timeline::recording::Recording;
@@ -18,23 +18,51 @@ use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
 use tipme_record::incident::Incident;
-use tipme_record::{Nanos, Tid};
+use tipme_record::{Nanos, Pid, Tid};
+
+/// An incident taken apart, and what was found in it.
+pub struct Case {
+    pub recording: Recording,
+    pub interactions: Vec<Interaction>,
+    /// What is explained, and the way back from its end; `None` where there is nothing to explain.
+    pub explained: Option<(Problem, Chain)>,
+    pub verdict: Verdict,
+}
 
 /// Finds the cause of the worst delay in an incident.
 pub fn diagnose(incident: &Incident, options: &Options) -> Result<Verdict, Error> {
-    let recording = Recording::read(incident)?;
-    let found = interactions(&recording);
-    let problem = choose(&recording, &found, options)?;
-    let mut verdict = Verdict { schema: SCHEMA, incident: about(&recording), ..Verdict::default() };
-    verdict.notes.clone_from(&recording.notes);
-    match problem {
-        Some(problem) => explain(incident, &recording, &problem, &mut verdict),
-        None => verdict.notes.push(why_nothing(&recording)),
-    }
-    Ok(verdict)
+    examine(incident, options).map(|case| case.verdict)
 }
 
-fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdict: &mut Verdict) {
+/// The same with all that the verdict rests on.
+pub fn examine(incident: &Incident, options: &Options) -> Result<Case, Error> {
+    let recording = Recording::read(incident)?;
+    let interactions = interactions(&recording);
+    let problems = choose(&recording, &interactions, options)?;
+    let mut explained = problems.into_iter().map(|problem| {
+        let mut verdict = begun(&recording);
+        let chain = explain(incident, &recording, &problem, &mut verdict);
+        ((problem, chain), verdict)
+    });
+    let first = explained.next();
+    let is_told = |(_, verdict): &((Problem, Chain), Verdict)| !verdict.findings.is_empty();
+    let told = first.map(|first| if is_told(&first) { first } else { explained.find(is_told).unwrap_or(first) });
+    let (explained, verdict) = told.map_or_else(|| (None, nothing(&recording)), |(way, verdict)| (Some(way), verdict));
+    Ok(Case { recording, interactions, explained, verdict })
+}
+
+/// A verdict that says what the incident is.
+fn begun(recording: &Recording) -> Verdict {
+    Verdict { schema: SCHEMA, incident: about(recording), notes: recording.notes.clone(), ..Verdict::default() }
+}
+
+fn nothing(recording: &Recording) -> Verdict {
+    let mut verdict = begun(recording);
+    verdict.notes.push(why_nothing(recording));
+    verdict
+}
+
+fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdict: &mut Verdict) -> Chain {
     let chain = match &problem.subject {
         Subject::Interaction(interaction) => Chain::of(recording, interaction),
         Subject::Thread(tid) => Chain::of_thread(recording, *tid, problem.start, problem.end),
@@ -60,6 +88,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.chain = steps(recording, &chain);
     let cpus = recording.meta.machine.cpus;
     verdict.overhead_ms = overhead(incident, &recording.cost, cpus, problem.start, problem.end).millis();
+    chain
 }
 
 fn about(recording: &Recording) -> About {
@@ -101,7 +130,8 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
 
 /// The command that took most of the time: its command line, or its name where that is not known.
 fn command(budget: &Budget<'_>, problem: &Problem, partition: &[Piece]) -> String {
-    let other = partition.iter().find(|piece| piece.pid != problem.client.0);
+    let shows = |piece: &Piece| budget.recording.messages.is_server(Pid(piece.pid));
+    let other = partition.iter().find(|piece| piece.pid != problem.client.0 && !shows(piece));
     let Some(pid) = other.map(|piece| Tid(piece.pid)) else { return String::new() };
     let Job::Process(root) = budget.jobs.of(pid, problem.end) else { return String::new() };
     let tasks = &budget.recording.tasks;

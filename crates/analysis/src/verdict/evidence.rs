@@ -2,7 +2,7 @@
 //! Evidence: sentences with figures for each finding. The first line names the culprit and its deed.
 
 use crate::explain::chain::{Doing, Piece, Via};
-use crate::explain::describe::{address_text, count_text, doing_text, span_text, stack_text, thread_text, wait_text};
+use crate::explain::describe::{address_text, count_text, doing_text, frames, span_text, thread_text, wait_text};
 use crate::explain::jobs::Members;
 use crate::explain::limits::{self, limit_of};
 use crate::explain::load::Load;
@@ -39,7 +39,7 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
             lines.extend(attempts_line(budget, group));
             lines.extend(far_end_lines(budget, group));
         }
-        _ => lines.extend(stack_line(budget, group)),
+        _ => lines.extend(wait_line(budget, group)),
     }
     lines.extend(function_lines(budget, group));
     lines
@@ -127,9 +127,8 @@ fn via_to<'a>(budget: &Budget<'a>, group: &Group, piece: &Piece) -> Option<&'a V
 fn via_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let via = via_to(budget, group, longest)?;
-    let stack = via.wait.and_then(|wait| stack_text(budget.recording, &wait)).map(|stack| format!(": {stack}"));
     let who = thread_text(budget.recording, via.waiter, longest.lo);
-    Some(format!("{who} {}{}", wait_text(via.waited, via.wait.as_ref()), stack.unwrap_or_default()))
+    Some(format!("{who} {}", wait_text(via.waited, via.wait.as_ref())))
 }
 
 /// How often the lock of a file was tried in vain, where it was.
@@ -179,18 +178,31 @@ fn far_end_lines(budget: &Budget<'_>, group: &Group) -> Vec<String> {
         .collect()
 }
 
-/// The longest wait of the group: what it was, and where in the kernel.
-fn stack_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
-    let longest = budget
-        .pieces(group)
-        .filter(|piece| matches!(piece.doing, Doing::Waited(..)))
-        .max_by_key(|piece| length(piece))?;
-    let Doing::Waited(_, wait) = longest.doing else { return None };
+/// The longest wait of the group.
+fn longest_wait<'a>(budget: &Budget<'a>, group: &Group) -> Option<&'a Piece> {
+    let waits = budget.pieces(group).filter(|piece| matches!(piece.doing, Doing::Waited(..)));
+    waits.max_by_key(|piece| length(piece))
+}
+
+/// What the longest wait of the group was.
+fn wait_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+    let longest = longest_wait(budget, group)?;
     let pid = budget.recording.tasks.pid(longest.tid, longest.lo);
     let who = crate::explain::describe::process_text(budget.recording, pid, longest.lo);
-    let stack = wait.and_then(|wait| stack_text(budget.recording, &wait)).map(|stack| format!(": {stack}"));
     let text = doing_text(budget.recording, longest);
-    Some(format!("{who} {text}, at most {}{}", span_text(Nanos(length(longest))), stack.unwrap_or_default()))
+    Some(format!("{who} {text}, at most {}", span_text(Nanos(length(longest)))))
+}
+
+/// Where in the kernel that wait was of which the evidence tells.
+pub fn kernel_frames(budget: &Budget<'_>, group: &Group) -> Vec<String> {
+    let via = || via_to(budget, group, budget.pieces(group).max_by_key(|piece| length(piece))?)?.wait;
+    let own = || match longest_wait(budget, group)?.doing {
+        Doing::Waited(_, wait) => wait,
+        _ => None,
+    };
+    let by_way = matches!(group.kind, Kind::LockWait | Kind::KernelLock | Kind::PeerWait | Kind::ChildWait);
+    let wait = if by_way { via() } else { own() };
+    wait.map(|wait| frames(budget.recording, &wait)).unwrap_or_default()
 }
 
 /// The functions that were sampled most while the group's threads ran.
@@ -243,7 +255,7 @@ pub fn disk(budget: &Budget<'_>, group: &Group, device: Option<Device>, load: &L
         None => format!("{waiters} waited for {name} with {} of its own", load.own.text()),
     };
     let back = load.written_back.then(|| "the kernel wrote back what it had dirtied".to_owned());
-    [Some(first), back, stack_line(budget, group)].into_iter().flatten().collect()
+    [Some(first), back, wait_line(budget, group)].into_iter().flatten().collect()
 }
 
 /// Who took the memory that had held what had to be read again.

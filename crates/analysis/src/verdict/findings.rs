@@ -31,8 +31,17 @@ pub struct Cause {
     pub group: Group,
     /// The first line names culprit and deed.
     pub evidence: Vec<String>,
+    /// Where in the kernel the wait was of which the evidence tells.
+    pub frames: Vec<String>,
     /// How sure the kind is, apart from the interval as a whole; 0 to 1.
     pub certainty: f64,
+}
+
+impl Cause {
+    fn new(budget: &Budget<'_>, group: Group, evidence: Vec<String>, certainty: f64) -> Cause {
+        let frames = evidence::kernel_frames(budget, &group);
+        Cause { group, evidence, frames, certainty }
+    }
 }
 
 /// The findings of a problem, the largest first. `trust` is the confidence in the interval as a whole.
@@ -79,6 +88,7 @@ fn with_others(mut cause: Cause, others: usize) -> Cause {
     if others > 0 {
         let first = cause.evidence.first().map_or("", String::as_str);
         cause.evidence = vec![format!("{first}, and {others} other jobs with less each")];
+        cause.frames.clear();
     }
     cause
 }
@@ -123,7 +133,7 @@ fn resolve(budget: &Budget<'_>, mut group: Group) -> Cause {
             match load.other {
                 Some((job, requests)) => {
                     (group.owner, group.members) = (Owner::Job(job), requests.members);
-                    Cause { group, evidence, certainty: 1.0 }
+                    Cause::new(budget, group, evidence, 1.0)
                 }
                 None => evicted(budget, group, evidence),
             }
@@ -132,7 +142,7 @@ fn resolve(budget: &Budget<'_>, mut group: Group) -> Cause {
         _ => {
             let evidence = evidence::of(budget, &group);
             let certainty = certainty(budget, &group);
-            Cause { group, evidence, certainty }
+            Cause::new(budget, group, evidence, certainty)
         }
     }
 }
@@ -150,14 +160,14 @@ fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
 fn evicted(budget: &Budget<'_>, mut group: Group, mut evidence: Vec<String>) -> Cause {
     let read = matches!(group.kind, Kind::PageIn | Kind::DiskQueue | Kind::SwapIn);
     let Some(taker) = load::evictor(budget, &group).filter(|_| read) else {
-        return Cause { group, evidence, certainty: 0.8 };
+        return Cause::new(budget, group, evidence, 0.8);
     };
     let at = budget.pieces(&group).map(|piece| piece.hi).max().unwrap_or_default();
     evidence.insert(0, evidence::evictor(budget, &group, taker, at));
     group.owner = Owner::Job(budget.jobs.of(taker, at));
     group.members = Members::default();
     group.members.add(budget.recording.tasks.pid(taker, at), 1);
-    Cause { group, evidence, certainty: 0.7 }
+    Cause::new(budget, group, evidence, 0.7)
 }
 
 fn reclaim(budget: &Budget<'_>, mut group: Group) -> Cause {
@@ -172,7 +182,7 @@ fn reclaim(budget: &Budget<'_>, mut group: Group) -> Cause {
         group.members.add(budget.recording.tasks.pid(taker, hi), 1);
     }
     let evidence = evidence::of(budget, &group);
-    Cause { group, evidence, certainty: if taker.is_some() { 0.9 } else { 0.6 } }
+    Cause::new(budget, group, evidence, if taker.is_some() { 0.9 } else { 0.6 })
 }
 
 fn merge(causes: &mut Vec<Cause>, cause: Cause) {
@@ -180,7 +190,7 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
     match causes.iter_mut().find(same) {
         Some(known) => {
             if cause.group.nanos > known.group.nanos {
-                known.evidence = cause.evidence;
+                (known.evidence, known.frames) = (cause.evidence, cause.frames);
             }
             known.group.nanos = known.group.nanos.saturating_add(cause.group.nanos);
             known.group.members.merge(&cause.group.members);
@@ -194,7 +204,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let culprit = culprit(budget, problem, &cause.group, limit);
     let app = budget.recording.tasks.comm(problem.client, problem.end);
     let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &culprit, &app));
-    let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == Kind::Stopped);
+    let held = || stopped::remedy(budget, &cause.group).filter(|_| cause.group.kind == Kind::Stopped);
     let remedy = remedy.or_else(held).unwrap_or_else(|| remedy::of(cause.group.kind, &culprit, &app));
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
@@ -208,6 +218,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         share: share(cause.group.nanos, problem),
         confidence: (trust * cause.certainty).clamp(0.0, 1.0),
         evidence,
+        frames: cause.frames,
         remedy,
         period_s: period.map(|period| period.seconds()),
     }

@@ -10,7 +10,6 @@ pub mod detail;
 pub mod diagnose;
 pub mod evidence;
 pub mod findings;
-pub mod fuzz;
 pub mod interval;
 pub mod overhead;
 pub mod problem;

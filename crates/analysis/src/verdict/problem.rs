@@ -98,18 +98,22 @@ struct Wanted<'a> {
     words: Vec<String>,
 }
 
-/// Chooses the worst interaction that the options allow; without one, the worst activity of the process.
-pub fn choose(recording: &Recording, found: &[Interaction], options: &Options) -> Result<Option<Problem>, Error> {
+/// Commands that are tried before the worst of the other delays, at most.
+const COMMANDS_MAX: usize = 4;
+
+/// Chooses the worst interaction that the options allow; without one, the worst activity of the process. A command may
+/// well take its time: the next worst follows it, in case that nothing held it up.
+pub fn choose(recording: &Recording, found: &[Interaction], options: &Options) -> Result<Vec<Problem>, Error> {
     let wanted = Wanted::new(recording, options)?;
-    let from_input = worst_interaction(recording, found, &wanted);
+    let from_input = worst_interactions(recording, found, &wanted);
     let named = wanted.pids.is_some();
-    match from_input {
-        Some(problem) if problem.exceeded() || !named => Ok(Some(problem)),
+    match from_input.first() {
+        Some(problem) if problem.exceeded() || !named => Ok(from_input),
         other if named || recording.messages.streams().is_empty() => {
             let active = worst_activity(recording, &wanted).filter(|activity| activity.exceeded() || other.is_none());
-            Ok(active.or(other))
+            Ok(active.map_or(from_input, |active| vec![active]))
         }
-        other => Ok(other),
+        _ => Ok(from_input),
     }
 }
 
@@ -219,26 +223,41 @@ fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl It
     })
 }
 
-fn worst_interaction(recording: &Recording, found: &[Interaction], wanted: &Wanted<'_>) -> Option<Problem> {
+fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wanted<'_>) -> Vec<Problem> {
     let groups = groups(recording, found);
     let focus = found.iter().filter(|interaction| interaction.told.class == Class::Key).max_by_key(|i| i.told.sent);
     let focus = focus.map(|interaction| interaction.told.client);
     let complete = recording.complete_from();
     let known = candidates(recording, found).filter(|interaction| interaction.told.input >= complete);
     let allowed = known.filter(|i| wanted.allows(i.told.client) && i.overlaps(wanted.lo, wanted.hi));
-    let scored = allowed.map(|interaction| (score(recording, &interaction, &groups, wanted, focus), interaction));
-    let (_, worst) = scored.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    Some(problem(recording, &worst, found))
+    let scored = allowed.map(|interaction| {
+        let aside = interaction.command && !is_attended(&interaction, found);
+        (score(recording, &interaction, &groups, wanted, focus, aside), interaction)
+    });
+    let mut scored: Vec<_> = scored.collect();
+    scored.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let commands = scored.iter().rev().take_while(|(_, one)| one.command).take(COMMANDS_MAX);
+    let worst = commands.chain(scored.iter().rev().find(|(_, one)| !one.command));
+    worst.map(|(_, interaction)| problem(recording, interaction, found)).collect()
+}
+
+/// Whether the person waited for a command: no other program was given a key or a click meanwhile.
+fn is_attended(command: &Interaction, found: &[Interaction]) -> bool {
+    let (lo, hi) = (command.told.input, command.end);
+    let given =
+        |other: &Interaction| other.told.class != Class::Motion && lo < other.told.input && other.told.input < hi;
+    !found.iter().any(|other| other.told.client != command.told.client && given(other))
 }
 
 /// Excess beyond the threshold first, then the latency itself: the worst is known even where all is well. What follows
-/// from wake-ups goes before a mere coincidence in time, and that before a command, which may well take its time.
+/// from wake-ups goes before a mere coincidence in time, and that before a command that is left aside.
 fn score(
     recording: &Recording,
     interaction: &Interaction,
     groups: &Groups,
     wanted: &Wanted<'_>,
     focus: Option<Pid>,
+    aside: bool,
 ) -> f64 {
     let summary = groups.get(&group(recording, interaction));
     let latency = interaction.latency();
@@ -250,7 +269,7 @@ fn score(
     let words = if wanted.named(client) { WEIGHT_WORDS } else { 1.0 };
     let rank = match (excess > threshold, interaction.join) {
         (false, _) => 0.0,
-        (true, _) if interaction.command => RANK,
+        (true, _) if aside => RANK,
         (true, Join::Speculative) => 2.0 * RANK,
         (true, _) => 3.0 * RANK,
     };

@@ -10,11 +10,14 @@ const REMEDIES: &[(Kind, &str)] = &[
     (Kind::CpuThrottled, "raise cpu.max of the control group of {app}"),
     (Kind::OwnComputation, "tell the authors of {comm} what it computes"),
     (Kind::PageIn, "ionice -c 3 -p {pid} (its I/O waits for an idle disk)"),
-    (Kind::SwapIn, "more memory, or a limit for {pid}: memory.high of its control group"),
-    (Kind::Reclaim, "a limit for {pid}: memory.high of its control group"),
+    (Kind::SwapIn, "limit {comm} (pid {pid}) by memory.high of its control group, or add memory"),
+    (Kind::Reclaim, "limit {comm} (pid {pid}) by memory.high of its control group"),
     (Kind::DiskQueue, "ionice -c 3 -p {pid} (its I/O waits for an idle disk)"),
     (Kind::Fsync, "ionice -c 3 -p {pid} (its I/O waits for an idle disk)"),
-    (Kind::LockWait, "{comm} (pid {pid}) must not hold the lock while it waits or computes: report it"),
+    (
+        Kind::LockWait,
+        "report it to the authors of {comm} (pid {pid}): it must not hold the lock while it waits or computes",
+    ),
     (
         Kind::KernelLock,
         "tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help",
@@ -23,8 +26,8 @@ const REMEDIES: &[(Kind, &str)] = &[
     (Kind::ServerGrab, "report the grab to the authors of {comm}; ending {pid} releases it"),
     (Kind::PeerWait, "look at why {comm} (pid {pid}) is slow: tipme diagnose --pid {pid}"),
     (Kind::NetworkWait, "check the network and the host; {app} should not wait for it in its event loop"),
-    (Kind::ChildWait, "{app} should not wait for {comm} in its event loop; run it in the background"),
-    (Kind::TimerSleep, "{comm} sleeps where it should wait for an event: report it to its authors"),
+    (Kind::ChildWait, "run {comm} in the background; {app} should not wait for it in its event loop"),
+    (Kind::TimerSleep, "report it to the authors of {comm}: it sleeps where it should wait for an event"),
     (Kind::Stopped, "kill -CONT the process that was stopped; see why {comm} (pid {pid}) stopped it"),
     (Kind::Interrupt, "move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver"),
     (Kind::Stall, "look at the hypervisor's load or the firmware; no software of this machine ran"),
@@ -32,7 +35,7 @@ const REMEDIES: &[(Kind, &str)] = &[
 
 /// Remedies where a device is to blame and nobody else's requests.
 const DEVICE_REMEDY: &str =
-    "the device itself is slow: check its health (smartctl) and its scheduler (/sys/block/*/queue/scheduler)";
+    "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
 
 /// The remedy for a finding.
 pub fn of(kind: Kind, culprit: &Culprit, app: &str) -> String {

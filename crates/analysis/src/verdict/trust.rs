@@ -22,7 +22,7 @@ const LOST_MANY: f64 = 0.05;
 const USUAL_MIN: usize = 10;
 
 /// Below this confidence of the first finding the verdict says that it is not sure.
-const SURE: f64 = 0.7;
+pub const SURE: f64 = 0.7;
 
 /// Less than this share explained, or a cause less certain than this, is worth saying where it is not sure.
 const WELL: f64 = 0.9;

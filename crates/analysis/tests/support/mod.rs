@@ -448,6 +448,7 @@ pub const APP: u32 = 200;
 
 const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
 const FAKE_KEY: [u8; 4] = [XTEST, 2, 9, 2];
+const BUTTON_RELEASE: [u8; 4] = [5, 0, 0, 0];
 pub const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];
 
 impl Machinery {
@@ -468,6 +469,27 @@ impl Machinery {
         self.message(us + 102, SERVER, WINDOW, 2, 32, &[KEY_PRESS]);
         self.switch(us + 150, 0, 0, 1).switch(us + 200, 1, APP, 0);
         self.message(us + 250, APP, WINDOW, 3, 32, &[])
+    }
+
+    /// A key is injected for another application, which draws at once.
+    pub fn press_for(&mut self, us: u64, other: u32) -> &mut Self {
+        let connection = (other, other);
+        self.switch(us, 0, INJECTOR, 1).wake(us + 10, SERVER, INJECTOR);
+        self.message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
+        self.switch(us + 20, 0, SERVER, 1).message(us + 50, SERVER, INJECTION, 1, 36, &[]);
+        self.wake_from(us + 100, other, SERVER, 0, 1);
+        self.message(us + 102, SERVER, connection, 2, 32, &[KEY_PRESS]);
+        self.switch(us + 150, 0, 0, 1).switch(us + 200, 1, other, 0);
+        self.message(us + 250, other, connection, 3, 32, &[]).message(us + 302, other, connection, 0, 20, &[DRAW_TEXT]);
+        self.wake(us + 303, SERVER, other).switch(us + 310, 1, 0, 1).switch(us + 350, 0, SERVER, 0);
+        self.message(us + 360, SERVER, connection, 1, 20, &[]).switch(us + 500, 0, 0, 1)
+    }
+
+    /// The server tells the application that a button was let go; it runs from 200 microseconds later on.
+    pub fn let_go(&mut self, us: u64) -> &mut Self {
+        self.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, APP, SERVER, 0, 1);
+        self.message(us + 102, SERVER, WINDOW, 2, 32, &[BUTTON_RELEASE]).switch(us + 150, 0, 0, 1);
+        self.switch(us + 200, 1, APP, 0).message(us + 250, APP, WINDOW, 3, 32, &[])
     }
 
     /// The application draws, goes idle, and the server is done 200 microseconds later.
