@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The analysis: whatever the sections of an incident hold, it ends with a verdict or an error.
+//! Records that are well formed, with any content: what they say reaches beyond the decoding.
 //!
-//! The input is spent on records that are well formed, so that it reaches beyond the decoding, with
-//! few threads, so that they meet; what is left becomes the sections that are no records, and the documents
-//! about locks, control groups, files and habits. Every other input is spent as bytes on any section instead.
-#![no_main]
+//! They are of few threads, so that these meet; what is left of the input becomes the sections that are no records, and
+//! the documents about locks, control groups, files and habits.
 
-use libfuzzer_sys::fuzz_target;
-use tipme_analysis::{Options, diagnose, exercise};
+use crate::mutation::Sequence;
+use crate::seeds::check_incident;
 use tipme_record::incident::{
-    Display, Extension, FileName, FutexOwner, GroupMember, Groups, Incident, LimitedGroup, Locks, Machine, Meta, Section,
-    StoredBaseline,
+    Display, Extension, FileName, FutexOwner, GroupMember, Groups, Incident, LimitedGroup, Locks, Machine, Meta,
+    Section, StoredBaseline,
 };
 use tipme_record::{CHUNK_BYTES, Class, TABLES, Table};
 
@@ -18,12 +16,26 @@ const BEGIN_NS: u64 = 1_000_000_000;
 /// Half of the input at most goes into records.
 const RECORDS_SHARE: usize = 2;
 
-fuzz_target!(|bytes: &[u8]| {
+/// To the verdict, and every other input as bytes of any section.
+pub fn check(bytes: &[u8]) -> bool {
     match bytes.split_first() {
-        Some((first, rest)) if first % 2 == 1 => exercise(rest),
-        _ => drop(diagnose(&incident(bytes), &Options::default())),
+        Some((first, rest)) if first % 2 == 1 => {
+            tipme_analysis::exercise(rest);
+            false
+        }
+        _ => check_incident(&incident(bytes)),
     }
-});
+}
+
+/// Noise of several lengths: every byte of it means something.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let noise = |seed: u64| {
+        let mut random = Sequence::new(seed);
+        let length = 64 << random.below(8);
+        (0..length).map(|_| random.draw() as u8).collect()
+    };
+    (0..64).map(noise).collect()
+}
 
 /// Where the records of one incident go.
 struct Records {
@@ -135,7 +147,7 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
         max_ns: number(15) << 20,
         ..StoredBaseline::default()
     };
-    incident.push_json(Section::Locks, &Locks { proc_locks: line, futexes }).expect("it is JSON");
+    incident.push_json(Section::Locks, &Locks { proc_locks: line, futexes, ..Locks::default() }).expect("it is JSON");
     incident.push_json(Section::Groups, &Groups { limited: vec![group] }).expect("it is JSON");
     incident.push_json(Section::Files, &files).expect("it is JSON");
     incident.push_json(Section::Baselines, &[habit]).expect("it is JSON");

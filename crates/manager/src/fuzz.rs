@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The entries for fuzzing: lines of the helper's socket, and the history of focus changes.
+
+use crate::leases;
+use crate::leases::messages::{Request, Response};
+use tipme_policy::Prediction;
+use tipme_record::Nanos;
+
+/// Reads a line as a request to the helper, keeps its bounds, and reads it as an answer; whether it is either. It must not panic.
+pub fn exercise_lines(line: &[u8]) -> bool {
+    let request = serde_json::from_slice(line);
+    let understood = request.is_ok() || serde_json::from_slice::<Response>(line).is_ok();
+    if let Ok(Request::Apply(actions)) = request {
+        leases::admit_any(actions);
+    }
+    understood
+}
+
+/// Reads a history, goes on with it, and writes it down again; whether it is one. It must not panic.
+pub fn exercise_predictions(bytes: &[u8]) -> bool {
+    let Ok(mut history) = serde_json::from_slice::<Prediction>(bytes) else { return false };
+    for (step, (from, to)) in [("xterm", "emacs"), ("emacs", "xterm")].into_iter().cycle().take(8).enumerate() {
+        history.observe(Nanos(step as u64 * 3_000_000_000), from, to);
+        drop(history.predict(to));
+    }
+    history.finish();
+    serde_json::to_vec(&history).is_ok()
+}

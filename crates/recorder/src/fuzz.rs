@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The entries for fuzzing: the file of what is usual, and the images that functions are named from.
+
+use crate::baselines;
+use crate::symbols;
+
+/// Reads what was learned, adds to it and asks it; whether it is one. It must not panic.
+pub fn exercise_baselines(bytes: &[u8]) -> bool {
+    baselines::parse_any(bytes)
+}
+
+/// Names functions of an ELF image; whether there was one. It must not panic.
+pub fn exercise_image(bytes: &[u8]) -> bool {
+    symbols::name_any(bytes)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything that decodes bytes from outside, and bytes to try it with.
+//!
+//! A [`Target`] is a decoder and what is behind it: for any bytes it must return, with whatever answer. Its seeds are bytes
+//! that mean something to it; [`run()`] changes them by a fixed sequence, so that the same count finds the same. The same
+//! targets can be guided by a fuzzer (`fuzz/guided`).
+
+mod messages;
+mod mutation;
+mod records;
+mod run;
+mod seeds;
+mod states;
+
+pub use mutation::{Sequence, mutate};
+pub use run::{Outcome, run};
+
+/// A decoder.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub name: &'static str,
+    /// What of the program it is.
+    pub what: &'static str,
+    /// Decodes bytes and uses what they say; whether they were understood, at least in part.
+    pub check: fn(&[u8]) -> bool,
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+const fn target(
+    name: &'static str,
+    what: &'static str,
+    check: fn(&[u8]) -> bool,
+    seeds: fn() -> Vec<Vec<u8>>,
+) -> Target {
+    Target { name, what, check, seeds }
+}
+
+/// All decoders.
+pub const TARGETS: [Target; 14] = [
+    target("incident", "the incident file, and scrubbing and cutting what is read", seeds::check_file, seeds::files),
+    target("diagnosis", "sections of an incident, to the verdict as text and as JSON", seeds::check, seeds::sections),
+    target("records", "well-formed records with any content, to the verdict", records::check, records::seeds),
+    target("recorder", "requests to the recorder, and its answers", messages::recorder, messages::recorder_seeds),
+    target("manager", "requests to the manager, and its answers", messages::manager, messages::manager_seeds),
+    target("helper", "requests to the helper, and its answers", tipme_manager::exercise_lines, messages::helper_seeds),
+    target("journal", "the journal of what was changed", tipme_sched::exercise_journal, states::journals),
+    target("processes", "what the kernel says of processes", tipme_sched::exercise_processes, states::processes),
+    target("predictions", "the history of focus changes", tipme_manager::exercise_predictions, states::predictions),
+    target("baselines", "what was learned to be usual", tipme_recorder::exercise_baselines, states::baselines),
+    target("symbols", "functions of an ELF image", tipme_recorder::exercise_image, states::images),
+    target("attention", "properties and packets of a display", tipme_desktop::exercise, states::properties),
+    target("scripts", "scripts that are played at applications", states::script, states::scripts),
+    target("reports", "results of measurements that are compared", states::result, states::results),
+];

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes, changed by a sequence that is the same everywhere.
+
+/// A small random sequence by xorshift.
+#[derive(Clone, Debug)]
+pub struct Sequence(u64);
+
+/// Numbers that decide: ends of ranges, and what is just beyond them.
+const EDGES: [u64; 8] = [0, 1, 0x7f, 0xff, 0x7fff_ffff, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff];
+/// Words that decide in text.
+const WORDS: [&str; 10] =
+    ["null", "-1", "18446744073709551616", "1e309", "\"\"", "[[[[[[[[", "\\u0000", "{}", "\n", "\u{202e}"];
+
+impl Sequence {
+    /// The sequence with this number.
+    pub fn new(seed: u64) -> Sequence {
+        // No state but zero leads to zero, and seeds that are near each other lead far apart.
+        Sequence((seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
+    }
+
+    /// The next number.
+    pub fn draw(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// The next number below `bound`, which is not zero.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.draw() % bound as u64) as usize
+    }
+}
+
+/// Changes bytes in one place, or up to eight: near the begin as often as anywhere, since that is where decisions are
+/// made.
+pub fn mutate(bytes: &mut Vec<u8>, random: &mut Sequence) {
+    let more = if random.below(2) == 0 { 0 } else { random.below(8) };
+    for _ in 0..=more {
+        if bytes.is_empty() {
+            bytes.push(random.draw() as u8);
+        }
+        let end = if random.below(2) == 0 { bytes.len().min(512) } else { bytes.len() };
+        let at = random.below(end);
+        change(bytes, at, random);
+    }
+}
+
+fn change(bytes: &mut Vec<u8>, at: usize, random: &mut Sequence) {
+    match random.below(11) {
+        8.. => change_number(bytes, at, random),
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[at] = random.draw() as u8,
+        2 => {
+            let edge = EDGES[random.below(EDGES.len())].to_le_bytes();
+            let at = at & !(if random.below(2) == 0 { 3 } else { 7 });
+            let length = edge.len().min(bytes.len() - at);
+            bytes[at..at + length].copy_from_slice(&edge[..length]);
+        }
+        3 => bytes.truncate(at),
+        4 => drop(bytes.drain(at..(at + 1 + random.below(40)).min(bytes.len()))),
+        5 => {
+            let from = random.below(bytes.len());
+            let piece: Vec<u8> = bytes[from..].iter().copied().take(1 + random.below(64)).collect();
+            bytes.splice(at..at, piece);
+        }
+        6 => drop(bytes.splice(at..at, WORDS[random.below(WORDS.len())].bytes())),
+        _ => {
+            let length = (1 + random.below(16)).min(bytes.len() - at);
+            let word = WORDS[random.below(WORDS.len())].bytes();
+            bytes.splice(at..at + length, word);
+        }
+    }
+}
+
+/// Puts another number in the place of the next one in a text, if there is one soon.
+fn change_number(bytes: &mut Vec<u8>, at: usize, random: &mut Sequence) {
+    let Some(begin) = bytes[at..].iter().take(64).position(u8::is_ascii_digit).map(|found| at + found) else { return };
+    let length = bytes[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let edge = EDGES[random.below(EDGES.len())];
+    let number = if random.below(2) == 0 { edge } else { random.draw() >> random.below(64) };
+    bytes.splice(begin..begin + length, number.to_string().into_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_bytes_and_another_gives_others() {
+        let mutated = |seed| {
+            let (mut bytes, mut random) = (vec![7; 100], Sequence::new(seed));
+            mutate(&mut bytes, &mut random);
+            bytes
+        };
+        assert_eq!(mutated(1), mutated(1));
+        let different: std::collections::BTreeSet<Vec<u8>> = (0..100).map(mutated).collect();
+        assert!(different.len() > 80, "{}", different.len());
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many mutations of a target's seeds, and what came of them.
+
+use crate::mutation::{Sequence, mutate};
+use crate::{TARGETS, Target};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub count: u64,
+    /// Inputs that the target has understood, at least in part.
+    pub understood: u64,
+    /// Inputs that made the target panic.
+    pub panics: Vec<Vec<u8>>,
+    /// The longest that an input took, and its number.
+    pub slowest: (Duration, u64),
+    /// Bytes of memory of this process after the first tenth of the inputs, and after the last.
+    pub memory: (u64, u64),
+}
+
+/// Tries a target with its seeds as they are, and with `count` mutations, from number `first` on.
+pub fn run(target: &Target, first: u64, count: u64) -> Outcome {
+    let seeds = (target.seeds)();
+    assert!(!seeds.is_empty(), "{} has no seeds", target.name);
+    let mut outcome = Outcome::default();
+    seeds.iter().for_each(|seed| outcome.try_one(target, seed, 0));
+    for number in first..first + count {
+        outcome.try_one(target, &input(target, &seeds, number), number);
+        if number == first + count / 10 {
+            outcome.memory.0 = resident();
+        }
+    }
+    outcome.memory.1 = resident();
+    outcome
+}
+
+/// The mutation with this number: it depends on nothing but the target, its seeds and the number.
+fn input(target: &Target, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
+    let place = TARGETS.iter().position(|one| one.name == target.name).unwrap_or_default() as u64;
+    let mut random = Sequence::new(number << 8 | place);
+    let mut bytes = seeds[random.below(seeds.len())].clone();
+    mutate(&mut bytes, &mut random);
+    bytes
+}
+
+impl Outcome {
+    fn try_one(&mut self, target: &Target, bytes: &[u8], number: u64) {
+        let begun = Instant::now();
+        match catch_unwind(AssertUnwindSafe(|| (target.check)(bytes))) {
+            Ok(understood) => self.understood += u64::from(understood),
+            Err(_) => self.panics.push(bytes.to_vec()),
+        }
+        self.slowest = self.slowest.max((begun.elapsed(), number));
+        self.count += 1;
+    }
+}
+
+/// Bytes of this process's own memory.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
+}

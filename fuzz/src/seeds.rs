@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Incidents that were recorded on real machines: those of the golden tests.
+
+use std::path::{Path, PathBuf};
+use tipme_analysis::{Options, diagnose, timed};
+use tipme_record::incident::{Incident, Section};
+use tipme_record::{Nanos, conceal, cut, scrub};
+use tipme_store::{HEADER_BYTES, SECTION_HEAD_BYTES, decode, encode};
+
+/// Bytes of an incident file that is taken for a seed, at most: small ones can be tried often.
+const FILE_BYTES_MAX: u64 = 60_000;
+/// Bytes of a section that are kept for a seed.
+const SECTION_BYTES: usize = 128 << 10;
+
+fn golden() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden");
+    let entries = std::fs::read_dir(folder).expect("the golden files are there").flatten();
+    let small = |entry: &std::fs::DirEntry| entry.metadata().is_ok_and(|meta| meta.len() <= FILE_BYTES_MAX);
+    let mut paths: Vec<PathBuf> = entries.filter(small).map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "tipme"));
+    paths.sort();
+    paths
+}
+
+/// The files.
+pub fn files() -> Vec<Vec<u8>> {
+    golden().iter().map(|path| std::fs::read(path).expect("it can be read")).collect()
+}
+
+/// Their sections, unpacked: one byte section number, three bytes length, the content.
+pub fn sections() -> Vec<Vec<u8>> {
+    files().iter().map(|file| flatten(&decode(file).expect("it is whole"))).collect()
+}
+
+fn flatten(incident: &Incident) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (section, content) in &incident.sections {
+        let content = &content[..content.len().min(SECTION_BYTES)];
+        bytes.extend(((content.len() as u32) << 8 | *section as u32).to_le_bytes());
+        bytes.extend(content);
+    }
+    bytes
+}
+
+/// The incident that such bytes are, as far as they are one.
+fn incident(mut bytes: &[u8]) -> Incident {
+    let mut incident = Incident::default();
+    while let Some((head, rest)) = bytes.split_first_chunk() {
+        let head = u32::from_le_bytes(*head);
+        let (content, rest) = rest.split_at(rest.len().min((head >> 8) as usize));
+        if let Some(section) = Section::from_number(head & 0xff) {
+            incident.push(section, content.to_vec());
+        }
+        bytes = rest;
+    }
+    incident
+}
+
+/// From sections to everything that is told of them.
+pub fn check(bytes: &[u8]) -> bool {
+    check_incident(&incident(bytes))
+}
+
+/// From an incident to everything that is told of it; whether there is a verdict.
+pub fn check_incident(incident: &Incident) -> bool {
+    let mut understood = false;
+    for options in [Options::default(), Options { at_s: Some(1.5), ..Options::default() }] {
+        if let Ok(verdict) = diagnose(incident, &options) {
+            understood = true;
+            drop((tipme_report::text(&verdict, &tipme_report::Layout::default()), tipme_report::json(&verdict)));
+        }
+    }
+    if let Ok(timed) = timed(incident) {
+        drop(tipme_report::interactions(&timed, Nanos(0)));
+    }
+    understood
+}
+
+/// From a file to an incident, and what is made of one without a diagnosis. Checksums would keep nearly every
+/// input out, so each is read as it is and with the checksums made right.
+pub fn check_file(bytes: &[u8]) -> bool {
+    let _ = decode(bytes);
+    let Ok(mut incident) = decode(&with_sums(bytes.to_vec())) else { return false };
+    drop(scrub(&incident, &["xterm".to_owned()]));
+    drop(cut(&incident, Nanos(1_000_000_000)));
+    drop(encode(&incident));
+    conceal(&mut incident, 1000, &|address| !address);
+    !incident.sections.is_empty()
+}
+
+/// The file with the checksums of its sections made right, so that the damage gets further in.
+fn with_sums(mut file: Vec<u8>) -> Vec<u8> {
+    let whole = encode(&Incident::default()).expect("nothing is within every bound");
+    let known = file.len().min(HEADER_BYTES);
+    file[..known].copy_from_slice(&whole[..known]);
+    let mut at = HEADER_BYTES;
+    while let Some(head) = file.get(at..at + SECTION_HEAD_BYTES) {
+        let length = u64::from_le_bytes(head[16..24].try_into().expect("eight bytes"));
+        let begin = at + SECTION_HEAD_BYTES;
+        let end = begin.saturating_add(length as usize).min(file.len());
+        let sum = crc32fast::hash(&file[begin..end]);
+        file[at + 24..at + 28].copy_from_slice(&sum.to_le_bytes());
+        let head_sum = crc32fast::hash(&file[at..at + 28]);
+        file[at + 28..at + 32].copy_from_slice(&head_sum.to_le_bytes());
+        at = end;
+    }
+    file
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that tipme keeps, images of programs, bytes of a display, scripts and results.
+
+use std::hint::black_box;
+use tipme_bench::script::Script;
+use tipme_measure::{Document, NoDetails, Share, Summary, apdex, interaction_p98};
+
+fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Lines of every kind of place; their check sums are made right before they are read once more.
+pub fn journals() -> Vec<Vec<u8>> {
+    let place = r#"{"member":{"process":{"pid":7,"start":5},"root":"/r"}}"#;
+    let change = format!(
+        r#"{{"check":1,"boot":9,"entry":{{"change":{{"place":{place},"cell":{{"baseline":"/r/a","applied":7,"before":null,"since":3,"session":7,"home":null}}}}}}}}"#
+    );
+    let clear = format!(r#"{{"check":2,"boot":9,"entry":{{"clear":{{"place":{place}}}}}}}"#);
+    vec![format!("{clear}\n{change}\n{change}\n").into_bytes(), format!("{change}\n").into_bytes()]
+}
+
+pub fn processes() -> Vec<Vec<u8>> {
+    let own = |name| std::fs::read(format!("/proc/self/{name}")).unwrap_or_default();
+    vec![own("stat"), own("status")]
+}
+
+pub fn predictions() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"programs":{"xterm":{"weights":{"emacs":2.5,"firefox":1.0},"turn":3}},"turn":7,"first":2,"hits":3,"misses":4,"dropped":0}"#,
+        r#"{"programs":{},"turn":0,"first":0,"hits":0,"misses":0,"dropped":0}"#,
+    ])
+}
+
+pub fn baselines() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"version":1,"summaries":[{"class":"key","application":"xterm","used_s":1,"counts":[[5,9],[60,1]]}]}"#,
+        r#"{"version":1,"summaries":[{"class":"click","application":"gedit","used_s":2,"counts":[]},{"class":"key","application":"gedit","used_s":2,"counts":[[0,18446744073709551615]]}]}"#,
+    ])
+}
+
+/// The head of this very program, and an image made of nothing but a head and one table of symbols.
+pub fn images() -> Vec<Vec<u8>> {
+    let own = std::fs::read("/proc/self/exe").unwrap_or_default();
+    vec![own[..own.len().min(64 << 10)].to_vec(), small_image()]
+}
+
+/// An image of 64 bits with one segment, a table of two functions and their names.
+fn small_image() -> Vec<u8> {
+    let (segments, sections, symbols, names) = (64u64, 128u64, 320u64, 400u64);
+    let mut image = vec![0; 512];
+    let mut put = |at: u64, bytes: &[u8]| image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+    put(0, b"\x7fELF\x02\x01\x01");
+    put(32, &segments.to_le_bytes());
+    put(40, &sections.to_le_bytes());
+    put(54, &[56, 0, 1, 0, 64, 0, 3, 0]);
+    put(segments, &1u32.to_le_bytes());
+    put(segments + 32, &0x4000u64.to_le_bytes());
+    put(sections + 64 + 4, &2u32.to_le_bytes());
+    put(sections + 64 + 24, &symbols.to_le_bytes());
+    put(sections + 64 + 32, &72u64.to_le_bytes());
+    put(sections + 64 + 40, &2u32.to_le_bytes());
+    put(sections + 128 + 24, &names.to_le_bytes());
+    put(sections + 128 + 32, &64u64.to_le_bytes());
+    for (number, start) in [(1u64, 0x1000u64), (2, 0x2000)] {
+        put(symbols + 24 * number, &(number as u32 * 8).to_le_bytes());
+        put(symbols + 24 * number + 4, &[2, 0, 1, 0]);
+        put(symbols + 24 * number + 8, &start.to_le_bytes());
+        put(symbols + 24 * number + 16, &0x100u64.to_le_bytes());
+    }
+    put(names + 8, b"first\0\0\0_ZN4deep6secondE\0");
+    image
+}
+
+/// Properties as a display answers them, a packet and an authority file.
+pub fn properties() -> Vec<Vec<u8>> {
+    let property = |numbers: &[u32]| {
+        let mut bytes = vec![1, 32, 0, 0];
+        bytes.extend((numbers.len() as u32).to_ne_bytes());
+        bytes.extend(6u32.to_ne_bytes());
+        bytes.extend(0u32.to_ne_bytes());
+        bytes.extend((numbers.len() as u32).to_ne_bytes());
+        bytes.extend([0; 12]);
+        numbers.iter().for_each(|number| bytes.extend(number.to_ne_bytes()));
+        bytes
+    };
+    vec![
+        property(&[4711]),
+        property(&[1, 1, 0, u32::MAX, 4711]),
+        property(&[7; 64]),
+        tipme_desktop::authority_file("0", &[7; 16]),
+        [&[1, 0, 0, 0, 0, 0, 8, 0][..], &[0; 32], &[11 | 0x80; 32]].concat(),
+        "größe <b>&\u{202e}\n".as_bytes().to_vec(),
+    ]
+}
+
+/// Reads a script.
+pub fn script(bytes: &[u8]) -> bool {
+    Script::parse("fuzz", &String::from_utf8_lossy(bytes)).is_ok()
+}
+
+/// Those that are shipped.
+pub fn scripts() -> Vec<Vec<u8>> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/bench/scripts");
+    let entries = std::fs::read_dir(folder).expect("the scripts are there").flatten();
+    entries.map(|entry| std::fs::read(entry.path()).expect("it can be read")).collect()
+}
+
+/// Reads a result, and what is computed of its latencies.
+pub fn result(bytes: &[u8]) -> bool {
+    let Ok(document) = serde_json::from_slice::<Document<NoDetails>>(bytes) else { return false };
+    for events in document.runs.iter().flat_map(|run| &run.classes) {
+        let summary = Summary::new(events.latencies_ns.clone());
+        black_box((summary.shown(Share::P98), summary.max(), interaction_p98(&summary), apdex(&summary, 7, 9)));
+    }
+    serde_json::to_vec(&document).is_ok()
+}
+
+pub fn results() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"schema":1,"kind":"idle","version":"0.1.0","machine":{"kernel":"6.18","cpu":"x","cpus":2,"memory_bytes":1,"hz":250,
+        "clock_source":"tsc","virtualised":true,"governor":null,"load_average":[0.5,0.5,0.5],"steal_percent":0.1,"begun_unix_s":1,
+        "duration_s":1.5},"runs":[{"name":"a","duration_ns":9,"interactive_ns":null,"lost":0,"classes":[{"class":"key",
+        "threshold_ns":7,"frustrated_ns":null,"starts_ns":[1,2,3],"latencies_ns":[4,5,6],"censored":0}]}]}"#,
+    ])
+}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What is linked into the command: its packages from Cargo's lock file, without build tools and macros."""
+
+import json
+import subprocess
+
+TARGET = "x86_64-unknown-linux-gnu"
+
+
+def metadata():
+    words = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", TARGET]
+    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
+
+def is_macro(package):
+    return any("proc-macro" in target["kind"] for target in package["targets"])
+
+
+def packages():
+    """All that the package `tipme` depends on to run, the workspace's own crates too, by name and version."""
+    known = metadata()
+    by_id = {package["id"]: package for package in known["packages"]}
+    nodes = {node["id"]: node for node in known["resolve"]["nodes"]}
+    first = next(id for id, package in by_id.items() if package["name"] == "tipme")
+    found, open_ids = set(), [first]
+    while open_ids:
+        id = open_ids.pop()
+        if id in found or is_macro(by_id[id]):
+            continue
+        found.add(id)
+        for edge in nodes[id]["deps"]:
+            if any(kind["kind"] is None for kind in edge["dep_kinds"]):
+                open_ids.append(edge["pkg"])
+    return sorted((by_id[id] for id in found), key=lambda package: (package["name"], package["version"]))
+
+
+def foreign():
+    """Those of others."""
+    return [package for package in packages() if package["source"] is not None]
