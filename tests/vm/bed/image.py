@@ -25,6 +25,8 @@ PACKAGES = [
     "fonts-dejavu-core", "fontconfig",
     # what the benchmarks open and build
     "xvfb", "vim-tiny", "less", "make", "gcc", "libc6-dev",
+    # what `tipme setup` uses, and what shows its answer
+    "sudo", "dunst",
     # what the executable is linked with
     "libelf1", "zlib1g", "libgcc-s1",
 ]  # fmt: skip
