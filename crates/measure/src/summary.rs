@@ -22,6 +22,11 @@ impl Summary {
         self.sorted.len()
     }
 
+    /// All of them, the shortest first.
+    pub fn ascending(&self) -> &[u64] {
+        &self.sorted
+    }
+
     /// The nearest-rank percentile, however few observations there are; for decisions, not for print.
     pub fn value(&self, share: Share) -> Option<u64> {
         percentile(&self.sorted, share)

@@ -49,9 +49,12 @@ pub fn text(kind: &str, files: &[File<'_>], comparison: &Comparison) -> String {
     lines.join("\n") + "\n"
 }
 
-fn command(kind: &str) -> String {
+/// The verb that such results come from.
+pub fn command(kind: &str) -> String {
     match kind {
-        "timer" | "memory" | "fork" => format!("bench {kind}"),
+        "timer" | "memory" | "fork" | "typing" | "scroll" | "system" | "warmstart" | "pagein" => {
+            format!("bench {kind}")
+        }
         _ => plain(kind, NAME_CHARS),
     }
 }

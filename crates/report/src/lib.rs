@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Findings to text and JSON, measurements to plots; pure.
+//! Findings to text, JSON and HTML, measurements to plots; pure.
 //!
 //! Each format is one function from values to a string; nothing here decides anything.
 
@@ -8,11 +8,16 @@ pub mod comparison;
 mod conditions;
 pub mod idle;
 mod intervals;
+mod kinds;
+mod layout;
 mod listing;
 mod load;
 pub mod measure;
 mod notice;
+mod page;
 pub mod plot;
+mod sentence;
+pub mod single;
 mod strip;
 pub mod system;
 mod text;
@@ -22,11 +27,14 @@ use tipme_analysis::Verdict;
 
 pub use conditions::conditions;
 pub use intervals::{explained, intervals};
+pub use kinds::explanation;
+pub use layout::{Layout, Tone};
 pub use listing::interactions;
 pub use load::{LoadOutcome, load};
 pub use notice::{Notice, notice};
+pub use page::{Results, page, results};
 pub use strip::strip;
-pub use text::text;
+pub use text::{headline, text};
 
 /// The verdict as one JSON document, indented, with a line end.
 ///

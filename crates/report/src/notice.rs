@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The verdict at a glance, for a notification: what happened, the first cause in a sentence, and its remedy.
 
-use crate::text::{longest, percent, symptom};
-use tipme_analysis::model::{Finding, Interval, Kind, Verdict};
+use crate::sentence::{cause, symptom};
+use crate::text::longest;
+use tipme_analysis::model::{Interval, Verdict};
 
 /// What a person is told at a glance. The summary is never empty: notification daemons refuse such.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +21,7 @@ impl Notice {
 /// The first finding of a verdict, or honestly that there is none.
 pub fn notice(verdict: &Verdict) -> Notice {
     match &verdict.interval {
-        Some(interval) if interval.exceeded => Notice::new(symptom(interval), cause(verdict, interval)),
+        Some(interval) if interval.exceeded => Notice::new(symptom(verdict, interval), body(verdict, interval)),
         Some(interval) => {
             let summary = format!("Nothing unusual in the last {:.0} s", verdict.incident.window_s);
             Notice::new(summary, format!("The longest interaction was {}.", longest(verdict, interval)))
@@ -29,31 +30,16 @@ pub fn notice(verdict: &Verdict) -> Notice {
     }
 }
 
-fn cause(verdict: &Verdict, interval: &Interval) -> String {
-    match verdict.findings.first() {
-        Some(finding) => {
-            format!(
-                "{} ({:.0} % of the time).\nTry: {}",
-                sentence(finding),
-                percent(finding.ms, interval),
-                finding.remedy
-            )
-        }
-        None => "Nothing that was recorded explains it.".to_owned(),
-    }
-}
-
-/// The culprit and its deed: the first line of the evidence, which for competition has the culprit only.
-fn sentence(finding: &Finding) -> String {
-    let first = finding.evidence.first().map_or(finding.kind.name(), String::as_str);
-    let deed = if finding.kind == Kind::CpuCompetition { " took the CPU" } else { "" };
-    format!("{first}{deed}")
+/// The cause in a sentence, and its remedy on a line of its own.
+fn body(verdict: &Verdict, interval: &Interval) -> String {
+    let cause = cause(verdict, interval);
+    verdict.findings.first().map_or_else(|| cause.clone(), |finding| format!("{cause}\nTry: {}", finding.remedy))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_analysis::model::Client;
+    use tipme_analysis::model::{Client, Culprit, Finding, Kind};
 
     fn verdict(latency_ms: f64, findings: Vec<Finding>) -> Verdict {
         let client = Client { pid: 7, comm: "xterm".to_owned(), cmdline: String::new() };
@@ -67,7 +53,9 @@ mod tests {
 
     fn finding(kind: Kind, evidence: &[&str]) -> Finding {
         let evidence = evidence.iter().map(ToString::to_string).collect();
-        Finding { kind, ms: 916.0, evidence, remedy: "ionice -c 3 -p 9".to_owned(), ..Finding::default() }
+        let culprit = Culprit::Process { pid: 9, comm: "cc1".to_owned(), cmdline: String::new(), job: None };
+        let remedy = "ionice -c 3 -p 9".to_owned();
+        Finding { kind, culprit, ms: 916.0, confidence: 0.9, evidence, remedy, ..Finding::default() }
     }
 
     fn told(verdict: &Verdict) -> (String, String) {
@@ -77,14 +65,11 @@ mod tests {
 
     #[test]
     fn the_first_finding_is_told_in_a_sentence_with_its_remedy() {
-        let disk =
-            finding(Kind::DiskQueue, &["dd (pid 9) had 2 writes queued on sda ahead of xterm's request", "more"]);
+        let disk = finding(Kind::DiskQueue, &["cc1 (pid 9) had 2 writes queued on sda ahead of xterm's request"]);
         let (summary, body) = told(&verdict(938.0, vec![disk, Finding::default()]));
         assert_eq!(summary, "Typing in xterm stalled 938 ms");
-        let sentence = "dd (pid 9) had 2 writes queued on sda ahead of xterm's request (98 % of the time).";
+        let sentence = "cc1 kept the disk busy that xterm had to wait for (98 % of the time).";
         assert_eq!(body, format!("{sentence}\nTry: ionice -c 3 -p 9"));
-        let (_, body) = told(&verdict(938.0, vec![finding(Kind::CpuCompetition, &["cc1 x 30 (job make, pid 9)"])]));
-        assert!(body.starts_with("cc1 x 30 (job make, pid 9) took the CPU (98 % of the time)."), "{body}");
     }
 
     #[test]
@@ -93,8 +78,14 @@ mod tests {
         let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, 11 ms (noticed from \
                     100 ms on).";
         assert_eq!(told_text(&verdict(11.0, vec![])), calm);
-        let unexplained = "Typing in xterm stalled 938 ms: Nothing that was recorded explains it.";
+        let unexplained = "Typing in xterm showed something new after 938 ms: No cause was found. Perhaps nothing was \
+                           slow: not every key or click shows something by itself, such as the first key of a command \
+                           of two.";
         assert_eq!(told_text(&verdict(938.0, vec![])), unexplained);
+        let open = Verdict { unattributed_ms: 800.0, ..verdict(938.0, vec![]) };
+        assert!(
+            told_text(&open).ends_with("No cause was found. Most of this time is not explained by what was recorded.")
+        );
         let empty = Verdict { notes: vec!["No display was recorded.".to_owned()], ..Verdict::default() };
         assert_eq!(told_text(&empty), "Nothing to explain was recorded: No display was recorded.");
     }

@@ -1,93 +1,90 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verdict for people: the first line says it all, the lines below are a budget that sums to the whole.
+//! The verdict for people: sentences first, then what can be tried, then a budget that sums to the whole.
 
+use crate::layout::{Layout, Tone};
+use crate::sentence::{cause, subject, symptom, usually};
 use tipme_analysis::model::{Baseline, Finding, Interval, Kind, Verdict};
 
 /// Shares of the latency below this are not worth a line.
 const LINE_MIN_MS: f64 = 0.5;
 
+/// What stands before further evidence: it is indented like the first.
+const EVIDENCE: &str = "                 - ";
+
 /// Longer command lines are cut.
 const COMMAND_MAX: usize = 60;
 
-/// The verdict as lines of text, at most as wide as the evidence needs.
-pub fn text(verdict: &Verdict) -> String {
-    let mut lines = match &verdict.interval {
-        Some(interval) if interval.exceeded => stalled(verdict, interval),
-        Some(interval) => vec![nothing_unusual(verdict, interval)],
-        None => vec!["No finding: nothing to explain was recorded.".to_owned()],
+/// The verdict as lines of text. The first line says what happened, the second why.
+pub fn text(verdict: &Verdict, layout: &Layout) -> String {
+    let mut text = match &verdict.interval {
+        Some(interval) if interval.exceeded => explained(verdict, interval, layout),
+        _ => layout.paragraph(&layout.paint(Tone::Strong, &headline(verdict))),
     };
-    lines.extend(verdict.notes.iter().map(|note| format!("Note: {note}")));
-    lines.join("\n") + "\n"
+    text.extend(verdict.notes.iter().map(|note| layout.item("Note: ", note)));
+    text
 }
 
-fn stalled(verdict: &Verdict, interval: &Interval) -> Vec<String> {
-    let mut lines = vec![headline(interval, verdict.baseline.as_ref())];
-    for finding in &verdict.findings {
-        lines.extend(finding_lines(finding, interval));
+/// What happened, in a sentence: `Typing in xterm stalled 2.31 s; usually it takes 14 ms.`
+pub fn headline(verdict: &Verdict) -> String {
+    match &verdict.interval {
+        Some(interval) if interval.exceeded => {
+            format!("{}{}.", symptom(verdict, interval), usually(verdict.baseline.as_ref(), interval))
+        }
+        Some(interval) => nothing_unusual(verdict, interval),
+        None => "No finding: nothing to explain was recorded.".to_owned(),
     }
-    lines.extend(rest_lines(verdict, interval));
-    lines.push(last_line(verdict, interval));
-    lines
 }
 
-/// `Typing in xterm stalled 2.31 s (usually 14 ms, p98 of 212).`
-fn headline(interval: &Interval, baseline: Option<&Baseline>) -> String {
-    format!("{} ({}).", symptom(interval), usual(baseline))
-}
-
-/// `Typing in xterm stalled 2.31 s`
-pub(crate) fn symptom(interval: &Interval) -> String {
-    let least = if interval.censored { "at least " } else { "" };
-    let open = if interval.censored { ", unfinished at the mark" } else { "" };
-    let what = match interval.milestone.as_str() {
-        _ if interval.class == "activity" => "stalled",
-        "handled" => "left it unresponsive for",
-        "completed" => "was completed after",
-        _ => "stalled",
-    };
-    format!("{} {what} {least}{}{open}", subject(interval), span(interval.latency_ms))
-}
-
-/// What the person did, or what was active.
-fn subject(interval: &Interval) -> String {
-    let comm = &interval.client.comm;
-    match interval.class.as_str() {
-        "key" => format!("Typing in {comm}"),
-        "click" => format!("Clicking in {comm}"),
-        "scroll" => format!("Scrolling in {comm}"),
-        "motion" => format!("Moving the pointer in {comm}"),
-        _ => format!("{comm} (pid {})", interval.client.pid),
+fn explained(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
+    let mut text = layout.paint_lines(Tone::Strong, &layout.paragraph(&headline(verdict)));
+    text += &layout.paragraph(&cause(verdict, interval));
+    if let Some(finding) = verdict.findings.first() {
+        text += &layout.paint_lines(Tone::Remedy, &layout.item("Try: ", &finding.remedy));
     }
+    text += &format!("\nWhere the {} went:\n", span(interval.latency_ms));
+    text.extend(verdict.findings.iter().map(|finding| finding_lines(finding, interval, layout)));
+    text += &rest_lines(verdict, interval, layout);
+    text + "\n" + &foot(verdict, interval, layout)
+}
+
+/// Figures in the terms of the field, and where those are explained.
+fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
+    let share = percent(verdict.overhead_ms, interval);
+    let figures = format!("What is usual: {}. Recorder's own share: {share:.3} %.", usual(verdict.baseline.as_ref()));
+    let text = layout.paint_lines(Tone::Faint, &layout.paragraph(&figures));
+    let Some(finding) = verdict.findings.first() else { return text };
+    let more = format!("What {} means: tipme diagnose --explain {0}", finding.kind);
+    text + &layout.paint_lines(Tone::Faint, &layout.paragraph(&more))
 }
 
 /// The highest percentile that there are enough observations for, else the largest of them.
-fn usual(baseline: Option<&Baseline>) -> String {
-    match baseline {
-        None => "nothing to compare with".to_owned(),
-        Some(known) => {
-            let Baseline { n, max_ms, .. } = known;
-            let when = if known.stored { " learned before" } else { "" };
-            match (known.p98_ms, known.p50_ms) {
-                (Some(p98), _) => format!("usually {}, p98 of {n}{when}", span(p98)),
-                (None, Some(p50)) => format!("usually {}, p50 of {n}{when}", span(p50)),
-                (None, None) => format!("else at most {}, maximum of {n}{when}", span(*max_ms)),
-            }
-        }
+pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
+    let Some(known) = baseline else { return "not known, there is nothing to compare with".to_owned() };
+    let Baseline { n, max_ms, .. } = known;
+    let when = if known.stored { " learned before" } else { "" };
+    match (known.p98_ms, known.p50_ms) {
+        (Some(p98), _) => format!("{}, p98 of {n}{when}", span(p98)),
+        (None, Some(p50)) => format!("{}, p50 of {n}{when}", span(p50)),
+        (None, None) => format!("at most {}, maximum of {n}{when}", span(*max_ms)),
     }
 }
 
-fn finding_lines(finding: &Finding, interval: &Interval) -> Vec<String> {
+fn finding_lines(finding: &Finding, interval: &Interval, layout: &Layout) -> String {
     let mut evidence = finding.evidence.iter();
     let first = evidence.next().map_or("", String::as_str);
-    let mut lines = vec![budget_line(finding.ms, interval, finding.kind.name(), first)];
-    lines.extend(evidence.map(|line| format!("{:19}{line}", "")));
-    lines
+    let kind = layout.paint(Tone::Term, finding.kind.name());
+    let mut text = budget_line(finding.ms, interval, &format!("{kind}: {first}"), layout);
+    let faint = |line: &str| layout.paint_lines(Tone::Faint, &layout.item(EVIDENCE, line));
+    text.extend(evidence.map(|line| faint(line)));
+    if layout.verbose && !finding.frames.is_empty() {
+        text += &faint(&format!("in the kernel: {}", finding.frames.join(" <- ")));
+    }
+    text
 }
 
-/// `  2.02 s  87 %  disk-queue  what was found`
-fn budget_line(ms: f64, interval: &Interval, kind: &str, what: &str) -> String {
-    let percent = percent(ms, interval);
-    format!("  {:>7} {percent:>3.0} %  {kind}  {what}", span(ms)).trim_end().to_owned()
+/// `  2.02 s  87 %  disk-queue: what was found`
+fn budget_line(ms: f64, interval: &Interval, what: &str, layout: &Layout) -> String {
+    layout.item(&format!("  {:>7} {:>3.0} %  ", span(ms), percent(ms, interval)), what)
 }
 
 /// Of the latency.
@@ -95,21 +92,20 @@ pub(crate) fn percent(ms: f64, interval: &Interval) -> f64 {
     100.0 * ms / interval.latency_ms.max(f64::MIN_POSITIVE)
 }
 
-/// What no finding explains: the usual work and small shares, and what nothing recorded explains.
-fn rest_lines(verdict: &Verdict, interval: &Interval) -> Vec<String> {
+/// What is neither a finding nor unattributed.
+pub(crate) fn rest_ms(verdict: &Verdict, interval: &Interval) -> f64 {
     let found: f64 = verdict.findings.iter().map(|finding| finding.ms).sum();
-    let other = interval.latency_ms - found - verdict.unattributed_ms;
-    let line = |ms: f64, what: &str| (ms >= LINE_MIN_MS).then(|| budget_line(ms, interval, what, ""));
-    let other = line(other, "usual work and small shares");
-    other.into_iter().chain(line(verdict.unattributed_ms, Kind::Unattributed.name())).collect()
+    interval.latency_ms - found - verdict.unattributed_ms
 }
 
-fn last_line(verdict: &Verdict, interval: &Interval) -> String {
-    let own = format!("recorder's own share: {:.3} %", percent(verdict.overhead_ms, interval));
-    match verdict.findings.first() {
-        Some(finding) => format!("Try: {}      {own}", finding.remedy),
-        None => format!("No finding: nothing that was recorded explains it.      {own}"),
-    }
+/// What no finding explains: the usual work and small shares, and what nothing recorded explains.
+fn rest_lines(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
+    let rests = [
+        (rest_ms(verdict, interval), "usual work and small shares"),
+        (verdict.unattributed_ms, Kind::Unattributed.name()),
+    ];
+    let rests = rests.into_iter().filter(|(ms, _)| *ms >= LINE_MIN_MS);
+    rests.map(|(ms, what)| budget_line(ms, interval, what, layout)).collect()
 }
 
 fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
@@ -168,7 +164,7 @@ mod tests {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 3_000.0, command: command.to_owned(), ..Interval::default() };
         let partition = vec![Piece { pid: 7, detail: detail.to_owned(), ..Piece::default() }];
-        text(&Verdict { interval: Some(interval), partition, ..Verdict::default() })
+        text(&Verdict { interval: Some(interval), partition, ..Verdict::default() }, &Layout::default())
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tipme_record::{Nanos, Pid};
 
 fn told_with(incident: &Incident, options: &Options) -> String {
     let verdict = diagnose(incident, options).expect("the scene is well formed");
-    tipme_report::text(&verdict)
+    tipme_report::text(&verdict, &tipme_report::Layout::default())
 }
 
 fn told(incident: &Incident) -> String {
@@ -31,11 +31,17 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
     machine.switch(3_900_100, 1, SHELL, 0).echo(3_901_000);
     let incident = machine.incident(6_000_000);
     insta::assert_snapshot!(told(&incident), @r"
-    Typing in xterm stalled 901 ms (usually 1.4 ms, p50 of 12).
-       899 ms 100 %  fsync  bash waited for vda with 1 write (4.0 KiB) of its own
-                       bash (pid 210) waited for data to reach the disk in fsync, at most 899 ms
+    Typing in xterm stalled 901 ms; usually it takes 1.4 ms.
+    xterm had to wait until data was safe on vda (100 % of the time).
+    Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself
+
+    Where the 901 ms went:
+       899 ms 100 %  fsync: bash waited for vda with 1 write (4.0 KiB) of its own
+                     - bash (pid 210) waited for data to reach the disk in fsync, at most 899 ms
        2.1 ms   0 %  usual work and small shares
-    Try: the device itself is slow: check its health (smartctl) and its scheduler (/sys/block/*/queue/scheduler)      recorder's own share: 0.000 %
+
+    What is usual: 1.4 ms, p50 of 12. Recorder's own share: 0.000 %.
+    What fsync means: tipme diagnose --explain fsync
     ");
     let verdict = diagnose(&incident, &Options::default()).expect("the scene is well formed");
     let steps: Vec<String> = verdict
@@ -121,11 +127,17 @@ fn a_key_of_a_device_begins_with_the_device() {
     machine.message(3_250_102, SERVER, (2, APP), 2, 32, &[[2, 0, 0, 0]]).switch(3_250_150, 0, 0, 1);
     machine.switch(3_250_200, 1, APP, 0).message(3_250_250, APP, (2, APP), 3, 32, &[]).draw(3_250_900);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
-    Typing in editor stalled 251 ms (nothing to compare with).
-       250 ms 100 %  cpu-competition  backup (pid 500)
-                       ran 250 ms while Xvfb was ready, on CPU 0
+    Typing in editor stalled 251 ms.
+    backup took the CPU time that editor needed (100 % of the time).
+    Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which puts what you use first
+
+    Where the 251 ms went:
+       250 ms 100 %  cpu-competition: backup (pid 500)
+                     - ran 250 ms while Xvfb was ready, on CPU 0
       0.95 ms   0 %  usual work and small shares
-    Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which puts what you use first      recorder's own share: 0.000 %
+
+    What is usual: not known, there is nothing to compare with. Recorder's own share: 0.000 %.
+    What cpu-competition means: tipme diagnose --explain cpu-competition
     Note: Few other interactions of this kind were seen, so what is usual is hardly known.
     ");
 }
@@ -138,12 +150,18 @@ fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
     machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
     machine.locks.futexes = vec![FutexOwner { tid: APP, address: 0x7000, owner: 500 }];
     insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
-    Typing in editor stalled at least 1.00 s, unfinished at the mark (usually 0.79 ms, p50 of 12).
-       995 ms 100 %  lock-wait  indexer (pid 500) held a lock that editor needed
-                       editor (pid 200) waited for a lock in futex
-                       meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
+    Typing in editor stalled at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
+    indexer held a lock that editor had to wait for (100 % of the time).
+    Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
+
+    Where the 1.00 s went:
+       995 ms 100 %  lock-wait: indexer (pid 500) held a lock that editor needed
+                     - editor (pid 200) waited for a lock in futex
+                     - meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
        4.9 ms   0 %  usual work and small shares
-    Try: indexer (pid 500) must not hold the lock while it waits or computes: report it      recorder's own share: 0.000 %
+
+    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
+    What lock-wait means: tipme diagnose --explain lock-wait
     ");
 }
 
@@ -156,12 +174,18 @@ fn a_file_lock_held_at_the_mark_names_its_holder() {
     machine.locks.proc_locks =
         "1: FLOCK  ADVISORY  WRITE 500 fe:00:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 200 fe:00:77 0 EOF\n".to_owned();
     insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
-    Typing in editor stalled at least 1.00 s, unfinished at the mark (usually 0.79 ms, p50 of 12).
-       995 ms 100 %  lock-wait  indexer (pid 500) held a lock that editor needed
-                       editor (pid 200) waited for a file lock in flock
-                       meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
+    Typing in editor stalled at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
+    indexer held a lock that editor had to wait for (100 % of the time).
+    Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
+
+    Where the 1.00 s went:
+       995 ms 100 %  lock-wait: indexer (pid 500) held a lock that editor needed
+                     - editor (pid 200) waited for a file lock in flock
+                     - meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
        4.9 ms   0 %  usual work and small shares
-    Try: indexer (pid 500) must not hold the lock while it waits or computes: report it      recorder's own share: 0.000 %
+
+    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
+    What lock-wait means: tipme diagnose --explain lock-wait
     ");
 }
 
@@ -174,11 +198,17 @@ fn interrupts_take_their_time_out_of_what_ran() {
         machine.interrupt(3_020_000 + storm * 15_000, 1, 14_000, 36, 0);
     }
     insta::assert_snapshot!(told(&machine.draw(3_320_000).incident(6_000_000)), @r"
-    Typing in editor stalled 320 ms (usually 0.79 ms, p50 of 12).
-       280 ms  87 %  interrupt  interrupt 36 (virtio1-req.0) took the CPU from editor
-        39 ms  12 %  own-computation  editor (pid 200) computed
+    Typing in editor stalled 320 ms; usually it takes 0.79 ms.
+    Interrupts (interrupt 36 (virtio1-req.0)) took the CPU that editor needed (87 % of the time).
+    Try: move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver
+
+    Where the 320 ms went:
+       280 ms  87 %  interrupt: interrupt 36 (virtio1-req.0) took the CPU from editor
+        39 ms  12 %  own-computation: editor (pid 200) computed
        1.0 ms   0 %  usual work and small shares
-    Try: move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver      recorder's own share: 0.000 %
+
+    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
+    What interrupt means: tipme diagnose --explain interrupt
     ");
 }
 
@@ -194,11 +224,17 @@ fn memory_pressure_names_who_took_the_memory() {
     machine.reclaim(3_591_000, APP, 0, 1, 32).switch(3_590_050, 1, APP, 0);
     machine.reclaim(2_900_000, 550, 0, 0, 0).reclaim(2_950_000, 550, 0, 1, 4_000);
     insta::assert_snapshot!(told(&machine.draw(3_600_000).incident(6_000_000)), @r"
-    Typing in editor stalled 600 ms (usually 0.79 ms, p50 of 12).
-       585 ms  97 %  reclaim  chrome (pid 550) took the memory that editor needed
-                       editor (pid 200) waited for memory to be freed, at most 585 ms: reclaim_throttle <- shrink_node <- try_to_free_pages
+    Typing in editor stalled 600 ms; usually it takes 0.79 ms.
+    Memory was short: chrome took what editor needed (97 % of the time).
+    Try: limit chrome (pid 550) by memory.high of its control group
+
+    Where the 600 ms went:
+       585 ms  97 %  reclaim: chrome (pid 550) took the memory that editor needed
+                     - editor (pid 200) waited for memory to be freed, at most 585 ms
         15 ms   2 %  usual work and small shares
-    Try: a limit for 550: memory.high of its control group      recorder's own share: 0.000 %
+
+    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
+    What reclaim means: tipme diagnose --explain reclaim
     ");
 }
 
@@ -216,9 +252,15 @@ fn a_process_without_a_window_is_explained_by_its_longest_activity() {
     machine.still_waiting(6_000_000, 560, 2_400_000, |wait| wait.syscall = 232);
     let options = Options { pid: Some(Pid(560)), ..Options::default() };
     insta::assert_snapshot!(told_with(&machine.incident(6_000_000), &options), @r"
-    syncd (pid 560) stalled 400 ms (usually 0.50 ms, p50 of 11).
-       399 ms 100 %  own-computation  syncd (pid 560) computed
-    Try: tell the authors of syncd what it computes      recorder's own share: 0.000 %
+    syncd (pid 560) stalled 400 ms; usually it takes 0.50 ms.
+    syncd was busy with work of its own (100 % of the time).
+    Try: tell the authors of syncd what it computes
+
+    Where the 400 ms went:
+       399 ms 100 %  own-computation: syncd (pid 560) computed
+
+    What is usual: 0.50 ms, p50 of 11. Recorder's own share: 0.000 %.
+    What own-computation means: tipme diagnose --explain own-computation
     ");
 }
 
@@ -233,10 +275,16 @@ fn losses_and_damage_are_said() {
     let mut incident = machine.incident(6_000_000);
     incident.damage.push(Damage { place: "section Samples".to_owned(), why: "checksum differs".to_owned() });
     insta::assert_snapshot!(told(&incident), @r"
-    Typing in editor stalled 500 ms (usually 0.79 ms, p50 of 12).
-       499 ms 100 %  own-computation  editor (pid 200) computed
+    Typing in editor stalled 500 ms; usually it takes 0.79 ms.
+    Not sure, but perhaps editor was busy with work of its own (100 % of the time).
+    Try: tell the authors of editor what it computes
+
+    Where the 500 ms went:
+       499 ms 100 %  own-computation: editor (pid 200) computed
        1.0 ms   0 %  usual work and small shares
-    Try: tell the authors of editor what it computes      recorder's own share: 0.010 %
+
+    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.010 %.
+    What own-computation means: tipme diagnose --explain own-computation
     Note: The file is damaged at section Samples: checksum differs.
     Note: Not sure of the cause (confidence 47 %): 17 records were lost during the interval.
     ");
@@ -383,7 +431,7 @@ const DOCUMENT: &str = r#"{
         "editor (pid 200) slept by itself",
         "editor (pid 200) slept in clock_nanosleep, at most 585 ms"
       ],
-      "remedy": "editor sleeps where it should wait for an event: report it to its authors",
+      "remedy": "report it to the authors of editor: it sleeps where it should wait for an event",
       "period_s": null
     }
   ],
@@ -522,11 +570,17 @@ fn many_jobs_together_are_a_cause() {
         machine.switch(us, 1, 300 + turn, 0).switch(us + 9_500, 1, APP, 0);
     }
     insta::assert_snapshot!(told(&machine.draw(3_420_000).incident(6_000_000)), @r"
-    Typing in editor stalled 420 ms (usually 0.79 ms, p50 of 12).
-       380 ms  90 %  cpu-competition  sh (pid 300), and 40 other jobs with less each
-        39 ms   9 %  own-computation  editor (pid 200) computed
+    Typing in editor stalled 420 ms; usually it takes 0.79 ms.
+    sh and others took the CPU time that editor needed (90 % of the time).
+    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first
+
+    Where the 420 ms went:
+       380 ms  90 %  cpu-competition: sh (pid 300), and 40 other jobs with less each
+        39 ms   9 %  own-computation: editor (pid 200) computed
        1.0 ms   0 %  usual work and small shares
-    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first      recorder's own share: 0.000 %
+
+    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
+    What cpu-competition means: tipme diagnose --explain cpu-competition
     ");
 }
 

@@ -22,12 +22,18 @@ fn page_after_two_seconds() -> Machinery {
 fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
     let incident = page_after_two_seconds().incident(6_000_000);
     let verdict = diagnose(&incident, &Options::default()).expect("the scene is well formed");
-    insta::assert_snapshot!(tipme_report::text(&verdict), @r"
-    Typing in pager was completed after 2.00 s (usually 0.79 ms, p50 of 12).
-       2.00 s 100 %  fsync  pager waited for vda with 1 read (4.0 KiB) of its own
-                       pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
+    insta::assert_snapshot!(tipme_report::text(&verdict, &tipme_report::Layout::default()), @r"
+    Typing in pager was completed after 2.00 s; usually it takes 0.79 ms.
+    pager had to wait until data was safe on vda (100 % of the time).
+    Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself
+
+    Where the 2.00 s went:
+       2.00 s 100 %  fsync: pager waited for vda with 1 read (4.0 KiB) of its own
+                     - pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
        1.6 ms   0 %  usual work and small shares
-    Try: the device itself is slow: check its health (smartctl) and its scheduler (/sys/block/*/queue/scheduler)      recorder's own share: 0.000 %
+
+    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
+    What fsync means: tipme diagnose --explain fsync
     ");
 }
 

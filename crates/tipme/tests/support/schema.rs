@@ -1,17 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a result is what its schema in `docs/results` says; of the words of schemas, those that ours use.
+//! Whether a document is what its schema in `docs/schemas` or `docs/results` says; of the words of schemas, those that ours
+//! use. Stricter than a validator for readers: a member that is in no schema is wrong.
 
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Fails with every place where a result is not as `docs/results/NAME.schema.json` says.
-pub fn assert_fits(name: &str, result: &Value) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let text = std::fs::read(folder.join(format!("{name}.schema.json"))).unwrap();
-    let whole: Value = serde_json::from_slice(&text).unwrap();
-    let mut wrong = Vec::new();
-    Check { whole: &whole, wrong: &mut wrong }.value(&whole, result, name);
+/// Where schemas lie: those made from the types, and those of measurements.
+const FOLDERS: [&str; 2] = ["../../docs/schemas", "../../docs/results"];
+
+/// The schema of a document.
+pub fn path(name: &str) -> PathBuf {
+    let file = format!("{name}.schema.json");
+    let paths = FOLDERS.map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(&file));
+    paths.into_iter().find(|path| path.exists()).unwrap_or_else(|| panic!("there is no {file}"))
+}
+
+/// Fails with every place where a document is not as its schema says.
+pub fn assert_fits(name: &str, document: &Value) {
+    let wrong = misfits(&read(&path(name)), document, name);
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Every place where a value is not as a schema says.
+pub fn misfits(whole: &Value, value: &Value, place: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    Check { whole, wrong: &mut wrong }.value(whole, value, place);
+    wrong
 }
 
 struct Check<'a> {
@@ -21,8 +39,20 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn value(&mut self, schema: &Value, value: &Value, place: &str) {
-        let named = schema["$ref"].as_str().map(|path| self.whole.pointer(path.trim_start_matches('#')).unwrap());
-        let schema = named.unwrap_or(schema);
+        match schema["$ref"].as_str().map(|named| named.split_once('#').unwrap_or((named, ""))) {
+            None => self.plain(schema, value, place),
+            Some(("", pointer)) => {
+                let whole = self.whole;
+                self.plain(whole.pointer(pointer).unwrap(), value, place);
+            }
+            Some((file, pointer)) => {
+                let whole = read(&path(file.trim_end_matches(".schema.json")));
+                Check { whole: &whole, wrong: self.wrong }.plain(whole.pointer(pointer).unwrap(), value, place);
+            }
+        }
+    }
+
+    fn plain(&mut self, schema: &Value, value: &Value, place: &str) {
         let allowed = schema["enum"].as_array().is_none_or(|allowed| allowed.contains(value));
         if !allowed || schema.get("const").is_some_and(|only| only != value) || !has_type(&schema["type"], value) {
             self.wrong.push(format!("{place}: {value}"));
@@ -31,12 +61,29 @@ impl Check<'_> {
             let own = schema["prefixItems"].get(index).unwrap_or(&schema["items"]);
             self.value(own, item, &format!("{place}[{index}]"));
         }
+        self.choices(schema, value, place);
         self.members(schema, value, place);
+    }
+
+    /// One of several schemas, and where it says so exactly one.
+    fn choices(&mut self, schema: &Value, value: &Value, place: &str) {
+        for (word, most) in [("anyOf", usize::MAX), ("oneOf", 1)] {
+            let Some(choices) = schema[word].as_array() else { continue };
+            let fitting = choices.iter().filter(|choice| {
+                let mut wrong = Vec::new();
+                Check { whole: self.whole, wrong: &mut wrong }.value(choice, value, place);
+                wrong.is_empty()
+            });
+            let count = fitting.count();
+            if count == 0 || count > most {
+                self.wrong.push(format!("{place}: {value} fits {count} of {word}"));
+            }
+        }
     }
 
     fn members(&mut self, schema: &Value, value: &Value, place: &str) {
         let Some(members) = value.as_object().filter(|_| schema["properties"].is_object()) else { return };
-        let required = schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+        let required = schema["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap());
         self.wrong
             .extend(required.filter(|name| !members.contains_key(*name)).map(|name| format!("{place}: no {name}")));
         for (name, member) in members {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who somebody is to the interval: the application, the cause, the display server, the kernel, or anybody else.
+
+use crate::explain::jobs::Job;
+use crate::explain::partition::Budget;
+use crate::model::{Culprit, Finding};
+use crate::scene::look::Look;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use tipme_record::{Nanos, Tid};
+
+/// Tells the role of a thread, and remembers it.
+pub struct Actors<'a> {
+    budget: &'a Budget<'a>,
+    /// The job of the process that the first finding names.
+    culprit: Option<Job>,
+    known: RefCell<HashMap<Tid, Look>>,
+}
+
+impl<'a> Actors<'a> {
+    pub fn new(budget: &'a Budget<'a>, first: Option<&Finding>) -> Actors<'a> {
+        let at = budget.end();
+        let culprit = first.and_then(|finding| match &finding.culprit {
+            Culprit::Process { pid, .. } if *pid != 0 => Some(budget.jobs.of(Tid(*pid), at)),
+            Culprit::Process { .. } | Culprit::Device { .. } | Culprit::Address { .. } => None,
+        });
+        Actors { budget, culprit, known: RefCell::default() }
+    }
+
+    /// Who a thread is; tid 0 has nothing to do.
+    pub fn look(&self, tid: Tid, at: Nanos) -> Look {
+        if tid == Tid(0) {
+            return Look::Idle;
+        }
+        *self.known.borrow_mut().entry(tid).or_insert_with(|| self.find(tid, at))
+    }
+
+    fn find(&self, tid: Tid, at: Nanos) -> Look {
+        let recording = self.budget.recording;
+        let pid = recording.tasks.pid(tid, at);
+        if self.budget.judge.is_family(pid) {
+            return Look::App;
+        }
+        match self.budget.jobs.of(tid, at) {
+            job if self.culprit.as_ref() == Some(&job) => Look::Culprit,
+            _ if recording.messages.is_server(pid) => Look::Server,
+            Job::Kernel(_) => Look::Kernel,
+            Job::Process(_) => Look::Other,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who ran on each CPU.
+
+use crate::explain::describe::thread_text;
+use crate::scene::lanes::Stretch;
+use crate::scene::look::Look;
+use crate::scene::picture::{Group, Track};
+use crate::scene::stage::Stage;
+use crate::timeline::occupancy::{On, on_cpu};
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::State;
+use std::collections::BTreeSet;
+use tipme_record::{Cpu, Nanos, Tid};
+
+/// CPUs that are shown.
+const CPUS_MAX: usize = 16;
+/// CPUs that are looked at.
+const LOOKED_MAX: u32 = 1_024;
+
+/// The CPUs that threads of the chain used first, then the others by their numbers.
+pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
+    let used = used(stage);
+    let count = stage.recording.meta.machine.cpus.min(LOOKED_MAX);
+    let mut all: Vec<Cpu> = (0..count).map(Cpu).collect();
+    all.sort_by_key(|cpu| (!used.contains(cpu), *cpu));
+    if all.len() > CPUS_MAX {
+        stage.left_out.push(format!("{} more CPUs.", all.len() - CPUS_MAX));
+        all.truncate(CPUS_MAX);
+    }
+    all.sort_unstable();
+    all.into_iter().map(|cpu| track(stage, cpu)).collect()
+}
+
+/// The CPUs on which threads of the chain ran or were ready.
+fn used(stage: &Stage<'_>) -> BTreeSet<Cpu> {
+    let at = |tid: Tid, at: Nanos| stage.recording.timeline.at(tid, at);
+    let spans = stage.budget.chain.pieces.iter().filter_map(|piece| at(piece.tid, piece.lo));
+    let on_cpu = spans.filter(|span| matches!(span.segment.state, State::Running | State::Runnable));
+    on_cpu.map(|span| Cpu(span.segment.place.into())).collect()
+}
+
+fn track(stage: &mut Stage<'_>, cpu: Cpu) -> Track {
+    let recording = stage.recording;
+    let tiles = on_cpu(recording, cpu, stage.from, stage.to);
+    let look = |on: &On, lo: Nanos| match on {
+        On::Thread(None) => Look::Unknown,
+        On::Thread(Some(tid)) => stage.actors.look(*tid, lo),
+        On::Interrupt(_) => Look::Interrupt,
+    };
+    let tile = |(of, (on, lo, hi)): (usize, &(On, Nanos, Nanos))| Stretch { lo: *lo, hi: *hi, look: look(on, *lo), of };
+    let stretches: Vec<Stretch> = tiles.iter().enumerate().map(tile).collect();
+    let text = |of: usize| tiles.get(of).map(|(on, lo, _)| text(recording, *on, *lo)).unwrap_or_default();
+    let mut bars = stage.bars(&stretches, |run| text(run.of));
+    bars.retain(|bar| bar.look != Look::Idle);
+    Track { group: Group::Cpus, name: format!("CPU {cpu}"), look: None, bars }
+}
+
+fn text(recording: &Recording, on: On, at: Nanos) -> String {
+    match on {
+        On::Thread(None) => "not recorded".to_owned(),
+        On::Thread(Some(tid)) => thread_text(recording, tid, at),
+        On::Interrupt(source) => source.name(&recording.meta.irq_names),
+    }
+}

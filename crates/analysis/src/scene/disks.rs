@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many requests each disk had at a time, and whose they were.
+
+use crate::scene::look::Look;
+use crate::scene::picture::{Curve, Group, Series};
+use crate::scene::stage::Stage;
+use crate::timeline::disk::Request;
+use std::collections::BTreeMap;
+use tipme_record::{Device, Nanos};
+
+/// Disks that are shown.
+const DISKS_MAX: usize = 4;
+/// Steps of a curve.
+const STEPS: usize = 600;
+/// Whose requests are told apart, the first at the bottom; anybody else's are the last's.
+const OWNERS: [(Look, &str); 4] = [
+    (Look::App, "the application's"),
+    (Look::Culprit, "the cause's"),
+    (Look::Kernel, "the kernel's"),
+    (Look::Other, "others'"),
+];
+
+/// The disks with requests in the time of the page, the most loaded first.
+pub fn curves(stage: &mut Stage<'_>) -> Vec<Curve> {
+    let mut disks: BTreeMap<Device, Vec<&Request>> = BTreeMap::new();
+    for request in stage.recording.disk.outstanding(stage.from, stage.to) {
+        disks.entry(request.device).or_default().push(request);
+    }
+    let mut disks: Vec<_> = disks.into_iter().collect();
+    disks.sort_by_key(|(_, requests)| std::cmp::Reverse(requests.len()));
+    if disks.len() > DISKS_MAX {
+        stage.left_out.push(format!("{} more disks, with fewer requests each.", disks.len() - DISKS_MAX));
+    }
+    disks.into_iter().take(DISKS_MAX).map(|(device, requests)| curve(stage, device, &requests)).collect()
+}
+
+fn curve(stage: &Stage<'_>, device: Device, requests: &[&Request]) -> Curve {
+    let mut depths = OWNERS.map(|_| Depth::new(stage.from, stage.to));
+    for request in requests {
+        let look = stage.actors.look(request.tid, request.start);
+        let owner = OWNERS.iter().position(|(owner, _)| *owner == look).unwrap_or(OWNERS.len() - 1);
+        depths[owner].add(request.start, request.end);
+    }
+    let edge = |step: usize| stage.us(depths[0].edge(step));
+    let steps = (0..STEPS).map(|step| (edge(step), edge(step + 1))).collect();
+    let series = OWNERS.iter().zip(&depths).map(|((look, name), depth)| Series {
+        look: *look,
+        name: (*name).to_owned(),
+        values: depth.mean(),
+    });
+    let series = series.filter(|series| series.values.iter().any(|value| *value > 0.0)).collect();
+    let name = format!("Requests that {} had to do", stage.recording.device_name(device));
+    Curve { group: Group::Disks, name, unit: "requests", steps, series }
+}
+
+/// The mean number of requests in each step: what is outstanding for all of a step is counted where it begins and ends.
+struct Depth {
+    from: Nanos,
+    step: f64,
+    parts: Vec<f64>,
+    whole: Vec<i64>,
+}
+
+impl Depth {
+    fn new(from: Nanos, to: Nanos) -> Depth {
+        let step = (to.since(from).0 as f64 / STEPS as f64).max(1.0);
+        Depth { from, step, parts: vec![0.0; STEPS], whole: vec![0; STEPS + 1] }
+    }
+
+    fn edge(&self, step: usize) -> Nanos {
+        self.from.after(Nanos((step as f64 * self.step) as u64))
+    }
+
+    fn add(&mut self, lo: Nanos, hi: Nanos) {
+        let place = |at: Nanos| (at.since(self.from).0 as f64 / self.step).min(STEPS as f64);
+        let (lo, hi) = (place(lo), place(hi));
+        let (first, last) = (lo as usize, hi as usize);
+        let mut part = |step: usize, share: f64| {
+            if let Some(part) = self.parts.get_mut(step) {
+                *part += share;
+            }
+        };
+        if first == last {
+            return part(first, hi - lo);
+        }
+        part(first, first as f64 + 1.0 - lo);
+        part(last, hi - last as f64);
+        if first + 1 < last {
+            self.whole[first + 1] += 1;
+            self.whole[last] -= 1;
+        }
+    }
+
+    fn mean(&self) -> Vec<f32> {
+        let mut open = 0;
+        let mut step = |(part, change): (&f64, &i64)| {
+            open += change;
+            ((part + open as f64) * 100.0).round() as f32 / 100.0
+        };
+        self.parts.iter().zip(&self.whole).map(&mut step).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean(requests: &[(u64, u64)]) -> Vec<f32> {
+        let mut depth = Depth::new(Nanos(1_000), Nanos(1_000 + STEPS as u64 * 10));
+        requests.iter().for_each(|(lo, hi)| depth.add(Nanos(*lo), Nanos(*hi)));
+        depth.mean()
+    }
+
+    #[test]
+    fn a_request_counts_for_as_long_as_it_is_outstanding() {
+        assert_eq!(mean(&[(1_015, 1_042)])[..6], [0.0, 0.5, 1.0, 1.0, 0.2, 0.0]);
+        assert_eq!(mean(&[(1_011, 1_013), (1_010, 1_020)])[..3], [0.0, 1.2, 0.0]);
+        assert_eq!(mean(&[(1_015, 1_030)])[..4], [0.0, 0.5, 1.0, 0.0]);
+        assert_eq!(mean(&[(0, u64::MAX)]), [1.0; STEPS]);
+        assert_eq!(mean(&[(5_000_000, u64::MAX)]), [0.0; STEPS]);
+    }
+}

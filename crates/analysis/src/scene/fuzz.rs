@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The entry for fuzzing: any bytes become an incident, and the incident is diagnosed and made a scene of.
+
+use crate::decode::bytes::Cursor;
+use crate::scene::whole::scene;
+use crate::verdict::problem::Options;
+use tipme_record::CHUNK_BYTES;
+use tipme_record::incident::{Incident, Meta, Section};
+
+/// Diagnoses an incident made of these bytes, and makes its scene, which must not panic.
+///
+/// The bytes are parts of one byte section number, three bytes length and the section's content;
+/// sections of chunks are filled up to whole chunks, so that small inputs reach the records in them.
+pub fn exercise(data: &[u8]) {
+    let incident = incident(data);
+    let mark = incident.json::<Meta>(Section::Meta).map(|meta| meta.mark_ns).unwrap_or_default();
+    for options in [Options::default(), Options { pid: Some(tipme_record::Pid(mark as u32)), ..Options::default() }] {
+        let _ = scene(&incident, &options)
+            .map(|scene| serde_json::to_string(&(scene.verdict, scene.tracks, scene.curves)).map(|text| text.len()));
+    }
+}
+
+fn incident(data: &[u8]) -> Incident {
+    let mut incident = Incident::default();
+    let meta = Meta { mark_ns: u64::MAX / 2, ..Meta::default() };
+    let _ = incident.push_json(Section::Meta, &meta);
+    let mut cursor = Cursor::new(data);
+    while let Some((section, content)) = part(&mut cursor) {
+        incident.push(section, content);
+    }
+    incident
+}
+
+fn part(cursor: &mut Cursor<'_>) -> Option<(Section, Vec<u8>)> {
+    let head = cursor.u32()?;
+    let section = Section::from_number(head & 0xff)?;
+    let mut content = cursor.take_up_to((head >> 8) as usize).to_vec();
+    if matches!(section, Section::Sched | Section::Rare | Section::Exits) {
+        content.resize(content.len().next_multiple_of(CHUNK_BYTES), 0);
+    }
+    Some((section, content))
+}

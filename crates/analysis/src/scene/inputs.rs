@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the person did: a bar from each input to its answer.
+
+use crate::decode::protocol::class_name;
+use crate::explain::describe::{process_text, span_text};
+use crate::join::answer::{Interaction, Join};
+use crate::scene::lanes::Stretch;
+use crate::scene::look::Look;
+use crate::scene::picture::{Group, Track};
+use crate::scene::stage::Stage;
+use crate::timeline::recording::Recording;
+
+/// The inputs that were open in the time of the page.
+pub fn track(stage: &mut Stage<'_>, all: &[Interaction]) -> Track {
+    let open = all.iter().filter(|one| one.overlaps(stage.from, stage.to));
+    let mut open: Vec<&Interaction> = open.collect();
+    open.sort_by_key(|one| one.told.input);
+    let bars = open.into_iter().map(|one| (stretch(stage, one), text(stage.recording, one))).collect();
+    let bars = stage.sparse(bars);
+    Track { group: Group::Input, name: "Until they are answered".to_owned(), look: None, bars }
+}
+
+fn stretch(stage: &Stage<'_>, one: &Interaction) -> Stretch {
+    let problem = stage.problem;
+    let this = one.told.input == problem.start && one.told.client == problem.client;
+    let look = if this { Look::ThisInput } else { Look::Input };
+    let hi = if this { problem.end } else { one.end };
+    Stretch { lo: one.told.input, hi, look, of: 0 }
+}
+
+/// `key to xterm (pid 7), taken after 3.0 ms, answered after 938 ms`
+fn text(recording: &Recording, one: &Interaction) -> String {
+    let told = &one.told;
+    let who = process_text(recording, told.client, told.sent);
+    let taken = told.taken.map(|(at, _)| format!(", taken after {}", span_text(at.since(told.input))));
+    let answer = match (one.censored, one.join) {
+        (true, _) => "not answered before the mark".to_owned(),
+        (false, Join::Speculative) => format!("answered after {} (by time only)", span_text(one.latency())),
+        (false, _) => format!("answered after {}", span_text(one.latency())),
+    };
+    format!("{} to {who}{}, {answer}", class_name(told.class), taken.unwrap_or_default())
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which jobs used CPUs and disks in the interval.
+
+use crate::explain::jobs::{Job, Members};
+use crate::scene::picture::JobUse;
+use crate::scene::stage::Stage;
+use std::collections::BTreeMap;
+use tipme_record::{Cpu, Nanos, Tid};
+
+/// Jobs that are told.
+const JOBS_MAX: usize = 12;
+/// CPUs that are looked at.
+const CPUS_MAX: u32 = 1_024;
+
+/// What one job used, and by which of its threads.
+#[derive(Default)]
+struct Used {
+    members: Members,
+    cpu: u64,
+    bytes: u64,
+    /// The thread that used most of either at a time, for its role.
+    most: Option<(u64, Tid)>,
+}
+
+/// The jobs with most of the CPUs' time, then of the disks' bytes.
+pub fn jobs(stage: &mut Stage<'_>) -> Vec<JobUse> {
+    let (lo, hi) = (stage.problem.start, stage.problem.end);
+    let mut used: BTreeMap<Job, Used> = BTreeMap::new();
+    for (tid, nanos) in ran(stage, lo, hi) {
+        let one = of(stage, &mut used, tid, nanos);
+        one.cpu = one.cpu.saturating_add(nanos);
+    }
+    for request in stage.recording.disk.outstanding(lo, hi) {
+        let one = of(stage, &mut used, request.tid, u64::from(request.bytes));
+        one.bytes = one.bytes.saturating_add(request.bytes.into());
+    }
+    let mut used: Vec<(Job, Used)> = used.into_iter().collect();
+    used.sort_by_key(|(_, used)| std::cmp::Reverse((used.cpu, used.bytes)));
+    if used.len() > JOBS_MAX {
+        stage.left_out.push(format!("{} more jobs, which used less.", used.len() - JOBS_MAX));
+    }
+    let all = hi.since(lo).0 as f64 * f64::from(stage.recording.meta.machine.cpus.max(1));
+    let told = |(job, used): (Job, Used)| JobUse {
+        name: stage.budget.jobs.label(&job, &used.members),
+        look: stage.actors.look(used.most.map_or(Tid(0), |(_, tid)| tid), hi),
+        cpu_ms: Nanos(used.cpu).millis(),
+        cpu_share: used.cpu as f64 / all.max(1.0),
+        disk_bytes: used.bytes,
+    };
+    used.into_iter().take(JOBS_MAX).map(told).collect()
+}
+
+fn of<'a>(stage: &Stage<'_>, used: &'a mut BTreeMap<Job, Used>, tid: Tid, amount: u64) -> &'a mut Used {
+    let at = stage.problem.end;
+    let one = used.entry(stage.budget.jobs.of(tid, at)).or_default();
+    one.members.add(stage.recording.tasks.pid(tid, at), amount);
+    one.most = one.most.max(Some((amount, tid)));
+    one
+}
+
+/// How long each thread ran on any CPU.
+fn ran(stage: &Stage<'_>, lo: Nanos, hi: Nanos) -> BTreeMap<Tid, u64> {
+    let mut times = BTreeMap::new();
+    for cpu in 0..stage.recording.meta.machine.cpus.min(CPUS_MAX) {
+        for (tid, from, to) in stage.recording.timeline.ran(Cpu(cpu), lo, hi) {
+            if let Some(tid) = tid.filter(|tid| *tid != Tid(0)) {
+                let time: &mut u64 = times.entry(tid).or_default();
+                *time = time.saturating_add(to.since(from).0);
+            }
+        }
+    }
+    times
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stretches of one thread or CPU, thinned out: long ones stay as they are, short ones are summed up.
+
+use crate::scene::look::Look;
+use std::collections::BTreeMap;
+use tipme_record::Nanos;
+
+/// A stretch of time in which one thing was so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    pub lo: Nanos,
+    pub hi: Nanos,
+    pub look: Look,
+    /// What its maker knows it by.
+    pub of: usize,
+}
+
+/// Stretches in a row as one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Run {
+    pub lo: Nanos,
+    pub hi: Nanos,
+    /// What most of the time was so, apart from having nothing to do.
+    pub look: Look,
+    /// The longest stretch of this look.
+    pub of: usize,
+    pub count: usize,
+    /// Of the time, 0 to 1.
+    pub share: f64,
+}
+
+impl Stretch {
+    fn length(&self) -> u64 {
+        self.hi.since(self.lo).0
+    }
+}
+
+/// At most about `max` runs of stretches in the order of time. Each stretch is in exactly one; only such as are shorter
+/// than a fraction of the whole are summed up, and over twice that fraction only.
+pub fn thin(stretches: &[Stretch], max: usize) -> Vec<Run> {
+    let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else { return Vec::new() };
+    let whole = last.hi.since(first.lo).0.max(1);
+    // From a four-thousandth millionth on, each four times as coarse; the last is so that any lane fits.
+    let fractions = (0..).map(|step| whole.checked_shr(32 - 2 * step).unwrap_or(0));
+    let coarsest = whole / (max as u64 / 3).max(1) + 1;
+    let limits = [0].into_iter().chain(fractions.take(16).filter(|limit| *limit < coarsest)).chain([coarsest]);
+    let runs = limits.map(|short| runs(stretches, short)).find(|runs| runs.len() <= max);
+    let runs = runs.unwrap_or_else(|| self::runs(stretches, coarsest));
+    runs.iter().filter_map(|run| sum_up(run)).collect()
+}
+
+/// Splits into slices that are one stretch, or several short ones.
+fn runs(stretches: &[Stretch], short: u64) -> Vec<&[Stretch]> {
+    let (mut runs, mut from) = (Vec::new(), 0);
+    for (at, stretch) in stretches.iter().enumerate().skip(1) {
+        let begin = &stretches[from];
+        let fits = stretch.hi.since(begin.lo).0 <= short.saturating_mul(2);
+        if !(fits && begin.length() < short && stretch.length() < short) {
+            runs.push(&stretches[from..at]);
+            from = at;
+        }
+    }
+    runs.push(&stretches[from..]);
+    runs
+}
+
+fn sum_up(run: &[Stretch]) -> Option<Run> {
+    let (first, last) = (run.first()?, run.last()?);
+    let mut looks: BTreeMap<Look, (u64, &Stretch)> = BTreeMap::new();
+    for stretch in run {
+        let (time, longest) = looks.entry(stretch.look).or_insert((0, stretch));
+        *time += stretch.length();
+        if stretch.length() > longest.length() {
+            *longest = stretch;
+        }
+    }
+    let busy = |look: &Look| *look != Look::Idle;
+    let (look, (time, longest)) = looks.into_iter().max_by_key(|(look, (time, _))| (busy(look), *time))?;
+    let whole = last.hi.since(first.lo).0.max(1);
+    let share = if run.len() == 1 { 1.0 } else { time as f64 / whole as f64 };
+    Some(Run { lo: first.lo, hi: last.hi, look, of: longest.of, count: run.len(), share })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stretches(lengths: &[u64]) -> Vec<Stretch> {
+        let mut at = 0;
+        let mut next = |(of, length): (usize, &u64)| {
+            let lo = at;
+            at += length;
+            Stretch { lo: Nanos(lo), hi: Nanos(at), look: Look::ALL[of % 3].0, of }
+        };
+        lengths.iter().enumerate().map(&mut next).collect()
+    }
+
+    #[test]
+    fn long_stretches_stay_and_short_ones_are_summed_up() {
+        let mut lengths = vec![1_u64; 1_000];
+        lengths.push(100_000);
+        let runs = thin(&stretches(&lengths), 30);
+        assert!(runs.len() <= 30, "{}", runs.len());
+        let last = runs.last().expect("there are some");
+        assert_eq!((last.count, last.of, last.share), (1, 1_000, 1.0));
+        assert_eq!(runs.iter().map(|run| run.count).sum::<usize>(), 1_001);
+    }
+
+    #[test]
+    fn doing_nothing_is_not_what_a_run_is_of() {
+        let at = |lo, hi, look, of| Stretch { lo: Nanos(lo), hi: Nanos(hi), look, of };
+        let lane = [at(0, 8, Look::Idle, 0), at(8, 9, Look::App, 1), at(9, 10, Look::Idle, 2)];
+        let run = sum_up(&lane).expect("there is one");
+        assert_eq!((run.look, run.of, run.count, run.share), (Look::App, 1, 3, 0.1));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn no_lane_is_too_long_and_nothing_is_lost(
+            lengths in prop::collection::vec(prop_oneof![1..10_u64, 1..1_000_000_u64], 0..3_000),
+            max in 10..300_usize,
+        ) {
+            let lane = stretches(&lengths);
+            let runs = thin(&lane, max);
+            prop_assert!(runs.len() <= max + 2, "{} over {max}", runs.len());
+            prop_assert_eq!(runs.iter().map(|run| run.count).sum::<usize>(), lane.len());
+            prop_assert!(runs.windows(2).all(|pair| pair[0].hi == pair[1].lo));
+            prop_assert!(runs.iter().all(|run| (0.0..=1.0).contains(&run.share)));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What bars are coloured by.
+
+use crate::model::Kind;
+use crate::timeline::waits::Waited;
+
+/// What a thread did, what a share of the interval is due to, or who had a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Look {
+    Running,
+    Ready,
+    Disk,
+    Memory,
+    Lock,
+    Peer,
+    Server,
+    Network,
+    Stopped,
+    Sleep,
+    Idle,
+    Interrupt,
+    Unknown,
+    /// The application that the person waited for, or what comes from it.
+    App,
+    /// The job that the first finding names.
+    Culprit,
+    /// Any other process.
+    Other,
+    Kernel,
+    Input,
+    /// The input that the verdict is about.
+    ThisInput,
+    ToClient,
+    FromClient,
+}
+
+impl Look {
+    /// All of them, by their numbers: a name for style sheets, and words for people.
+    pub const ALL: [(Look, &str, &str); 21] = [
+        (Look::Running, "running", "computing on a CPU"),
+        (Look::Ready, "ready", "ready, but waiting for a CPU"),
+        (Look::Disk, "disk", "waiting for a disk"),
+        (Look::Memory, "memory", "waiting for memory"),
+        (Look::Lock, "lock", "waiting for a lock"),
+        (Look::Peer, "peer", "waiting for another process"),
+        (Look::Server, "server", "display server"),
+        (Look::Network, "network", "waiting for the network"),
+        (Look::Stopped, "stopped", "stopped"),
+        (Look::Sleep, "sleep", "sleeping by itself"),
+        (Look::Idle, "idle", "nothing to do"),
+        (Look::Interrupt, "interrupt", "interrupts"),
+        (Look::Unknown, "unknown", "not explained"),
+        (Look::App, "app", "the application"),
+        (Look::Culprit, "culprit", "the cause"),
+        (Look::Other, "other", "other processes"),
+        (Look::Kernel, "kernel", "kernel"),
+        (Look::Input, "input", "other inputs"),
+        (Look::ThisInput, "this", "this input"),
+        (Look::ToClient, "to", "to the application"),
+        (Look::FromClient, "from", "from the application"),
+    ];
+
+    /// The name for style sheets.
+    pub fn name(self) -> &'static str {
+        Look::ALL[self as usize].1
+    }
+
+    /// How a share of the interval looks that is due to this.
+    pub fn of_kind(kind: Kind) -> Look {
+        match kind {
+            Kind::OwnComputation => Look::Running,
+            Kind::CpuCompetition | Kind::CpuThrottled => Look::Ready,
+            Kind::PageIn | Kind::SwapIn | Kind::DiskQueue | Kind::Fsync => Look::Disk,
+            Kind::Reclaim => Look::Memory,
+            Kind::LockWait | Kind::KernelLock => Look::Lock,
+            Kind::PeerWait | Kind::ChildWait => Look::Peer,
+            Kind::ServerBusy | Kind::ServerGrab => Look::Server,
+            Kind::NetworkWait => Look::Network,
+            Kind::Stopped => Look::Stopped,
+            Kind::TimerSleep => Look::Sleep,
+            Kind::Interrupt => Look::Interrupt,
+            Kind::Stall | Kind::Unattributed => Look::Unknown,
+        }
+    }
+
+    /// How a wait looks.
+    pub fn of_wait(waited: Waited) -> Look {
+        match waited {
+            Waited::Disk | Waited::PageIn | Waited::SwapIn | Waited::Fsync => Look::Disk,
+            Waited::Reclaim => Look::Memory,
+            Waited::FileLock | Waited::Futex | Waited::KernelLock => Look::Lock,
+            Waited::Child | Waited::Peer => Look::Peer,
+            Waited::Network => Look::Network,
+            Waited::Stopped => Look::Stopped,
+            Waited::Sleep => Look::Sleep,
+            Waited::Events => Look::Idle,
+            Waited::Unknown => Look::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_stand_at_their_numbers() {
+        assert!(Look::ALL.iter().enumerate().all(|(at, (look, ..))| *look as usize == at));
+    }
+}

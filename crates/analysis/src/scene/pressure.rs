@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! For which share of the time somebody had to wait for CPUs, disks or memory, by the kernel's own counts.
+
+use crate::decode::samples::samples;
+use crate::scene::look::Look;
+use crate::scene::picture::{Curve, Group, Series};
+use crate::scene::stage::Stage;
+use tipme_record::Nanos;
+use tipme_record::incident::{Incident, Section};
+
+/// Sources of samples, and what a curve of them is called.
+const SOURCES: [(u32, Look, &str); 3] = [
+    (0, Look::Ready, "Somebody waited for a CPU"),
+    (1, Look::Disk, "Somebody waited for a disk"),
+    (2, Look::Memory, "Somebody waited for memory"),
+];
+
+/// Samples beyond these are not read, nor more steps than these shown.
+const SAMPLES_MAX: usize = 100_000;
+const STEPS_MAX: usize = 1_000;
+
+/// A curve for each source that tells of the time of the page.
+pub fn curves(stage: &mut Stage<'_>, incident: &Incident) -> Vec<Curve> {
+    let mut totals: [Vec<(Nanos, u64)>; SOURCES.len()] = Default::default();
+    for (at, source, text) in samples(incident.bytes(Section::Samples)).take(SAMPLES_MAX) {
+        let place = SOURCES.iter().position(|(number, ..)| *number == source);
+        if let (Some(place), Some(total)) = (place, total(text)) {
+            totals[place].push((at, total));
+        }
+    }
+    SOURCES.iter().zip(totals).filter_map(|((_, look, name), totals)| curve(stage, (*look, name), totals)).collect()
+}
+
+/// Microseconds in which somebody waited, since the machine was started.
+fn total(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    line.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()
+}
+
+fn curve(stage: &Stage<'_>, what: (Look, &str), mut totals: Vec<(Nanos, u64)>) -> Option<Curve> {
+    totals.sort_unstable();
+    let pairs =
+        totals.windows(2).filter(|pair| pair[0].0 < pair[1].0 && pair[0].0 < stage.to && pair[1].0 > stage.from);
+    let share = |pair: &[(Nanos, u64)]| {
+        let waited = pair[1].1.saturating_sub(pair[0].1) as f64;
+        let percent = (waited * 1e5 / pair[1].0.since(pair[0].0).0 as f64).min(100.0);
+        ((stage.us(pair[0].0), stage.us(pair[1].0)), (percent * 10.0).round() as f32 / 10.0)
+    };
+    let (steps, values): (Vec<_>, Vec<f32>) = pairs.take(STEPS_MAX).map(share).unzip();
+    let (look, name) = what;
+    let series = vec![Series { look, name: name.to_owned(), values }];
+    (!steps.is_empty()).then(|| Curve { group: Group::Pressure, name: name.to_owned(), unit: "%", steps, series })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_somebody_waited_is_read() {
+        let text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=123\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n";
+        assert_eq!(total(text), Some(123));
+        assert_eq!(total("full total=9\n"), None);
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Texts by number, each of them kept once.
+
+use std::collections::HashMap;
+
+/// More texts than this are not kept; longer ones are cut.
+const TEXTS_MAX: usize = 8_000;
+const LETTERS_MAX: usize = 300;
+
+/// Texts, and the number of each.
+#[derive(Debug)]
+pub struct Texts {
+    list: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Texts {
+    pub fn new() -> Texts {
+        let mut texts = Texts { list: Vec::new(), numbers: HashMap::new() };
+        texts.number("");
+        texts
+    }
+
+    /// The number of a text; that of the empty one where there are too many.
+    pub fn number(&mut self, text: &str) -> usize {
+        let text: String = text.chars().take(LETTERS_MAX).collect();
+        if let Some(number) = self.numbers.get(&text) {
+            return *number;
+        }
+        if self.list.len() >= TEXTS_MAX {
+            return 0;
+        }
+        self.list.push(text.clone());
+        self.numbers.insert(text, self.list.len() - 1);
+        self.list.len() - 1
+    }
+
+    pub fn into_list(self) -> Vec<String> {
+        self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_kept_once_and_bounded() {
+        let mut texts = Texts::new();
+        assert_eq!((texts.number("a"), texts.number("b"), texts.number("a"), texts.number("")), (1, 2, 1, 0));
+        for number in 0..TEXTS_MAX {
+            texts.number(&number.to_string());
+        }
+        assert_eq!(texts.number("one more"), 0);
+        assert_eq!(texts.number(&"x".repeat(9_999)), 0);
+        assert_eq!(texts.into_list().len(), TEXTS_MAX);
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The states of the threads on the chain.
+
+use crate::explain::describe::{frames, thread_text, wait_text};
+use crate::explain::partition::length;
+use crate::scene::lanes::Stretch;
+use crate::scene::look::Look;
+use crate::scene::picture::{Group, Track};
+use crate::scene::stage::Stage;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, State};
+use std::collections::BTreeMap;
+use tipme_record::{Nanos, Tid};
+
+/// Threads that are shown.
+const THREADS_MAX: usize = 12;
+
+/// The threads on the chain, those with most of its time first.
+pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
+    let all = on_the_chain(stage);
+    if all.len() > THREADS_MAX {
+        stage.left_out.push(format!(
+            "{} more threads on the way, each with less of the time than those that are shown.",
+            all.len() - THREADS_MAX
+        ));
+    }
+    all.into_iter().take(THREADS_MAX).map(|tid| track(stage, tid)).collect()
+}
+
+/// The application's main thread first, then all others by their time on the chain or as those who waited for it.
+fn on_the_chain(stage: &Stage<'_>) -> Vec<Tid> {
+    let chain = stage.budget.chain;
+    let mut times: BTreeMap<Tid, u64> = BTreeMap::new();
+    for piece in &chain.pieces {
+        let waiters = chain.vias_of(piece).map(|via| via.waiter);
+        for tid in waiters.chain([piece.tid]).filter(|tid| *tid != Tid(0)) {
+            *times.entry(tid).or_default() += length(piece);
+        }
+    }
+    let main = Tid(stage.problem.client.0);
+    *times.entry(main).or_default() = u64::MAX;
+    let mut times: Vec<(Tid, u64)> = times.into_iter().collect();
+    times.sort_by_key(|(tid, time)| (std::cmp::Reverse(*time), *tid));
+    times.into_iter().map(|(tid, _)| tid).collect()
+}
+
+fn track(stage: &mut Stage<'_>, tid: Tid) -> Track {
+    let (recording, from, to) = (stage.recording, stage.from, stage.to);
+    let spans: Vec<Span> = spans(recording, tid, from, to).collect();
+    let stretch = |(of, span): (usize, &Span)| Stretch {
+        lo: span.start.max(from),
+        hi: span.end.min(to),
+        look: look(recording, span),
+        of,
+    };
+    let stretches: Vec<Stretch> = spans.iter().enumerate().map(stretch).collect();
+    let text = |of: usize| spans.get(of).map(|span| text(recording, span)).unwrap_or_default();
+    let bars = stage.bars(&stretches, |run| text(run.of));
+    let name = thread_text(recording, tid, stage.problem.end);
+    Track { group: Group::Threads, name, look: Some(stage.actors.look(tid, to)), bars }
+}
+
+/// What a thread did in `lo..hi`, as far as it existed.
+fn spans(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
+    let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
+    let spans = (first..).map_while(move |index| recording.timeline.span(tid, index));
+    let within = spans.take_while(move |span| span.start < hi).filter(move |span| span.end > lo);
+    within.filter(|span| span.segment.state != State::Absent)
+}
+
+fn look(recording: &Recording, span: &Span) -> Look {
+    match span.segment.state {
+        State::Running => Look::Running,
+        State::Runnable => Look::Ready,
+        State::Absent => Look::Unknown,
+        State::Blocked if is_idle(recording, span) => Look::Idle,
+        State::Blocked => Look::of_wait(recording.waits.kind(span)),
+    }
+}
+
+/// Whether a thread waited for whatever comes next: for events, or for work of its pool.
+fn is_idle(recording: &Recording, span: &Span) -> bool {
+    let home = || recording.waits.find(span).is_some_and(|wait| recording.is_home_condition(wait));
+    recording.waits.is_idle(span) || home()
+}
+
+/// What it did, with the functions of the kernel that it waited in, and who ended the wait.
+fn text(recording: &Recording, span: &Span) -> String {
+    let place = span.segment.place;
+    match span.segment.state {
+        State::Running => format!("ran on CPU {place}"),
+        State::Runnable => format!("was ready for CPU {place}"),
+        State::Absent => String::new(),
+        State::Blocked => {
+            let wait = recording.waits.find(span);
+            let what = wait_text(recording.waits.kind(span), wait);
+            let stack = wait.map(|wait| frames(recording, wait)).filter(|frames| !frames.is_empty());
+            let stack = stack.map(|frames| format!(" ({})", frames.join(" <- ")));
+            let by = span.task_waker().map(|by| format!("; ended by {}", thread_text(recording, by, span.end)));
+            what + &stack.unwrap_or_default() + &by.unwrap_or_default()
+        }
+    }
+}

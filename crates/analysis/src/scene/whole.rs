@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Puts the scene together.
+
+use crate::decode::bytes::clean;
+use crate::error::Error;
+use crate::explain::describe::count_text;
+use crate::explain::partition::Budget;
+use crate::join::answer::Interaction;
+use crate::model::Finding;
+use crate::scene::actors::Actors;
+use crate::scene::picture::{Observed, ProgramUse, Scene, Track};
+use crate::scene::stage::{Stage, span};
+use crate::scene::texts::Texts;
+use crate::scene::{chain, cpus, disks, inputs, jobs, messages, pressure, threads};
+use crate::timeline::recording::Recording;
+use crate::verdict::baseline::Usual;
+use crate::verdict::diagnose::{Case, examine};
+use crate::verdict::problem::{Options, Problem};
+use tipme_record::Nanos;
+use tipme_record::incident::Incident;
+
+/// Latencies that are shown of what is usual.
+const OBSERVED_MAX: usize = 2_000;
+
+/// The verdict of an incident, as [`crate::diagnose`] gives it, and what happened around its interval.
+pub fn scene(incident: &Incident, options: &Options) -> Result<Scene, Error> {
+    let Case { recording, interactions, explained, verdict } = examine(incident, options)?;
+    let programs = programs(&recording);
+    let Some((problem, chain)) = explained else {
+        return Ok(Scene { verdict, programs, ..Scene::default() });
+    };
+    let budget = Budget::new(&recording, &chain, problem.client, problem.end);
+    let mut stage = stage(&recording, &problem, &budget, &verdict.findings);
+    let tracks = tracks(&mut stage, &interactions);
+    let curves = [disks::curves(&mut stage), pressure::curves(&mut stage, incident)].concat();
+    let jobs = jobs::jobs(&mut stage);
+    let (from_ns, to_ns) = (stage.from.0, stage.to.0);
+    let (texts, left_out) = (stage.texts.into_list(), stage.left_out);
+    let usual = observed(&problem);
+    Ok(Scene { verdict, from_ns, to_ns, texts, tracks, curves, usual, jobs, programs, left_out })
+}
+
+fn stage<'a>(
+    recording: &'a Recording,
+    problem: &'a Problem,
+    budget: &'a Budget<'a>,
+    findings: &[Finding],
+) -> Stage<'a> {
+    let (from, to) = span(recording, problem);
+    let actors = Actors::new(budget, findings.first());
+    Stage { recording, problem, budget, actors, from, to, texts: Texts::new(), left_out: Vec::new() }
+}
+
+fn tracks(stage: &mut Stage<'_>, interactions: &[Interaction]) -> Vec<Track> {
+    let mut tracks = vec![inputs::track(stage, interactions)];
+    tracks.extend(messages::tracks(stage));
+    tracks.push(chain::track(stage));
+    tracks.extend(threads::tracks(stage));
+    tracks.extend(cpus::tracks(stage));
+    tracks.retain(|track| !track.bars.is_empty());
+    let summed = tracks.iter().flat_map(|track| &track.bars).filter(|bar| bar.count > 1);
+    let count: usize = summed.map(|bar| bar.count).sum();
+    if count > 0 {
+        let bars = count_text(count as u64);
+        stage.left_out.push(format!(
+            "{bars} stretches are too short to be shown each; those beside each other are drawn as one, as high as \
+             the share of the time that its text is true of."
+        ));
+    }
+    tracks
+}
+
+fn observed(problem: &Problem) -> Option<Observed> {
+    let Usual::Window(summary) = &problem.usual else { return None };
+    let all = summary.ascending();
+    let every = all.len().div_ceil(OBSERVED_MAX).max(1);
+    // The longest is always among them.
+    let kept = all.iter().rev().step_by(every).rev();
+    Some(Observed { latencies_ms: kept.map(|nanos| Nanos(*nanos).millis()).collect(), n: all.len() })
+}
+
+fn programs(recording: &Recording) -> Vec<ProgramUse> {
+    let told = recording.cost.programs.iter().map(|program| ProgramUse {
+        name: clean(&program.name),
+        runs_per_second: program.runs_per_second,
+        ns_per_run: program.ns_per_run,
+    });
+    told.collect()
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How text for people is laid out: how wide it is, and what is set off by colour.
+
+use anstyle::{AnsiColor, Style};
+use textwrap::{Options, WordSeparator, WordSplitter, core::display_width};
+
+/// Longer lines of prose are hard to read, however wide the terminal is.
+const PROSE_COLUMNS_MAX: usize = 120;
+/// A terminal that is narrower, or says so, is taken to have this many columns.
+const COLUMNS_MIN: usize = 40;
+/// Where what stands before a text leaves less room than this beside it, the text goes below.
+const BESIDE_MIN: usize = 28;
+/// So far is a text indented that stands below what comes before it.
+const BELOW: &str = "    ";
+
+/// What a stretch of text is to the reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tone {
+    /// What is to be read first.
+    Strong,
+    /// What can be done.
+    Remedy,
+    /// A word of the field.
+    Term,
+    /// What only some readers need.
+    Faint,
+    Good,
+    Bad,
+}
+
+impl Tone {
+    fn style(self) -> Style {
+        let style = Style::new();
+        match self {
+            Tone::Strong => style.bold(),
+            Tone::Remedy => style.bold().fg_color(Some(AnsiColor::Green.into())),
+            Tone::Term => style.fg_color(Some(AnsiColor::Cyan.into())),
+            Tone::Faint => style.dimmed(),
+            Tone::Good => style.fg_color(Some(AnsiColor::Green.into())),
+            Tone::Bad => style.fg_color(Some(AnsiColor::Red.into())),
+        }
+    }
+}
+
+/// Where text goes, and how much of it. By default: to a program, with every fact on one line and no colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Layout {
+    /// Columns of the terminal; `None` where lines are not broken.
+    pub columns: Option<usize>,
+    pub colour: bool,
+    /// What only those need who know the kernel: its functions.
+    pub verbose: bool,
+}
+
+impl Layout {
+    /// A text, behind what stands before its first line. Further lines are indented by as much, or less where that leaves
+    /// little room. Words are never broken: paths and commands are copied from the screen.
+    pub fn item(&self, before: &str, text: &str) -> String {
+        let Some(columns) = self.columns else { return format!("{before}{text}").trim_end().to_owned() + "\n" };
+        let (columns, lead) = (columns.clamp(COLUMNS_MIN, PROSE_COLUMNS_MAX), display_width(before));
+        if lead + BESIDE_MIN > columns {
+            return format!("{}\n{}", before.trim_end(), wrapped(columns, BELOW, BELOW, text));
+        }
+        wrapped(columns, before, &" ".repeat(lead), text)
+    }
+
+    /// A text by itself.
+    pub fn paragraph(&self, text: &str) -> String {
+        self.item("", text)
+    }
+
+    /// A text in its colour, where there is colour.
+    pub fn paint(&self, tone: Tone, text: &str) -> String {
+        let style = tone.style();
+        if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// The same, on every line of the text, so that a line can be read by itself.
+    pub fn paint_lines(&self, tone: Tone, text: &str) -> String {
+        let paint = |line: &str| {
+            let body = line.trim_start();
+            format!("{}{}\n", &line[..line.len() - body.len()], self.paint(tone, body))
+        };
+        text.lines().map(paint).collect()
+    }
+}
+
+fn wrapped(columns: usize, first: &str, others: &str, text: &str) -> String {
+    let options = Options::new(columns).initial_indent(first).subsequent_indent(others).break_words(false);
+    let options = options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(text, options) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "had 3 reads and 1,473 writes (1.4 GiB) queued on loop0 ahead of log-compactor's own request";
+
+    fn layout(columns: usize) -> Layout {
+        Layout { columns: Some(columns), ..Layout::default() }
+    }
+
+    #[test]
+    fn lines_are_as_wide_as_the_terminal_and_hang() {
+        for columns in [60, 80, 200] {
+            let text = layout(columns).item("  660 ms  ", TEXT);
+            assert!(text.lines().all(|line| display_width(line) <= columns), "{text}");
+            assert!(text.lines().skip(1).all(|line| line.starts_with("          ") && line.len() > 10), "{text}");
+        }
+        assert_eq!(layout(200).item("  660 ms  ", TEXT).lines().count(), 1);
+        assert_eq!(layout(60).item("  660 ms  ", TEXT).lines().count(), 2);
+    }
+
+    #[test]
+    fn for_programs_each_fact_has_one_line() {
+        assert_eq!(Layout::default().item("", &TEXT.repeat(9)).lines().count(), 1);
+    }
+
+    #[test]
+    fn a_text_without_room_beside_goes_below() {
+        let text = layout(60).item("missing  a name that takes some columns  ", "the reason and the remedy");
+        assert_eq!(text, "missing  a name that takes some columns\n    the reason and the remedy\n");
+    }
+
+    #[test]
+    fn words_are_not_broken_and_colours_take_no_room() {
+        let path = "/var/lib/tipme/incidents/".repeat(4);
+        assert_eq!(layout(60).paragraph(&format!("see {path}")), format!("see\n{path}\n"));
+        let painted = Layout { colour: true, ..layout(60) };
+        let (plain, text) = (layout(60).paragraph(TEXT), painted.paragraph(&painted.paint(Tone::Term, TEXT)));
+        assert_eq!(text.replace("\u{1b}[36m", "").replace("\u{1b}[0m", ""), plain);
+        assert_eq!(painted.paint_lines(Tone::Faint, "  a\n"), "  \u{1b}[2ma\u{1b}[0m\n");
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the time went: one bar that is as long as the wait, and a line for each part of it.
+
+use crate::page::head::swatch;
+use crate::page::plain;
+use crate::text::{percent, rest_ms, span};
+use maud::{Markup, html};
+use tipme_analysis::model::{Finding, Interval, Kind, Verdict};
+use tipme_analysis::scene::Look;
+
+/// Shares of the latency below this are not worth a line.
+const SHARE_MIN_MS: f64 = 0.05;
+
+/// One part of the time.
+struct Share<'a> {
+    look: Look,
+    name: &'a str,
+    ms: f64,
+    finding: Option<&'a Finding>,
+}
+
+/// The bar and its lines.
+pub fn section(verdict: &Verdict, interval: &Interval) -> Markup {
+    let shares = shares(verdict, interval);
+    html! {
+        section aria-labelledby="budget" {
+            h2 #budget { "Where the " (span(interval.latency_ms)) " went" }
+            (bar(&shares, interval))
+            table.budget {
+                thead { tr {
+                    th scope="col" { "what" } th.number scope="col" { "time" } th.number scope="col" { "share" }
+                } }
+                tbody { @for share in &shares { (line(share, interval)) } }
+            }
+        }
+    }
+}
+
+fn shares<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<Share<'a>> {
+    let found = verdict.findings.iter().map(|finding| Share {
+        look: Look::of_kind(finding.kind),
+        name: plain::of(finding.kind).name,
+        ms: finding.ms,
+        finding: Some(finding),
+    });
+    let rest = [
+        (Look::App, "Usual work, and shares too small to tell", rest_ms(verdict, interval)),
+        (Look::Unknown, plain::of(Kind::Unattributed).name, verdict.unattributed_ms),
+    ];
+    let rest = rest.map(|(look, name, ms)| Share { look, name, ms, finding: None });
+    found.chain(rest).filter(|share| share.ms >= SHARE_MIN_MS).collect()
+}
+
+/// Rectangles in percent of the width, so that the bar is as wide as the page.
+fn bar(shares: &[Share<'_>], interval: &Interval) -> Markup {
+    let mut at = 0.0;
+    let mut places = Vec::new();
+    for share in shares {
+        let width = percent(share.ms, interval).clamp(0.0, 100.0 - at);
+        places.push((share, at, width));
+        at += width;
+    }
+    let told: Vec<String> =
+        shares.iter().map(|share| format!("{}: {:.0} %", share.name, percent(share.ms, interval))).collect();
+    html! {
+        svg.stack width="100%" height="36" role="img" aria-label=(told.join("; ")) {
+            @for (share, at, width) in &places {
+                rect.{ "look-" (share.look.name()) } x={ (figure(*at)) "%" } width={ (figure(*width)) "%" } height="36" {
+                    title { (share.name) ", " (span(share.ms)) }
+                }
+            }
+        }
+    }
+}
+
+/// As short as is exact enough for a picture.
+pub fn figure(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+fn line(share: &Share<'_>, interval: &Interval) -> Markup {
+    html! {
+        tr {
+            th scope="row" {
+                (swatch(share.look)) (share.name)
+                @if let Some(finding) = share.finding { (evidence(finding)) }
+            }
+            td.number { (span(share.ms)) }
+            td.number { (format!("{:.0} %", percent(share.ms, interval))) }
+        }
+    }
+}
+
+/// What speaks for a cause; its remedy where it is not the first is told here too.
+fn evidence(finding: &Finding) -> Markup {
+    html! {
+        " " code.kind { (finding.kind.name()) }
+        ul.evidence {
+            @for line in &finding.evidence { li { (line) } }
+            li { (format!("how sure: {:.0} %", finding.confidence * 100.0)) "; remedy: " (finding.remedy) }
+        }
+    }
+}

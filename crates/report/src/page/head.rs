@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The first screen: the sentence, what the user said, and what to try.
+
+use crate::notice::notice;
+use crate::page::plain;
+use crate::sentence;
+use crate::text::usual;
+use maud::{Markup, html};
+use tipme_analysis::model::{About, Finding, Interval, Verdict};
+use tipme_analysis::scene::{Look, Scene};
+
+/// The verdict in a few words.
+pub fn title(verdict: &Verdict) -> String {
+    notice(verdict).summary
+}
+
+/// The sentence, its cause, and what the user said.
+pub fn head(scene: &Scene) -> Markup {
+    let verdict = &scene.verdict;
+    html! {
+        p.about { (about(&verdict.incident)) }
+        h1 { (title(verdict)) }
+        @match &verdict.interval {
+            Some(interval) if interval.exceeded => { (cause(verdict, interval)) }
+            _ => p.lead { (notice(verdict).body) },
+        }
+        (words(&verdict.incident))
+    }
+}
+
+fn about(incident: &About) -> Markup {
+    let machine = &incident.machine;
+    let cpus = if machine.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", machine.cpus) };
+    html! {
+        b { "tipme" } " · " time datetime=(incident.time) { (incident.time.replace('T', " ").replace('Z', " UTC")) }
+        @for part in [machine.hostname.as_str(), machine.kernel.as_str(), &cpus] {
+            @if !part.is_empty() { " · " (part) }
+        }
+    }
+}
+
+fn cause(verdict: &Verdict, interval: &Interval) -> Markup {
+    let usual = format!("What is usual: {}.", usual(verdict.baseline.as_ref()));
+    html! {
+        p.lead { (sentence::cause(verdict, interval)) }
+        @match verdict.findings.first() {
+            Some(first) => p.plain { (plain::of(first.kind).what) " " (usual) },
+            None => p.plain { (usual) },
+        }
+    }
+}
+
+fn words(incident: &About) -> Markup {
+    let right = incident.user_right.map(|right| if right { "It was this." } else { "It was something else." });
+    html! {
+        @if !incident.user_text.is_empty() || right.is_some() {
+            figure.said {
+                figcaption { "What you said" }
+                @if !incident.user_text.is_empty() { blockquote { (incident.user_text) } }
+                @if let Some(right) = right { p { "Asked whether the cause was the one: " b { (right) } } }
+            }
+        }
+    }
+}
+
+/// What to try against the first cause, and how the same is made to happen again.
+pub fn remedy(verdict: &Verdict) -> Markup {
+    html! {
+        @if let Some(first) = verdict.findings.first() {
+            section.try aria-labelledby="try" {
+                h2 #try { "Try this" }
+                p.remedy { (first.remedy) }
+                (again(first))
+            }
+        }
+    }
+}
+
+fn again(first: &Finding) -> Markup {
+    let fault = plain::of(first.kind).fault;
+    html! {
+        details {
+            summary { "How to make it happen again" }
+            @if fault.is_empty() {
+                p { "No known fault of tipme is like this one. Do again what you did, and press the key." }
+            } @else {
+                p { "The same kind of trouble, made on purpose on a private display, and diagnosed:" }
+                pre { code { "sudo tipme selftest " (fault) } }
+            }
+            p { "To see whether a remedy helps, do what you did once more and hold the two against each other:" }
+            pre { code { "tipme mark -m \"after the remedy\"\ntipme diagnose" } }
+        }
+    }
+}
+
+/// What the page tells of whom.
+pub fn privacy() -> &'static str {
+    "Made by tipme. This page is complete in itself and asks nothing of any network. It names programs, files and \
+     hosts of this machine, but no key that was pressed and no text. Look through it before you give it away; tipme \
+     scrub makes a copy of the incident without such names, and tipme report makes a page of that."
+}
+
+/// A small field in the colour of a look.
+pub fn swatch(look: Look) -> Markup {
+    let class = format!("look-{}", look.name());
+    html! { svg.swatch width="12" height="12" aria-hidden="true" { rect.(class) width="12" height="12" {} } }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The way back in words: what the page says to those who see no picture, and to engineers.
+
+use crate::text::span;
+use maud::{Markup, html};
+use tipme_analysis::model::{Interval, Step, Verdict};
+
+/// The steps of the chain.
+pub fn section(verdict: &Verdict, interval: &Interval) -> Markup {
+    html! {
+        @if !verdict.chain.is_empty() {
+            section.long aria-labelledby="steps" {
+                h2 #steps { "The same in words, step by step" }
+                details {
+                    summary { (verdict.chain.len()) " steps from the input to its answer" }
+                    div.wide tabindex="0" role="group" aria-label="Steps" {
+                        table {
+                            thead { tr {
+                                th.number scope="col" { "after" } th.number scope="col" { "for" }
+                                th scope="col" { "who" } th scope="col" { "what it did" } th scope="col" { "ended by" }
+                            } }
+                            tbody { @for step in &verdict.chain { (line(step, interval)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn line(step: &Step, interval: &Interval) -> Markup {
+    let ms = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
+    html! {
+        tr {
+            td.number { (span(ms(interval.start_ns, step.start_ns))) }
+            td.number { (span(ms(step.start_ns, step.end_ns))) }
+            td { (step.comm) " (pid " (step.pid) ")" }
+            td { (step.detail) }
+            td { (step.woken_by.as_deref().unwrap_or_default()) }
+        }
+    }
+}

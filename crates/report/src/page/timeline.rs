@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What happened, over the time. The page's script draws it; here is what stands around that, and the legend.
+
+use crate::page::head::swatch;
+use maud::{Markup, html};
+use std::collections::BTreeSet;
+use tipme_analysis::scene::{Look, Scene};
+
+const HOW: &str = "Time runs from left to right; the wait itself is the lighter field. Point at a bar, or move to it with \
+                   the arrow keys, to read what it stands for.";
+const KEYS: &str = "Keys: ← → next bar, ↑ ↓ next line, + − zoom, Shift with ← → move, 0 all, Esc nothing chosen. Mouse: \
+                    drag to move, double click or Ctrl and wheel to zoom.";
+
+/// The place for the tracks, with its legend.
+pub fn section(scene: &Scene) -> Markup {
+    html! {
+        section aria-labelledby="timeline-title" {
+            h2 #timeline-title { "What happened" }
+            p { (HOW) }
+            div.tools hidden {
+                button type="button" data-do="in" { "Zoom in" }
+                button type="button" data-do="out" { "Zoom out" }
+                button type="button" data-do="left" { "Earlier" }
+                button type="button" data-do="right" { "Later" }
+                button type="button" data-do="all" { "All" }
+                button type="button" data-do="wait" { "The wait" }
+            }
+            noscript { p { "The picture needs scripts, which this browser does not run; the same is told in words below." } }
+            div #timeline tabindex="0" role="application" aria-roledescription="timeline" aria-describedby="keys"
+                aria-label="Timeline of the wait" {}
+            p #evidence role="status" { "Nothing is chosen." }
+            p #keys.hint { (KEYS) }
+            (legend(scene))
+            @for note in &scene.left_out { p.hint { "Not shown: " (note) } }
+        }
+    }
+}
+
+fn legend(scene: &Scene) -> Markup {
+    let bars = scene.tracks.iter().flat_map(|track| track.bars.iter().map(|bar| bar.look).chain(track.look));
+    let curves = scene.curves.iter().flat_map(|curve| curve.series.iter().map(|series| series.look));
+    let used: BTreeSet<Look> = bars.chain(curves).collect();
+    let shown = Look::ALL.iter().filter(|(look, ..)| used.contains(look));
+    html! {
+        ul.legend aria-label="Colours" { @for (look, _, words) in shown { li { (swatch(*look)) (words) } } }
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far the page can be trusted: what was lost, what is open, and what recording itself cost.
+
+use crate::text::{percent, span};
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+use tipme_analysis::model::Verdict;
+use tipme_analysis::scene::{ProgramUse, Scene};
+
+/// Notes, losses and costs.
+pub fn section(scene: &Scene) -> Markup {
+    let verdict = &scene.verdict;
+    html! {
+        section aria-labelledby="trust" {
+            h2 #trust { "How far to trust this" }
+            ul {
+                li { "Everything is held of the last " (span(verdict.incident.window_s * 1e3)) " before the mark." }
+                @for line in losses(verdict) { li { (line) } }
+                @if let Some(interval) = &verdict.interval {
+                    li { "Recording itself added " (span(verdict.overhead_ms)) " to the wait, "
+                        (format!("{:.3} %", percent(verdict.overhead_ms, interval))) " of it." }
+                    @if interval.join == "speculative" { li { "Input and drawing were joined by time only." } }
+                }
+                @for note in &verdict.notes { li { (note) } }
+            }
+            @if !scene.programs.is_empty() { (programs(&scene.programs)) }
+        }
+    }
+}
+
+/// What was lost, by class.
+fn losses(verdict: &Verdict) -> Vec<String> {
+    let mut lost: BTreeMap<&str, u64> = BTreeMap::new();
+    for loss in &verdict.incident.losses {
+        let count = lost.entry(&loss.class).or_default();
+        *count = count.saturating_add(loss.count);
+    }
+    if lost.is_empty() {
+        return vec!["No record was lost.".to_owned()];
+    }
+    lost.iter().map(|(class, count)| format!("{count} records of the class {class} were lost in the window.")).collect()
+}
+
+fn programs(programs: &[ProgramUse]) -> Markup {
+    html! {
+        details.long {
+            summary { "What each kernel program of the recorder costs on this machine" }
+            div.wide tabindex="0" role="group" aria-label="Kernel programs" {
+                table {
+                    thead { tr {
+                        th scope="col" { "program" } th.number scope="col" { "runs a second" }
+                        th.number scope="col" { "ns for each" }
+                    } }
+                    tbody { @for program in programs {
+                        tr {
+                            th scope="row" { (program.name) }
+                            td.number { (format!("{:.0}", program.runs_per_second)) }
+                            td.number { (format!("{:.0}", program.ns_per_run)) }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}

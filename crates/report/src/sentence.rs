@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What happened and why, in sentences for those who know no scheduler.
+
+use crate::text::{percent, span};
+use tipme_analysis::SURE;
+use tipme_analysis::model::{Baseline, Culprit, Finding, Interval, Kind, Verdict};
+
+/// Per kind what is said of a process, where `{who}` is the culprit and `{app}` the application that was waited for.
+const OF_PROCESSES: &[(Kind, &str)] = &[
+    (Kind::CpuCompetition, "{who} took the CPU time that {app} needed"),
+    (Kind::CpuThrottled, "{who} had used up the CPU time that it is allowed"),
+    (Kind::OwnComputation, "{who} was busy with work of its own"),
+    (Kind::PageIn, "{app} had to wait until parts of a file were in memory again, because of {who}"),
+    (Kind::SwapIn, "{app} had to wait until memory came back from swap, because of {who}"),
+    (Kind::Reclaim, "memory was short: {who} took what {app} needed"),
+    (Kind::DiskQueue, "{who} kept the disk busy that {app} had to wait for"),
+    (Kind::Fsync, "{app} had to wait until data was safe on the disk, which {who} kept busy"),
+    (Kind::LockWait, "{who} held a lock that {app} had to wait for"),
+    (Kind::KernelLock, "{who} held a lock of the kernel that {app} had to wait for"),
+    (Kind::ServerBusy, "the display server was busy drawing for {who}"),
+    (Kind::ServerGrab, "{who} kept the whole display for itself"),
+    (Kind::PeerWait, "{app} had to wait for an answer from {who}"),
+    (Kind::NetworkWait, "{app} had to wait for the network"),
+    (Kind::ChildWait, "{app} waited until {who} had ended"),
+    (Kind::TimerSleep, "{who} slept by itself instead of answering"),
+    (Kind::Interrupt, "interrupts of {who} took the CPU that {app} needed"),
+];
+
+/// The same of a device or an address.
+const OF_DEVICES: &[(Kind, &str)] = &[
+    (Kind::PageIn, "{app} had to wait until parts of a file were read from {who}"),
+    (Kind::SwapIn, "{app} had to wait until memory came back from swap on {who}"),
+    (Kind::DiskQueue, "{app} had to wait for {who}, which nobody else used"),
+    (Kind::Fsync, "{app} had to wait until data was safe on {who}"),
+    (Kind::NetworkWait, "{app} had to wait for {who} on the network"),
+    (Kind::Interrupt, "interrupts ({who}) took the CPU that {app} needed"),
+];
+
+/// Said where nothing held up what was slow.
+pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: not every key or click shows something by itself, \
+    such as the first key of a command of two.";
+/// Said where much is open instead.
+const UNEXPLAINED: &str = "Most of this time is not explained by what was recorded.";
+
+/// `Typing in xterm stalled 2.31 s`; without a cause only that an answer came late, which nobody need have noticed.
+pub(crate) fn symptom(verdict: &Verdict, interval: &Interval) -> String {
+    if verdict.findings.is_empty() { answered(interval) } else { stalled(interval) }
+}
+
+fn stalled(interval: &Interval) -> String {
+    let least = if interval.censored { "at least " } else { "" };
+    let open = if interval.censored { ", unfinished at the mark" } else { "" };
+    let what = match interval.milestone.as_str() {
+        _ if interval.class == "activity" => "stalled",
+        "handled" => "left it unresponsive for",
+        "completed" => "was completed after",
+        _ => "stalled",
+    };
+    format!("{} {what} {least}{}{open}", subject(interval), span(interval.latency_ms))
+}
+
+fn answered(interval: &Interval) -> String {
+    let (subject, span) = (subject(interval), span(interval.latency_ms));
+    match interval.milestone.as_str() {
+        _ if interval.class == "activity" => format!("{subject} was at work for {span}"),
+        _ if interval.censored => format!("{subject} had shown nothing for {span} at the mark"),
+        "handled" => format!("{subject} was followed by {span} without a wait for the next input"),
+        _ => format!("{subject} showed something new after {span}"),
+    }
+}
+
+/// What the person did, or what was active.
+pub(crate) fn subject(interval: &Interval) -> String {
+    let comm = &interval.client.comm;
+    match interval.class.as_str() {
+        "key" => format!("Typing in {comm}"),
+        "click" => format!("Clicking in {comm}"),
+        "scroll" => format!("Scrolling in {comm}"),
+        "motion" => format!("Moving the pointer in {comm}"),
+        _ => format!("{comm} (pid {})", interval.client.pid),
+    }
+}
+
+/// `; usually it takes 14 ms`, or nothing where that is not known to be less.
+pub(crate) fn usually(baseline: Option<&Baseline>, interval: &Interval) -> String {
+    let less = |ms: &f64| *ms < interval.latency_ms;
+    let usual = baseline.map(|known| (known.p98_ms.or(known.p50_ms).filter(less), known.max_ms));
+    match usual {
+        Some((Some(ms), _)) => format!("; usually it takes {}", span(ms)),
+        Some((None, max)) if less(&max) => format!("; before it took {} at most", span(max)),
+        _ => String::new(),
+    }
+}
+
+/// So ends the evidence where many did together what none of them did alone.
+const GATHERED: &str = " other jobs with less each";
+
+/// From this share of the time on a further cause is told too, in percent.
+const BESIDES_MIN: f64 = 20.0;
+
+/// The first cause, as `backup kept the disk busy that xterm had to wait for (98 % of the time)`, and further ones that
+/// weigh much; why there is none else.
+pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
+    match verdict.findings.first() {
+        Some(finding) => {
+            let doubt = if finding.confidence < SURE { "not sure, but perhaps " } else { "" };
+            let sentence = format!("{doubt}{}", of(finding, interval));
+            let first =
+                format!("{} ({:.0} % of the time).", capital(&sentence, finding), percent(finding.ms, interval));
+            first + &besides(verdict, interval)
+        }
+        None if percent(verdict.unattributed_ms, interval) >= 50.0 => format!("No cause was found. {UNEXPLAINED}"),
+        None => format!("No cause was found. {PERHAPS_NOTHING}"),
+    }
+}
+
+fn besides(verdict: &Verdict, interval: &Interval) -> String {
+    let further = verdict.findings.iter().skip(1).map(|finding| (finding, percent(finding.ms, interval)));
+    let further = further.filter(|(_, percent)| *percent >= BESIDES_MIN);
+    further.map(|(finding, percent)| format!(" Besides, {} ({percent:.0} %).", of(finding, interval))).collect()
+}
+
+/// A finding as a clause. What stopped whom is told in the words of its evidence, without numbers of processes.
+fn of(finding: &Finding, interval: &Interval) -> String {
+    let app = interval.client.comm.as_str();
+    let (table, who) = match &finding.culprit {
+        Culprit::Process { comm, job, .. } => (OF_PROCESSES, process(comm, job.as_deref(), finding.kind)),
+        Culprit::Device { device } => (OF_DEVICES, device.clone()),
+        Culprit::Address { address } => (OF_DEVICES, address.clone()),
+    };
+    let gathered = finding.evidence.first().is_some_and(|first| first.ends_with(GATHERED));
+    let who = if gathered { format!("{who} and others") } else { who };
+    let clause = table.iter().find(|(kind, _)| *kind == finding.kind).map(|(_, clause)| *clause);
+    match clause {
+        Some(clause) if who == app => of_itself(clause, app),
+        Some(clause) => clause.replace("{app}", app).replace("{who}", &who),
+        None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
+    }
+}
+
+/// Where the culprit has the name of the application.
+fn of_itself(clause: &str, app: &str) -> String {
+    match clause.split_once(", ") {
+        _ if !clause.starts_with("{app}") => clause.replace("{app}", "it").replace("{who}", app),
+        Some((own, _)) => own.replace("{app}", app),
+        None => clause.replace("{app}", app).replace("{who}", &format!("another {app}")),
+    }
+}
+
+/// `cc1 (of make)`, or the name alone where the process is its own job.
+fn process(comm: &str, job: Option<&str>, kind: Kind) -> String {
+    let name = job.map(|job| job.split(" (").next().unwrap_or(job).trim_matches('"'));
+    match name.filter(|name| *name != comm && kind != Kind::CpuThrottled) {
+        Some(name) if comm.is_empty() => name.to_owned(),
+        Some(name) => format!("{comm} (of {name})"),
+        None => comm.to_owned(),
+    }
+}
+
+/// A text without every ` (pid 12)`.
+fn without_pids(text: &str) -> String {
+    let mut parts = text.split(" (pid ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |told, part| {
+        told + part.trim_start_matches(|letter: char| letter.is_ascii_digit()).strip_prefix(')').unwrap_or(part)
+    })
+}
+
+/// A sentence begins with a capital, but a program keeps its name.
+fn capital(sentence: &str, finding: &Finding) -> String {
+    let name = match &finding.culprit {
+        Culprit::Process { comm, .. } => comm.as_str(),
+        Culprit::Device { device } => device.as_str(),
+        Culprit::Address { address } => address.as_str(),
+    };
+    let words = ["not sure", "the ", "memory ", "interrupts ", "a "];
+    if !words.iter().any(|word| sentence.starts_with(word)) || sentence.starts_with(&format!("{name} ")) {
+        return sentence.to_owned();
+    }
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_analysis::model::Client;
+
+    fn told(kind: Kind, culprit: Culprit, confidence: f64) -> String {
+        let client = Client { comm: "xterm".to_owned(), ..Client::default() };
+        let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
+        let evidence = vec!["kill (pid 12) stopped xfwm4 (pid 7)".to_owned()];
+        let finding = Finding { kind, culprit, confidence, ms: 980.0, evidence, ..Finding::default() };
+        cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
+    }
+
+    fn process(comm: &str, job: Option<&str>) -> Culprit {
+        Culprit::Process { pid: 12, comm: comm.to_owned(), cmdline: String::new(), job: job.map(str::to_owned) }
+    }
+
+    #[test]
+    fn every_kind_is_a_sentence_without_a_number_of_a_process() {
+        for kind in Kind::CAUSES {
+            let device = Culprit::Device { device: "sda".to_owned() };
+            for culprit in [process("backup", Some("nightly (pid 3)")), process("xterm", None), device] {
+                let told = told(*kind, culprit, 0.9);
+                assert!(told.ends_with(" (98 % of the time).") && !told.contains("pid"), "{kind}: {told}");
+                assert!(!told.contains('{') && told.len() > 30, "{kind}: {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_did_it_stands_first_and_how_sure_that_is() {
+        let sentence = "cc1 (of make) took the CPU time that xterm needed (98 % of the time).";
+        assert_eq!(told(Kind::CpuCompetition, process("cc1", Some("make (pid 3)")), 0.9), sentence);
+        let unsure = told(Kind::LockWait, process("indexer", None), 0.6);
+        assert_eq!(unsure, "Not sure, but perhaps indexer held a lock that xterm had to wait for (98 % of the time).");
+        assert_eq!(told(Kind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98 % of the time).");
+    }
+
+    #[test]
+    fn one_of_many_is_not_blamed_alone() {
+        let client = Client { comm: "xterm".to_owned(), ..Client::default() };
+        let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
+        let evidence = vec!["rustc x 1 (job bash, pid 7), and 22 other jobs with less each".to_owned()];
+        let culprit = process("rustc", None);
+        let kind = Kind::CpuCompetition;
+        let finding = Finding { kind, culprit, confidence: 0.9, ms: 500.0, evidence, ..Finding::default() };
+        let told = cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval);
+        assert_eq!(told, "rustc and others took the CPU time that xterm needed (50 % of the time).");
+    }
+
+    #[test]
+    fn a_second_cause_that_weighs_much_is_told_too() {
+        let client = Client { comm: "xterm".to_owned(), ..Client::default() };
+        let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
+        let finding =
+            |kind, comm, ms| Finding { kind, culprit: process(comm, None), confidence: 0.9, ms, ..Finding::default() };
+        let findings = vec![
+            finding(Kind::PeerWait, "speller", 500.0),
+            finding(Kind::LockWait, "mail", 300.0),
+            finding(Kind::ServerBusy, "clock", 100.0),
+        ];
+        let told = cause(&Verdict { findings, ..Verdict::default() }, &interval);
+        let first = "xterm had to wait for an answer from speller (50 % of the time).";
+        assert_eq!(told, format!("{first} Besides, mail held a lock that xterm had to wait for (30 %)."));
+    }
+
+    #[test]
+    fn an_application_that_held_itself_up_is_told_so() {
+        let own = |kind| told(kind, process("xterm", None), 0.9);
+        assert_eq!(own(Kind::Fsync), "xterm had to wait until data was safe on the disk (98 % of the time).");
+        assert_eq!(own(Kind::LockWait), "xterm held a lock that it had to wait for (98 % of the time).");
+        assert_eq!(own(Kind::ChildWait), "xterm waited until another xterm had ended (98 % of the time).");
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A result of any kind by what all results have in common: the latencies of each class, by run.
+
+use crate::conditions::conditions;
+use crate::plot::words::{count, duration, plain};
+use crate::plot::{Figure, Quantity, Set, cumulative_by_latency, histograms, percentiles};
+use std::collections::BTreeMap;
+use tipme_measure::{Machine, Run, Share, Summary};
+
+/// Classes beyond these are left out: nobody looks at more.
+const CLASSES_MAX: usize = 16;
+/// Names are cut after so many characters.
+const NAME_CHARS: usize = 40;
+/// Buckets of a histogram, the first width that leaves at most so many of them.
+const BUCKETS_MS: [f64; 5] = [0.001, 0.01, 0.1, 1.0, 10.0];
+const BUCKETS_MAX: f64 = 200.0;
+
+/// The latencies of one class in nanoseconds, by the names of the runs in their order.
+type Class<'a> = (&'a str, Vec<(String, Vec<u64>)>);
+
+/// A table of all classes and runs.
+pub fn text(runs: &[Run]) -> String {
+    let mut lines = Vec::new();
+    for (class, runs) in classes(runs) {
+        lines.push(format!("{:<24}{:>10}{:>12}{:>12}{:>12}", plain(class, NAME_CHARS), "n", "p50", "p98", "max"));
+        lines.extend(runs.into_iter().map(|(name, latencies)| line(&name, latencies)));
+        lines.push(String::new());
+    }
+    lines.join("\n")
+}
+
+fn line(name: &str, latencies: Vec<u64>) -> String {
+    let summary = Summary::new(latencies);
+    let shown = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64 / 1e6));
+    let (p50, p98) = (summary.shown(Share::P50), summary.shown(Share::P98));
+    let [p50, p98, max] = [p50, p98, summary.max()].map(shown);
+    format!("  {name:<22}{:>10}{p50:>12}{p98:>12}{max:>12}", count(summary.n()))
+}
+
+/// For each class histograms, percentiles and the sum, each run a set.
+pub fn plots(machine: &Machine, runs: &[Run]) -> Vec<String> {
+    let footer = conditions(machine);
+    let of = |(class, runs): Class<'_>| {
+        let set = |(name, latencies): (String, Vec<u64>)| Set {
+            name,
+            values_ms: latencies.into_iter().map(|ns| ns as f64 / 1e6).collect(),
+        };
+        let sets: Vec<Set> = runs.into_iter().map(set).collect();
+        let quantity = Quantity::of_class(class);
+        let class = plain(class, NAME_CHARS);
+        let draw = |what: &str, plot: &dyn Fn(&Figure<'_>) -> String| {
+            plot(&Figure { title: &format!("{class}: {what}"), quantity, footer: &footer })
+        };
+        [
+            draw("histograms", &|figure| histograms(figure, &sets, bucket_ms(&sets))),
+            draw("percentiles", &|figure| percentiles(figure, &sets)),
+            draw(&format!("{} by {}", quantity.sum(), quantity.name()), &|figure| cumulative_by_latency(figure, &sets)),
+        ]
+    };
+    classes(runs).into_iter().flat_map(of).collect()
+}
+
+/// The classes in the order of their names; runs of one name are put together.
+fn classes(runs: &[Run]) -> Vec<Class<'_>> {
+    let mut classes: BTreeMap<&str, Vec<(String, Vec<u64>)>> = BTreeMap::new();
+    for run in runs {
+        let name = plain(&run.name, NAME_CHARS);
+        for events in &run.classes {
+            let of = classes.entry(&events.class).or_default();
+            match of.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, latencies)) => latencies.extend(&events.latencies_ns),
+                None => of.push((name.clone(), events.latencies_ns.clone())),
+            }
+        }
+    }
+    classes.into_iter().take(CLASSES_MAX).collect()
+}
+
+fn bucket_ms(sets: &[Set]) -> f64 {
+    let longest = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
+    let fits = |width: &&f64| longest / **width <= BUCKETS_MAX;
+    BUCKETS_MS.iter().find(fits).copied().unwrap_or(BUCKETS_MS[BUCKETS_MS.len() - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_measure::Events;
+
+    fn run(name: &str, latencies_ms: &[u64]) -> Run {
+        let mut events = Events { class: "interval".to_owned(), ..Events::default() };
+        latencies_ms.iter().enumerate().for_each(|(at, ms)| events.push(at as u64, ms * 1_000_000));
+        Run { name: name.to_owned(), classes: vec![events], ..Run::default() }
+    }
+
+    #[test]
+    fn runs_are_told_by_class_and_those_of_one_name_together() {
+        let runs = [run("none", &[1; 20]), run("hog", &[5, 9]), run("none", &[2])];
+        insta::assert_snapshot!(text(&runs), @r"
+        interval                         n         p50         p98         max
+          none                          21        1 ms           -        2 ms
+          hog                            2           -           -        9 ms
+        ");
+        let plots = plots(&Machine::default(), &runs);
+        assert_eq!(plots.len(), 3);
+        assert!(plots[0].contains("none: n 21, longest 2 ms"), "{}", plots[0]);
+    }
+}

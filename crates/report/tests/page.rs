@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pages from recorded bytes: what they say, what stays text, and how large they get.
+
+#[path = "../../analysis/tests/support/mod.rs"]
+mod support;
+
+use serde_json::Value;
+use support::{APP, Machinery};
+use tipme_analysis::Options;
+use tipme_analysis::scene::{Group, Look, Scene, scene};
+use tipme_record::incident::{Incident, Section};
+
+fn scene_of(incident: &Incident) -> Scene {
+    scene(incident, &Options::default()).expect("the scene is well formed")
+}
+
+/// Twelve quick keys, then a key at 3 s whose handling the scene fills in, drawn at 3 s + `ms`.
+fn stall(name: &str, ms: u64, fill: impl FnOnce(&mut Machinery)) -> Incident {
+    let mut machine = Machinery::with_app(name);
+    machine.typing(100_000, 12).press(3_000_000);
+    fill(&mut machine);
+    machine.draw(3_000_000 + ms * 1_000).incident(6_000_000)
+}
+
+/// The data that the page's script reads.
+fn data(page: &str) -> Value {
+    let (_, from) = page.split_once(r#"<script type="application/json" id="data">"#).expect("the page has data");
+    let (json, _) = from.split_once("</script>").expect("the element ends");
+    serde_json::from_str(json).expect("it is JSON")
+}
+
+#[test]
+fn a_page_tells_what_the_verdict_tells() {
+    let incident = stall("editor", 700, |machine| {
+        machine.task_in(300, 300, 1, 300, "make", 1);
+        for turn in 0..30 {
+            let us = 3_010_000 + turn * 20_000;
+            machine.switch(us, 1, 300, 0).switch(us + 19_000, 1, APP, 0);
+        }
+    });
+    let scene = scene_of(&incident);
+    let page = tipme_report::page(&scene);
+    assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"));
+    for words in [
+        "<title>Typing in editor stalled 700 ms</title>",
+        "make took the CPU time that editor needed (81 % of the time).",
+        "renice -n 19 -p 300",
+        "sudo tipme selftest fork-storm",
+        "No record was lost.",
+        "this one, 700 ms",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    let looks = |group| scene.tracks.iter().filter(move |track| track.group == group).flat_map(|track| &track.bars);
+    assert_eq!(looks(Group::Input).filter(|bar| bar.look == Look::ThisInput).count(), 1);
+    let took: u64 = looks(Group::Cpus).filter(|bar| bar.look == Look::Culprit).map(|bar| bar.length_us).sum();
+    assert_eq!(took, 570_000);
+    let chain: u64 = looks(Group::Chain).map(|bar| bar.length_us).sum();
+    let wait = scene.verdict.interval.as_ref().map_or(0.0, |interval| interval.latency_ms * 1_000.0);
+    assert!((chain as f64 - wait).abs() < looks(Group::Chain).count() as f64, "{chain} of {wait}");
+    assert_eq!(scene.jobs.iter().find(|job| job.look == Look::Culprit).map(|job| job.cpu_ms), Some(570.0));
+    assert_eq!(data(&page)["tracks"].as_array().map(Vec::len), Some(scene.tracks.len()));
+}
+
+#[test]
+fn names_and_words_stay_text() {
+    const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\"'&<!--";
+    let mut machine = Machinery::with_app("</script><b a=>");
+    machine.cmdline(APP, HOSTILE.as_bytes());
+    machine.typing(100_000, 12).press(3_000_000).draw(3_700_000);
+    let mut incident = machine.incident(6_000_000);
+    let mut meta: Value = incident.json(Section::Meta).expect("meta is JSON");
+    (meta["user_text"], meta["id"], meta["machine"]["hostname"]) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
+    incident.push_json(Section::Meta, &meta).expect("it is JSON");
+    let page = tipme_report::page(&scene_of(&incident));
+    assert_eq!(page.matches("</script").count(), 2, "the data's and the script's own");
+    assert!(!page.contains("<img") && !page.contains("<b a") && !page.contains("<!--"));
+    assert!(page.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"));
+    let texts = data(&page)["texts"].to_string();
+    assert!(texts.contains("</script><b a=>"), "{texts}");
+}
+
+#[test]
+fn nothing_recorded_gives_a_page_too() {
+    let page = tipme_report::page(&scene_of(&Machinery::with_app("editor").incident(6_000_000)));
+    assert!(page.contains("<h1>Nothing to explain was recorded</h1>"), "{page}");
+    assert!(!page.contains("id=\"timeline\""));
+}
+
+/// Two CPUs that pass from thread to thread every ten microseconds while an answer is waited for.
+fn storm(switches: u64) -> Incident {
+    stall("editor", 100 + switches / 100, |machine| {
+        for task in 300..340 {
+            machine.task_in(task, task, 1, task, "storm", 1);
+        }
+        for turn in 0..switches {
+            let (us, next) = (3_010_000 + turn * 10, 300 + (turn * 7 % 40) as u32);
+            machine.switch(us, (turn % 2) as u32, next, 0);
+        }
+        machine.switch(3_010_000 + switches * 10, 1, APP, 0);
+    })
+}
+
+#[test]
+fn many_records_make_a_bounded_page_that_says_what_it_leaves_out() {
+    let [few, many] = [5_000, 100_000].map(|switches| tipme_report::page(&scene_of(&storm(switches))));
+    assert!(many.len() < 1_000_000 && many.len() < few.len() * 4, "{} and {} bytes", few.len(), many.len());
+    assert!(many.contains("stretches are too short to be shown each"));
+}

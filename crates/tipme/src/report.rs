@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme report`: an incident, or a result, as a page for a browser.
+
+pub mod opened;
+mod results;
+mod written;
+
+use crate::arguments::Report;
+use crate::diagnose;
+use crate::incidents;
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tipme_analysis::Options;
+use tipme_analysis::scene::scene;
+use tipme_record::Pid;
+use tipme_recorder::StateDirs;
+use tipme_store::Folder;
+
+/// Writes the page of an incident or a result, and prints where it is.
+pub fn run(arguments: &Report) -> Result<ExitCode> {
+    let options = Options { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
+    let result = arguments.file.as_ref().map(Path::new).filter(|path| results::is_result(path));
+    let (path, page) = match result {
+        Some(_) if options != Options::default() => bail!("--app, --pid and --at are for incidents; leave them out"),
+        Some(path) => (path.to_owned(), results::page(path)?),
+        None => {
+            let dirs = StateDirs::choose(arguments.state_dir.as_deref());
+            let path = incidents::find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
+            let page = page(&path, &options)?;
+            (path, page)
+        }
+    };
+    let place = arguments.output.clone().unwrap_or_else(|| name(&path));
+    if place == Path::new("-") {
+        print!("{page}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    written::write(&place, &page, arguments.force)?;
+    println!("{}", place.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The page of the incident in a file.
+pub fn page(incident: &Path, options: &Options) -> Result<String> {
+    Ok(tipme_report::page(&scene(&diagnose::read(incident)?, options)?))
+}
+
+/// `tipme-ID.html`
+fn name(of: &Path) -> PathBuf {
+    let id = of.file_stem().unwrap_or_default().to_string_lossy();
+    PathBuf::from(format!("tipme-{id}.html"))
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pages that are opened: kept in the user's folder, and shown by whatever shows pages on this desktop.
+
+use super::{page, written};
+use crate::incidents::kept;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tipme_analysis::Options;
+
+/// Pages that are kept, at most: the newest.
+const KEPT_MAX: usize = 20;
+const ENDING: &str = ".html";
+/// The program of a desktop that opens a file.
+const OPENER: &str = "xdg-open";
+/// An opener that has not failed after so long shows the page, or starts what shows it.
+const PATIENCE: Duration = Duration::from_secs(10);
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Makes the page of an incident, and has it opened; on a display, where one is named.
+///
+/// # Errors
+/// Where nothing opens it; the message says where it lies.
+pub fn open(incident: &Path, display: Option<&str>) -> Result<PathBuf> {
+    let page = make(incident)?;
+    let mut command = Command::new(OPENER);
+    command.arg(&page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    if let Some(display) = display {
+        command.env("DISPLAY", display);
+    }
+    let how = || format!("no browser was found to open it; the page is {}", page.display());
+    let opener = command.spawn().with_context(how)?;
+    if !shows(opener)? {
+        bail!("{OPENER} found no browser to open it; the page is {}", page.display());
+    }
+    Ok(page)
+}
+
+/// The page of an incident as a file of this user's.
+fn make(incident: &Path) -> Result<PathBuf> {
+    let folder = kept::folder()
+        .context("there is no folder to keep the page in; set XDG_CACHE_HOME, or give tipme report -o FILE")?;
+    let id = incident.file_stem().unwrap_or_default().to_string_lossy();
+    let place = folder.join(format!("{id}{ENDING}"));
+    written::write(&place, &page(incident, &Options::default())?, true)?;
+    prune(&folder);
+    Ok(place)
+}
+
+/// Removes the oldest beyond the bound.
+fn prune(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let pages = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(ENDING));
+    let mut pages: Vec<_> =
+        pages.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    pages.sort();
+    let excess = pages.len().saturating_sub(KEPT_MAX);
+    for (_, page) in pages.into_iter().take(excess) {
+        // What is gone already need not be removed.
+        let _ = fs::remove_file(page);
+    }
+}
+
+/// Whether an opener succeeds, or still runs after a while: some stay as long as the browser does.
+fn shows(mut opener: Child) -> Result<bool> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Some(status) = opener.try_wait().context("cannot wait for the browser")? {
+            return Ok(status.success());
+        }
+        std::thread::sleep(GLANCE);
+    }
+    std::thread::spawn(move || opener.wait());
+    Ok(true)
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pages as files: for their owner only, since they tell what an incident tells.
+
+use anyhow::{Context, Result};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Writes a page. What is there already is kept, unless it is to be replaced; no link is followed.
+pub fn write(place: &Path, page: &str, replace: bool) -> Result<()> {
+    let written = if replace { put_in_place(place, page) } else { create(place, page) };
+    match written {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error)
+            .with_context(|| format!("{} is there already; name another file, or give --force", place.display())),
+        other => other.with_context(|| format!("cannot write {}; name another file with -o", place.display())),
+    }
+}
+
+/// A new file; nothing is left of one that could not be written whole.
+fn create(path: &Path, page: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let written = file.write_all(page.as_bytes());
+    if written.is_err() {
+        fs::remove_file(path)?;
+    }
+    written
+}
+
+/// Writes beside, and renames: a reader sees the old page or the new one.
+fn put_in_place(place: &Path, page: &str) -> io::Result<()> {
+    let mut name = place.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    let partial = place.with_file_name(name);
+    create(&partial, page)?;
+    let renamed = fs::rename(&partial, place);
+    if renamed.is_err() {
+        fs::remove_file(&partial)?;
+    }
+    renamed
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The schemas in `docs/schemas` are what the types of this version give, and what is printed fits them.
+//! `TIPME_BLESS=1 cargo test -p tipme --test schemas` writes them anew. Documents that take a recorder, a display or
+//! faults are held against them where these run: `status`, `incidents`, `demo`, `selftest`.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use support::{schema, tipme};
+
+const DOCUMENTS: [&str; 6] = ["verdict", "incidents", "status", "doctor", "demo", "selftest"];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn printed(words: &[&str]) -> String {
+    String::from_utf8(tipme().args(words).output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn what_is_committed_is_what_the_types_give() {
+    for name in DOCUMENTS {
+        let (text, file) = (printed(&["schema", name]), format!("docs/schemas/{name}.schema.json"));
+        if std::env::var_os("TIPME_BLESS").is_some() {
+            std::fs::write(repository().join(&file), &text).unwrap();
+        }
+        let committed = std::fs::read_to_string(repository().join(&file)).unwrap_or_default();
+        assert!(committed == text, "{file} is behind the types; write it by: tipme schema {name} > {file}");
+    }
+}
+
+#[test]
+fn every_document_has_a_schema() {
+    let help = printed(&["schema", "--help"]);
+    let folder = std::fs::read_dir(repository().join("docs/schemas")).unwrap().count();
+    assert_eq!(folder, DOCUMENTS.len());
+    assert!(DOCUMENTS.iter().all(|name| help.contains(&format!("- {name}:"))), "{help}");
+}
+
+#[test]
+fn verdicts_fit() {
+    let golden = std::fs::read_dir(repository().join("tests/golden")).unwrap().flatten().map(|entry| entry.path());
+    let incidents: Vec<PathBuf> = golden.filter(|path| path.extension().is_some_and(|end| end == "tipme")).collect();
+    assert!(incidents.len() > 30);
+    for incident in incidents {
+        let text = printed(&["diagnose", "--json", incident.to_str().unwrap()]);
+        schema::assert_fits("verdict", &serde_json::from_str(&text).unwrap());
+    }
+}
+
+#[test]
+fn what_doctor_says_fits() {
+    schema::assert_fits("doctor", &serde_json::from_str(&printed(&["doctor", "--json"])).unwrap());
+}
+
+/// The check itself: of a verdict that fits, no member can be left out, added, or be of another type.
+#[test]
+fn what_does_not_fit_is_noticed() {
+    let incident = repository().join("tests/golden/stopped.tipme");
+    let verdict: Value = serde_json::from_str(&printed(&["diagnose", "--json", incident.to_str().unwrap()])).unwrap();
+    let whole: Value = serde_json::from_slice(&std::fs::read(schema::path("verdict")).unwrap()).unwrap();
+    let spoilt = |spoil: &dyn Fn(&mut Value)| {
+        let mut verdict = verdict.clone();
+        spoil(&mut verdict);
+        schema::misfits(&whole, &verdict, "verdict").len()
+    };
+    assert_eq!(spoilt(&|_| ()), 0);
+    assert_eq!(spoilt(&|verdict| verdict["more"] = json!(1)), 1);
+    assert_eq!(spoilt(&|verdict| verdict["findings"][0]["kind"] = json!("gremlins")), 1);
+    assert_eq!(spoilt(&|verdict| verdict["findings"][0]["culprit"] = json!({ "device": 7 })), 1);
+    assert_eq!(spoilt(&|verdict| verdict["interval"]["latency_ms"] = json!(null)), 1);
+    assert_eq!(spoilt(&|verdict| drop(verdict.as_object_mut().unwrap().remove("chain"))), 1);
+}
