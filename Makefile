@@ -14,7 +14,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm field-deps field replay fuzz clean
+.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm field-deps field replay fuzz fuzz-guided deny advisories licences sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -23,8 +23,9 @@ deps: ## install what building and using it need (apt-get, only what is missing)
 	@scripts/install-deps
 
 # A notification daemon comes with the tests only: on a desktop that has one, a second may take its place.
+# Of systemd, systemd-analyze is wanted, which works without it.
 test-deps:
-	@scripts/install-deps dbus-daemon dunst mousepad xfwm4 perl
+	@scripts/install-deps dbus-daemon dunst mousepad xfwm4 perl xclip chromium systemd
 
 selftest-deps:
 	@scripts/install-deps mousepad
@@ -42,10 +43,11 @@ selftest: selftest-deps build ## known faults, each diagnosed and checked; write
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 --app patient --app xterm --app gtk $(SELFTEST)
 
-test: test-deps build ## all tests, as root
+test: test-deps deb-deps build ## all tests, as root
 	$(if $(AS_ROOT),cargo test --workspace --no-run)
 	@$(AS_ROOT) scripts/mount-kernel-fs
-	$(AS_ROOT) cargo test --workspace $(GIVE_BACK)
+	$(AS_ROOT) cargo test --workspace --no-fail-fast $(GIVE_BACK)
+	tests/package/run contents $(TIPME)
 
 lint: ## formatting and clippy
 	cargo fmt --all --check
@@ -56,6 +58,24 @@ install: ## install below PREFIX (/usr/local), with services, session agent, man
 
 uninstall: ## remove what install brought; incidents and settings stay
 	scripts/install-files --remove "$(PREFIX)" "$(DESTDIR)"
+
+.PHONY: deb-deps deb check-deb check-deb-vm picture
+deb-deps:
+	@scripts/install-deps debhelper lintian appstream desktop-file-utils python3
+
+deb: deb-deps build ## Debian packages below target/debian: tipme, and tipme-dbgsym with its symbols
+	scripts/make-deb $(TIPME) $(TARGET)/debian
+
+check-deb: deb-deps build ## the packages: contents, and their life in a clean Debian 12 (kept below ~/.cache/tipme-package)
+	@scripts/install-deps debootstrap
+	tests/package/run contents $(TIPME)
+	$(AS_ROOT) tests/package/run life $(TIPME)
+
+check-deb-vm: deb ## the package in a guest with systemd, set up and used with a real keyboard (see docs/vm.md)
+	$(AS_ROOT) tests/vm/run package --deb "$$(ls -t $(TARGET)/debian/tipme_*.deb | head -n 1)" $(VM)
+
+picture: build ## the picture of README.md, taken anew
+	$(AS_ROOT) scripts/make-picture $(TIPME) docs/pictures/verdict.png
 
 bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; writes docs/overhead.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
@@ -90,7 +110,7 @@ field-deps:
 	@scripts/install-deps openbox xfwm4 marco mate-settings-daemon-common metacity icewm twm xfonts-base xfonts-75dpi kwin-x11 picom xdotool wmctrl xclip dbus dbus-x11 x11-apps \
 		python3-xlib python3-tk python3-fuse fuse3 libx11-dev libxext-dev libxdamage-dev fonts-dejavu-core curl sqlite3 \
 		mousepad featherpad gnome-text-editor emacs-gtk vim-gtk3 idle tmux screen qterminal pcmanfm thunar chromium firefox-esr \
-		libreoffice-writer libreoffice-gtk3 default-jdk
+		libreoffice-writer libreoffice-gtk3 default-jdk python3-dbus at-spi2-core ibus ibus-gtk3
 
 field: field-deps build ## unmodified programs, faults from outside, truth from the screen (an hour); writes docs/results/field.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
@@ -100,8 +120,26 @@ field: field-deps build ## unmodified programs, faults from outside, truth from 
 replay: build ## what the field test kept, diagnosed again (REPLAY="--against OLD" compares)
 	tests/field/run replay --tipme $(TIPME) $(REPLAY)
 
-fuzz: ## each decoder for a minute (needs cargo-fuzz and a nightly compiler)
-	cd fuzz && for target in incident request analysis; do cargo +nightly fuzz run $$target -- -max_total_time=60; done
+fuzz: ## each decoder with 100,000 mutated inputs, each socket with as many lines (FUZZ="--minutes 60": an hour)
+	cargo run --locked --profile fuzz -p tipme-fuzz -- $(FUZZ)
+	$(AS_ROOT) env TIPME_LINES=100000 cargo test --release -p tipme --test floods --test leases --test manage mutated_lines -- --nocapture --test-threads 1 $(GIVE_BACK)
+
+fuzz-guided: ## the decoders guided by coverage, four minutes each (needs cargo-fuzz and a nightly compiler)
+	for target in $$(cargo run --locked --profile fuzz -p tipme-fuzz -- --list | cut -d' ' -f1); do \
+		TIPME_TARGET=$$target cargo +nightly fuzz run --fuzz-dir fuzz/guided any -- -max_total_time=240; \
+	done
+
+deny: ## licences, versions and sources of what is linked in (needs cargo-deny)
+	cargo deny --locked check licenses bans sources
+
+advisories: ## known weaknesses of what is linked in (needs cargo-deny; fetches the list of RustSec)
+	cargo deny --locked check advisories
+
+licences: ## the licences of what is linked in, with their texts: target/third-party.txt
+	PYTHONDONTWRITEBYTECODE=1 scripts/list-licences $(TARGET)/third-party.txt
+
+sbom: ## the software bill of materials, checked: target/sbom/tipme.cdx.json (needs cargo-cyclonedx)
+	PYTHONDONTWRITEBYTECODE=1 scripts/make-sbom $(TARGET)/sbom/tipme.cdx.json
 
 clean: ## remove what was built
 	cargo clean

@@ -6,9 +6,10 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Crates of this workspace that each crate may use, besides `record`. The command may use all.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 15] = [
     ("record", &[]),
     ("measure", &[]),
+    ("confine", &[]),
     ("control", &[]),
     ("policy", &[]),
     ("store", &[]),
@@ -19,11 +20,15 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("bench", &["desktop", "measure", "control"]),
     ("sched", &["policy"]),
     ("manager", &["policy", "sched", "desktop", "control"]),
-    ("recorder", &["store", "kernel", "desktop", "control", "measure"]),
+    ("recorder", &["store", "kernel", "desktop", "control", "confine", "measure"]),
+    (
+        "fuzz",
+        &["analysis", "bench", "control", "desktop", "manager", "measure", "recorder", "report", "sched", "store"],
+    ),
 ];
 
 /// Crates from outside that only these crates may use.
-const OWNED: [(&str, &[&str]); 8] = [
+const OWNED: [(&str, &[&str]); 9] = [
     ("libbpf-rs", &["kernel"]),
     ("libbpf-cargo", &["kernel"]),
     ("libbpf-sys", &["kernel"]),
@@ -32,10 +37,23 @@ const OWNED: [(&str, &[&str]); 8] = [
     ("evdev", &["desktop"]),
     ("zbus", &["desktop", "sched"]),
     ("zstd", &["store"]),
+    ("seccompiler", &["confine"]),
 ];
 
 /// Crates from outside that do no I/O by themselves and so are fit for the pure crates.
-const PURE_OUTSIDE: [&str; 6] = ["serde", "serde_json", "thiserror", "zerocopy", "hdrhistogram", "maud"];
+const PURE_OUTSIDE: [&str; 11] = [
+    "anstyle",
+    "base64",
+    "hdrhistogram",
+    "maud",
+    "schemars",
+    "serde",
+    "serde_json",
+    "sha2",
+    "textwrap",
+    "thiserror",
+    "zerocopy",
+];
 
 /// One dependency as declared: who, on whom, and whether it is for the tests only.
 struct Edge {
@@ -106,7 +124,7 @@ fn pure_crates_use_pure_crates() {
 fn manifests() -> Vec<(String, String)> {
     let crates = std::fs::read_dir(root().join("crates")).expect("the crates are there").flatten();
     let names = crates.map(|entry| format!("crates/{}/Cargo.toml", entry.file_name().display()));
-    let paths = names.chain(["tests/Cargo.toml".to_owned()]);
+    let paths = names.chain(["tests/Cargo.toml".to_owned(), "fuzz/Cargo.toml".to_owned()]);
     paths.map(|path| (text(&path), path)).map(|(text, path)| (path, text)).collect()
 }
 

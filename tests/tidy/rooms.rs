@@ -14,7 +14,7 @@ use std::path::PathBuf;
 const SOURCES: &str = "crates/analysis/src";
 
 /// The rooms in their order. Each may use those before it.
-const ROOMS: [&str; 5] = ["decode", "timeline", "join", "explain", "verdict"];
+const ROOMS: [&str; 6] = ["decode", "timeline", "join", "explain", "verdict", "scene"];
 /// Modules of the crate's root that all rooms may use. The root itself uses all and is used by none.
 const GROUND: [&str; 2] = ["error", "model"];
 

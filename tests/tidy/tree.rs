@@ -48,7 +48,7 @@ pub fn text(path: &str) -> String {
 /// All source files: Rust, C, scripts, build rules.
 pub fn sources() -> Vec<Source> {
     let mut paths = Vec::new();
-    for dir in ["crates", "tests", "fuzz", "scripts", ".ci"] {
+    for dir in ["crates", "tests", "fuzz", "scripts", "debian", ".ci"] {
         collect(&root().join(dir), &mut paths);
     }
     paths.push(root().join("Makefile"));

@@ -24,7 +24,9 @@ impl Alone {
     pub fn wait(interrupt: &Interrupt, waiting: impl FnOnce()) -> Result<Alone> {
         let path = Path::new("/tmp/tipme-fault.lock");
         let open = File::options().create(true).append(true).open(path);
-        let lock = open.with_context(|| format!("cannot open {}", path.display()))?;
+        let lock = open.with_context(|| {
+            format!("cannot open {}; where another user left it, remove it as root", path.display())
+        })?;
         let deadline = Instant::now() + PATIENCE;
         let mut waiting = Some(waiting);
         while let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {

@@ -13,6 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::job::Helper;
 use crate::programs::{Diagnosis, Follower};
 use anyhow::{Context, Result, bail};
+use schemars::JsonSchema;
 use script::Stage;
 use serde::Serialize;
 use serde_json::Value;
@@ -44,7 +45,8 @@ pub trait Progress {
 }
 
 /// The result, as `--json` prints it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(title = "tipme demo --json")]
 pub struct Outcome {
     pub schema: u32,
     pub fault: String,
@@ -55,6 +57,7 @@ pub struct Outcome {
     /// Path of the incident file, which is kept.
     pub incident: PathBuf,
     /// The document of `tipme diagnose --json`.
+    #[schemars(extend("$ref" = "verdict.schema.json"))]
     pub verdict: Value,
     pub injected: Injected,
     /// The text of `tipme diagnose`.
@@ -63,7 +66,7 @@ pub struct Outcome {
 }
 
 /// What was done, known without any recorder.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Injected {
     /// Processes of the job that were seen, its root first.
     pub pids: Vec<u32>,

@@ -22,6 +22,8 @@ mod ask;
 mod stack;
 mod view;
 
+pub(crate) use ask::read_any;
+
 use crate::connect::{Connection, Target};
 use crate::error::Error;
 use crate::focus::How;

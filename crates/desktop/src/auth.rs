@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Authority files: the cookies that open a display.
 
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const COOKIE_NAME: &[u8] = b"MIT-MAGIC-COOKIE-1";
@@ -52,7 +55,10 @@ pub(crate) fn files(asked: Option<&Path>, server_pid: u32) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".Xauthority"));
     let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
     let mut files = Vec::new();
-    for file in [asked.map(PathBuf::from), server_file(server_pid), named, home].into_iter().flatten() {
+    let server = server_file(server_pid);
+    // A service may have folders of its own in the place of the server's: as `/tmp`.
+    let seen_by_server = server.as_deref().and_then(|file| seen_by(server_pid, file));
+    for file in [asked.map(PathBuf::from), server, seen_by_server, named, home].into_iter().flatten() {
         if !files.contains(&file) {
             files.push(file);
         }
@@ -66,16 +72,25 @@ fn server_file(pid: u32) -> Option<PathBuf> {
     auth_argument(&line)
 }
 
+/// The path that leads where this one leads a process.
+fn seen_by(pid: u32, file: &Path) -> Option<PathBuf> {
+    let below = file.strip_prefix("/").ok()?;
+    Some(Path::new(&format!("/proc/{pid}/root")).join(below))
+}
+
 fn auth_argument(line: &[u8]) -> Option<PathBuf> {
     let mut words = line.split(|byte| *byte == 0).skip_while(|word| *word != b"-auth");
     let file = words.nth(1).filter(|file| !file.is_empty())?;
     Some(PathBuf::from(String::from_utf8_lossy(file).into_owned()))
 }
 
-/// The cookies in a file for a display; none where it cannot be read.
+/// The cookies in a file for a display; none where it cannot be read. Anybody may name one, so that nothing is waited
+/// for that writes to it.
 pub(crate) fn read(file: &Path, display: u32) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file);
+    let opened = opened.map(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
     if opened.is_ok() { cookies(&parse(&bytes), display) } else { Vec::new() }
 }
 
@@ -112,6 +127,19 @@ mod tests {
         bytes.truncate(bytes.len() - 1);
         assert_eq!(parse(&bytes).len(), 1);
         assert!(parse(&[1, 2, 0xff]).is_empty());
+    }
+
+    #[test]
+    fn a_file_is_seen_as_by_its_server_and_no_writer_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("cookies");
+        std::fs::write(&file, authority_file("7", b"seven")).unwrap();
+        let seen = seen_by(std::process::id(), &file).unwrap();
+        assert!(seen.starts_with("/proc") && seen_by(1, Path::new("not/whole")).is_none());
+        assert_eq!(read(&seen, 7), vec![b"seven".to_vec()]);
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(read(&pipe, 7), Vec::<Vec<u8>>::new());
     }
 
     #[test]

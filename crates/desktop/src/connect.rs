@@ -44,8 +44,7 @@ impl Target {
     pub fn parse(name: &str) -> Result<Target, Error> {
         let number = name.strip_prefix(':').unwrap_or(name);
         let number = number.split('.').next().unwrap_or_default();
-        let reason = || format!("\"{name}\" is not the name of a local display such as :0");
-        let display = number.parse().map_err(|_| Error::NoServer { display: 0, reason: reason() })?;
+        let display = number.parse().map_err(|_| Error::BadDisplay { text: name.to_owned() })?;
         Ok(Target::new(display))
     }
 }

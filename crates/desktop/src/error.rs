@@ -9,6 +9,9 @@ pub enum Error {
     /// There is nothing to connect to.
     #[error("cannot connect to display :{display}: {reason}; start an X server or name another display")]
     NoServer { display: u32, reason: String },
+    /// The text does not name a display of this machine.
+    #[error("\"{text}\" is no display of this machine; name one like :0")]
+    BadDisplay { text: String },
     /// The server is there and does not answer in time.
     #[error("display :{display} did not answer within {limit_ms} ms: its server hangs or is stopped")]
     Hung { display: u32, limit_ms: u128 },
@@ -33,6 +36,9 @@ pub enum Error {
     /// No daemon took a notification.
     #[error("no notification is shown: {reason}")]
     NoNotification { reason: String },
+    /// The desktop binds no shortcut.
+    #[error("the desktop binds no shortcut: {reason}")]
+    NoShortcuts { reason: String },
     /// A device or program outside the display failed.
     #[error("{what}: {cause}")]
     Io { what: String, cause: std::io::Error },

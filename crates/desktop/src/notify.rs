@@ -126,10 +126,19 @@ pub fn daemon() -> Result<String, Error> {
 }
 
 /// Why nothing is shown.
-enum Trouble {
+pub(crate) enum Trouble {
     /// Nobody answered.
     Silent,
     Other(String),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Silent => f.write_str("the session bus did not answer; see whether it is stopped"),
+            Trouble::Other(why) => f.write_str(why),
+        }
+    }
 }
 
 fn silence() -> String {
@@ -148,7 +157,7 @@ fn trouble(error: zbus::Error) -> Trouble {
 }
 
 /// Fails where no session bus is named: one would be started, with nobody on it.
-fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Trouble> {
+pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Trouble> {
     let named = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
     let usual = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).join("bus").exists());
     if !named && !usual {

@@ -26,6 +26,11 @@ impl Role {
     /// All roles, the most favoured first.
     pub const ALL: [Role; 6] = [Role::Core, Role::Focused, Role::Visible, Role::Recent, Role::Rest, Role::Hog];
 
+    /// Whether it gets more than what nobody attends to.
+    pub fn is_favoured(self) -> bool {
+        !matches!(self, Role::Rest | Role::Hog)
+    }
+
     /// The name in words and in JSON.
     pub fn name(self) -> &'static str {
         match self {

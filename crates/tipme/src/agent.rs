@@ -10,26 +10,34 @@ mod crew;
 mod keys;
 mod place;
 mod teller;
+mod wayland;
 
 use crate::arguments;
-use crate::diagnose;
+use crate::incidents::find;
+use crate::incidents::kept::{Kept, Summary};
+use crate::report::opened;
+use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};
 use crew::Crew;
 use place::Place;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use teller::{Choice, Chosen, Message, Press, Teller};
 use tipme_bench::interrupt::Interrupt;
+use tipme_control::journal::{self, Field};
 use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, Request, Response, Status, Trigger};
-use tipme_desktop::Target;
+use tipme_desktop::clipboard::Clipboard;
 use tipme_desktop::dialog::{Asker, Dialog};
 use tipme_desktop::hotkeys::{Action, Event, HotKeys};
-use tipme_report::Notice;
+use tipme_desktop::{Target, clock, portal};
+use tipme_record::Nanos;
+use tipme_recorder::StateDirs;
+use tipme_report::{Layout, Notice};
+use tipme_store::{Folder, id_at};
 
 /// The longest that an interrupt waits to be seen.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -41,19 +49,27 @@ const DIAGNOSES_MAX: usize = 16;
 const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
 /// How long the details of a verdict stay open.
 const READ_PATIENCE: Duration = Duration::from_secs(3600);
-/// By so much a mark comes before the question how far it reaches, which must not hold it up.
-const HEAD_START: Duration = Duration::from_millis(20);
-/// How long the recorder may take to say how far it reaches: the press is answered within 300 ms.
+/// The longest wait for a request of the clipboard at a time; there is no harm in waiting again.
+const GLANCE_AT_CLIPBOARD: Nanos = Nanos::from_secs(3600);
+/// The recorder sees a key that it takes itself before the agent does, by no more than this.
+const FOLLOWED_WITHIN: Duration = Duration::from_secs(1);
+/// How long the recorder may take to write what it marked by itself.
+const MARK_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the recorder may take to say how far it reaches, and whether it takes the keys itself; a mark waits no longer,
+/// and the press is answered within 300 ms.
 const STATUS_PATIENCE: Duration = Duration::from_millis(150);
 
 /// Serves the keys until SIGINT or SIGTERM.
 ///
 /// Prints `ready: …` once the keys are held that can be had, `marked PATH` for each incident, and then its cause.
 pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
+    let interrupt = Interrupt::install()?;
+    if arguments.display.is_none() && portal::is_wayland() {
+        return wayland::run(&arguments, &interrupt);
+    }
     let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
     let name = name.context("no display is named; set DISPLAY or give --display")?;
     let target = Target::parse(&name)?;
-    let interrupt = Interrupt::install()?;
     let mut place = Place::take(&target)?;
     let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
     let agent = Agent::start(&arguments, name);
@@ -61,7 +77,9 @@ pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     while interrupt.check().is_ok() {
         match keys.next(GLANCE)? {
             Some(Event::Pressed { action, .. }) => agent.press(action),
-            Some(Event::Lost(why)) => eprintln!("tipme: {why}; waiting for the display to come back"),
+            Some(Event::Lost(why)) => {
+                journal::warning(format!("{why}; waiting for the display to come back")).tell();
+            }
             Some(Event::Restored) => {
                 place = Place::take(&target)?;
                 agent.announce(&mut keys, &place)?;
@@ -72,6 +90,9 @@ pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// What the recorder says of itself.
+type Answer = Result<Response, CallError>;
 
 /// What presses are answered with.
 struct Agent {
@@ -85,6 +106,8 @@ struct Agent {
     /// What is done with verdicts: dialogs and details.
     choices: Crew,
     presses: AtomicU64,
+    /// Where the recorder writes.
+    incidents: Folder,
     /// The key that restarts the recording of input.
     restart_key: String,
 }
@@ -103,6 +126,7 @@ impl Agent {
             marks: Crew::new(MARKS_MAX),
             choices: Crew::new(MARKS_MAX),
             presses: AtomicU64::new(0),
+            incidents: Folder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents()),
             restart_key: arguments.keys.start_keys_key.to_string(),
         });
         let (judge, chooser) = (Arc::clone(&agent), Arc::clone(&agent));
@@ -116,12 +140,12 @@ impl Agent {
     /// Says which keys do what, here and at the screen; where the key that marks cannot be had, it takes another.
     fn announce(&self, keys: &mut HotKeys, place: &Place) -> Result<()> {
         let held = keys::settle(keys)?;
-        place.say(&held);
+        place.say(&held.to_string());
         let manager = place.window_manager();
         for line in held.complaints(manager.as_deref()) {
-            eprintln!("tipme: {line}");
+            journal::warning(line).tell();
         }
-        say(&format!("ready: {held} on {}", self.display));
+        journal::info(format!("ready: {held} on {}", self.display)).tell();
         held.notice(manager.as_deref()).into_iter().for_each(|notice| self.teller.tell(notice));
         Ok(())
     }
@@ -142,14 +166,14 @@ impl Agent {
 
     /// Tells what failed, and why.
     fn fail(&self, what: &str, why: &Error, press: Option<Press>) {
-        eprintln!("tipme: {why:#}");
+        journal::error(format!("{why:#}")).tell();
         let notice = Notice::new(what, format!("{why:#}"));
         self.teller.tell(Message { press, ..notice.into() });
     }
 
     /// Tells what was done.
     fn done(&self, summary: &str, body: &str, press: Press) {
-        say(&summary.to_lowercase());
+        journal::info(summary.to_lowercase()).tell();
         self.teller.tell(Message { press: Some(press), ..Notice::new(summary, body).into() });
     }
 
@@ -188,14 +212,23 @@ impl Agent {
     }
 
     fn mark(&self, press: Press) -> Result<()> {
+        let status = self.client.clone().with_patience(STATUS_PATIENCE).call(&Request::Status);
+        if matches!(&status, Ok(Response::Status(status)) if status.any_keyboard) {
+            return self.follow(press, &status);
+        }
         let (client, request) = (self.client.clone(), Request::Mark { text: String::new(), trigger: Trigger::Hotkey });
         let marking = std::thread::spawn(move || client.call(&request));
-        self.tell_capture(press);
+        self.tell_capture(press, &status);
         let answer = marking.join().map_err(|_| Error::msg("the mark ended early; press again"))?;
         let Response::Marked { incident, input_stopped, .. } = answer? else {
             bail!("the recorder answered a mark with something else; restart it")
         };
-        say(&format!("marked {}", incident.display()));
+        self.marked(incident, press, input_stopped)
+    }
+
+    /// Has an incident diagnosed, and the person asked for words where no verdict is shown.
+    fn marked(&self, incident: PathBuf, press: Press, input_stopped: bool) -> Result<()> {
+        journal::info(format!("marked {}", incident.display())).tell();
         if self.diagnoses.try_send((incident.clone(), press, input_stopped)).is_err() {
             let why = format!("too many incidents wait for a diagnosis; run: tipme diagnose {}", incident.display());
             self.fail("Marked, but not yet diagnosed", &Error::msg(why), Some(press));
@@ -206,12 +239,27 @@ impl Agent {
         Ok(())
     }
 
-    /// Says at once that the press was seen. The recorder answers after it has copied what the mark is about.
-    fn tell_capture(&self, press: Press) {
-        std::thread::sleep(HEAD_START);
-        let asked = self.client.clone().with_patience(STATUS_PATIENCE).call(&Request::Status);
-        let summary = match asked {
-            Ok(Response::Status(status)) => format!("Captured the last {:.0} s, looking for the cause", held(&status)),
+    /// Tells the cause of what the recorder marked by itself, which sees the keys in any session: one press is one mark.
+    fn follow(&self, press: Press, status: &Answer) -> Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let earliest = id_at(now.saturating_sub(FOLLOWED_WITHIN).as_nanos() as u64);
+        self.tell_capture(press, status);
+        let deadline = Instant::now() + MARK_PATIENCE;
+        while Instant::now() < deadline {
+            let newest = find(&self.incidents, None).ok();
+            let fits = |path: &PathBuf| path.file_stem().is_some_and(|id| *id.to_string_lossy() >= *earliest);
+            if let Some(incident) = newest.filter(fits) {
+                return self.marked(incident, press, false);
+            }
+            std::thread::sleep(GLANCE);
+        }
+        bail!("the recorder takes the keys itself, and wrote no incident of yours; see: tipme incidents")
+    }
+
+    /// Says at once that the press was seen. The recorder answers a mark after it has copied what that is about.
+    fn tell_capture(&self, press: Press, status: &Answer) {
+        let summary = match status {
+            Ok(Response::Status(status)) => format!("Captured the last {:.0} s, looking for the cause", held(status)),
             Err(CallError::Silent { .. }) => "Capturing, and looking for the cause".to_owned(),
             // The mark itself tells why.
             _ => return,
@@ -225,7 +273,7 @@ impl Agent {
         if input_stopped {
             notice.body = format!("Input is not recorded. {}\n{}", self.without_input(), notice.body);
         }
-        say(&format!("{}\n{}", notice.summary, notice.body));
+        tell_verdict(&incident, &notice);
         self.teller.tell(Message { notice, press: Some(press), passing: false, verdict: Some(incident) });
     }
 
@@ -248,14 +296,29 @@ impl Agent {
             Choice::Note => self.describe(incident),
             Choice::Right => self.judge(incident, true, press),
             Choice::Wrong => self.judge(incident, false, press),
+            Choice::Copy => self.copy(incident),
         }
     }
 
+    /// As a page in the browser, or where none opens it as text.
     fn details(&self, incident: &Path) -> Result<()> {
+        let Err(why) = opened::open(incident, Some(&self.display)) else { return Ok(()) };
+        journal::warning(format!("{why:#}")).tell();
         let how = || format!("no program shows it; run: tipme diagnose {}", incident.display());
         let asker = self.asker.as_ref().with_context(how)?;
-        let page = Dialog::page(asker, &diagnose::text(incident)?, &self.display)?;
+        let page =
+            Dialog::page(asker, &tipme_report::text(&diagnose::verdict(incident)?, &Layout::default()), &self.display)?;
         drop(page.answer(READ_PATIENCE));
+        Ok(())
+    }
+
+    /// Lets the verdict be pasted until something else is copied, however long the notification stays.
+    fn copy(&self, incident: &Path) -> Result<()> {
+        let text = tipme_report::text(&judge::verdict(incident)?, &Layout::default());
+        let clipboard = Clipboard::take(&Target::parse(&self.display)?, &text)?;
+        journal::info("copied").tell();
+        self.teller.tell(Notice::new("Copied", "The verdict can be pasted, until something else is copied."));
+        while clipboard.serve(clock::now().after(GLANCE_AT_CLIPBOARD))? {}
         Ok(())
     }
 
@@ -300,8 +363,15 @@ fn failure(action: Action) -> &'static str {
     }
 }
 
-/// A line on the standard output; a reader that is gone is no reason to stop serving keys.
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+/// A verdict for the journal, or on the terminal. Its cause is known where the diagnosis has kept it.
+fn tell_verdict(incident: &Path, notice: &Notice) {
+    let entry = journal::info(format!("{}\n{}", notice.summary, notice.body)).event(journal::Event::Judged);
+    let entry = entry.field(Field::Incident, incident.file_stem().unwrap_or_default().display());
+    match Kept::open().get(incident) {
+        Some(Summary { kind: Some(kind), culprit, application, .. }) => {
+            let entry = entry.field(Field::Kind, kind).field(Field::Culprit, culprit);
+            entry.field(Field::Application, application).tell();
+        }
+        _ => entry.tell(),
+    }
 }

@@ -4,16 +4,21 @@
 mod beside;
 mod compare;
 mod cpu_list;
+mod diagnose;
 mod duration;
 mod fork;
+mod groups;
 mod hot_keys;
 mod idle;
 mod incidents;
+mod kept;
 mod load;
 mod manage;
 mod measure;
 mod memory;
 mod pagein;
+mod report;
+mod schema;
 mod scroll;
 mod system;
 mod timer;
@@ -23,15 +28,20 @@ mod warmstart;
 pub use beside::{Against, Beside, ManagerOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use compare::Compare;
+pub use diagnose::Diagnose;
 pub use fork::{Fork, LoadChoice};
+pub use groups::command;
 pub use hot_keys::{HotKeys, HotKeysChoice, Keys};
 pub use idle::Idle;
 pub use incidents::{Incidents, IncidentsVerb};
+use kept::Kept;
 pub use load::Load;
 pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, Why};
 pub use measure::{Measure, ProfileChoice};
 pub use memory::{BackingChoice, Memory};
 pub use pagein::Pagein;
+pub use report::Report;
+pub use schema::{Document, Schema};
 pub use scroll::Scroll;
 use std::path::PathBuf;
 pub use system::{BesideChoice, System};
@@ -40,64 +50,85 @@ use tipme_desktop::hotkeys::Chord;
 pub use typing::Typing;
 pub use warmstart::Warmstart;
 
-/// Press one key when the machine hitches, and read the cause.
+/// Find out why the desktop just hung: press one key, and read the cause
 #[derive(Parser)]
-#[command(name = "tipme", version, about, long_about = None, after_help = EXAMPLES)]
+#[command(name = "tipme", version, subcommand_value_name = "VERB", after_help = EXAMPLES)]
 pub struct Arguments {
+    /// Colours: auto, always or never; NO_COLOR is obeyed
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub color: clap::ColorChoice,
     #[command(subcommand)]
     pub verb: Verb,
 }
 
 const EXAMPLES: &str = "Examples:
-  sudo tipme record            record, always on, in memory only
-  tipme agent                  in the session: Ctrl-Alt-Minus marks
-  tipme mark -m \"editor hung\"  mark from a shell
+  tipme setup                  everything that a press of the key needs
+  tipme mark -m \"editor hung\"  mark from a shell, where no key does
   tipme diagnose               the verdict of the newest mark
-  sudo tipme demo              the whole loop on a private display
-  sudo tipme selftest          known faults, diagnosed and checked";
+  tipme report                 the same as a page for a browser
+  sudo tipme demo              see it happen, on a private display
+
+tipme VERB --help tells more, with examples.";
 
 #[derive(Subcommand)]
 pub enum Verb {
     /// The flight recorder, in the foreground; needs root
     Record(Record),
-    /// "It was bad just now": freeze the last seconds into an incident file
+    /// "It was bad just now": keep the last seconds as an incident
     Mark(Mark),
-    /// The session's hot keys, and the cause as a notification; runs as the user
+    /// Hot keys of this session, and causes as notifications
     Agent(Agent),
-    /// Find the cause in an incident file
+    /// Tell the cause of an incident, and what can be tried
     Diagnose(Diagnose),
-    /// List the incidents of this machine
+    /// An incident as one page for a browser: the cause, what happened meanwhile, and what speaks for it
+    Report(Report),
+    /// List what was marked; show, note, pin, remove
     Incidents(Incidents),
-    /// Copy an incident without what tells of its owner, so that it can be given away
+    /// Copy an incident without what tells of its owner
     Scrub(Scrub),
-    /// Record always, let you mark, start the agent now and at each login, and try the key; --undo takes it back
+    /// Have it record always, and a key mark; --undo takes it back
     Setup(Setup),
-    /// Recorder, keys, agent and the last incident, on one screen
+    /// Whether a press of the key finds its cause, on one screen
     Status(Status),
-    /// Say whether a press of the key will find its cause, and the remedy for what is missing
+    /// What this machine lacks for that, and the remedy
     Doctor(Doctor),
-    /// The whole loop on a private display: type, suffer, press the key, read the cause; needs root
+    /// See it happen on a private display; needs root
     Demo(Demo),
-    /// Known faults on a private display, each diagnosed and checked; needs root, some seconds for each
+    /// Known faults, each diagnosed and checked; needs root
     Selftest(Selftest),
-    /// How idle the CPUs are, and what takes their time: the idle-loop instrument; no root, no tracing needed
+    /// What takes the CPUs' time; needs no root and no tracing
     Idle(Idle),
-    /// The papers' benchmarks: timers, memory pressure, new processes, and typing, scrolling, a session and warm starts
-    /// beside a load
-    #[command(subcommand)]
+    /// Timers, memory, births of processes, typing, scrolling ...
+    #[command(
+        subcommand,
+        after_help = "Examples:
+  tipme bench timer
+  sudo tipme bench memory -d 40s
+  sudo tipme bench typing --managed --svg plots"
+    )]
     Bench(Bench),
-    /// A background load of the paper's types: so many runnable processes, with page demand and page reuse
+    /// A background load: so many processes, so much memory
     Load(Load),
-    /// Drive an unmodified X application from a script, and measure the latency of every event
+    /// The latency of every event in an X application, by a script
     Measure(Measure),
-    /// Favour what the user attends to, and put everything back in the end; without root it needs the helper
+    /// Favour what you use, and put everything back in the end
     Manage(Manage),
-    /// Turn knobs for managers that run without root; needs root, usually started as a service
+    /// Turn knobs for managers without root; needs root
     ManageHelper(ManageHelper),
     /// What the manager does to a process, and why
     Why(Why),
-    /// Hold two or more results against each other, with honest statistics
+    /// Hold results against each other, with honest statistics
     Compare(Compare),
+    /// The JSON schema of what --json prints
+    Schema(Schema),
     /// Write shell completions to standard output
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
@@ -107,6 +138,12 @@ pub enum Verb {
     /// Programs that the demo and the tests start
     #[command(hide = true)]
     Helper(Helper),
+    /// Diagnose the incident at standard input with all rights given up; the recorder and the agent start it
+    #[command(hide = true)]
+    Judge(Judge),
+    /// Seal the incident at standard input with all rights given up; the recorder starts it
+    #[command(hide = true)]
+    Seal(Confined),
 }
 
 #[derive(Args)]
@@ -124,9 +161,10 @@ the incidents. It looks at most 20 times an hour, and marks the same cause once 
 
 Hot keys: in an X session tipme agent has them. On a text console the recorder sees them itself,
 by their place on a US keyboard; a line there names the incident, the next one the cause. With
---hot-keys always they count in graphical sessions too, for Wayland, where no program may grab a
-key: no line is shown there, tipme incidents lists what was marked, and tipme agent is not to run
-besides, or a press may mark twice. The program with the focus gets these keys as well.
+--hot-keys always they count in graphical sessions too, for a Wayland desktop that binds no keys
+for programs: no line is shown there, and tipme incidents lists what was marked. A tipme agent
+that runs besides leaves the mark to the recorder, and tells its cause: one press is one mark. The
+program with the focus gets these keys as well.
 
 Stop it with Ctrl-C. SIGUSR1 marks.")]
 pub struct Record {
@@ -158,6 +196,8 @@ pub struct Record {
     #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
     pub auto_per_hour: u8,
     #[command(flatten)]
+    pub kept: Kept,
+    #[command(flatten)]
     pub hot_keys: HotKeys,
 }
 
@@ -187,18 +227,22 @@ pub struct Mark {
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// What was bad, in your words
-    #[arg(short, long, value_name = "TEXT", default_value = "")]
+    #[arg(short, long, value_name = "TEXT", default_value = "", conflicts_with = "words")]
     pub message: String,
+    /// The same, without an option
+    #[arg(value_name = "WORDS")]
+    pub words: Vec<String>,
 }
 
 #[derive(Args)]
 #[command(after_help = "Keys: start, mark, and stop or restart the recording of input; each says at the screen what it
 did. A press that marks is told at once, and the cause takes the place of that notification, with
-buttons: details, a note of yours, and whether it was this.
+buttons: details, a note of yours, whether it was this, and one that copies it to be pasted.
 
 A key that another program holds is told, and the others are served; where it is the key that
 marks, super+minus does, else ctrl+alt+shift+m, else ctrl+alt+pause. There is one agent for a
-display.
+display. Under Wayland the desktop binds the keys, by its portal for global shortcuts; where it
+has none, that is told with the remedy.
 
 Example:
   tipme agent --mark-key ctrl+alt+m")]
@@ -220,35 +264,6 @@ pub struct Agent {
 }
 
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 a verdict, 3 no finding, 2 the file cannot be read. Examples:
-  tipme diagnose
-  tipme diagnose 20260101T1200
-  tipme diagnose FILE --app xterm --json")]
-pub struct Diagnose {
-    /// The incident: its file, its id, or the beginning of its id [default: your newest]
-    #[arg(value_name = "INCIDENT")]
-    pub file: Option<String>,
-    /// The recorder's folder [default: /var/lib/tipme]
-    #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
-    /// One JSON document instead of text
-    #[arg(long)]
-    pub json: bool,
-    /// Look at this application only
-    #[arg(long, value_name = "NAME")]
-    pub app: Option<String>,
-    /// Look at this process only
-    #[arg(long, value_name = "PID")]
-    pub pid: Option<u32>,
-    /// List every interaction with its times instead of a verdict
-    #[arg(long, conflicts_with_all = ["app", "pid", "at"])]
-    pub interactions: bool,
-    /// Look at what happened this long before the mark
-    #[arg(long, value_name = "SECONDS_BEFORE_MARK")]
-    pub at: Option<f64>,
-}
-
-#[derive(Args)]
 #[command(after_help = "Left out: host name, user, day, your words, command lines, names of files and groups, network
 addresses, and the names of programs that the verdict is not about. Example:
   tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme")]
@@ -265,7 +280,7 @@ pub struct Scrub {
     #[arg(long, value_name = "NAME")]
     pub keep: Vec<String>,
     /// Leave out what was recorded earlier than so many seconds before the mark
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub last: Option<f64>,
 }
 
@@ -296,7 +311,11 @@ pub struct Setup {
 }
 
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 a press of the key will find its cause, 1 it will not, with the reason.")]
+#[command(after_help = "Exit codes: 0 a press of the key will find its cause, 1 it will not, with the reason.
+
+Examples:
+  tipme status
+  tipme status --json")]
 pub struct Status {
     /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
@@ -308,7 +327,11 @@ pub struct Status {
 
 #[derive(Args)]
 #[command(
-    after_help = "The first line says whether a press of the key will find its cause. Exit code 1 where it will not."
+    after_help = "The first line says whether a press of the key will find its cause. Exit code 1 where it will not.
+
+Examples:
+  tipme doctor
+  tipme doctor --verbose"
 )]
 pub struct Doctor {
     /// The recorder's folder [default: /run/tipme]
@@ -414,10 +437,39 @@ pub enum Bench {
 }
 
 #[derive(Args)]
+pub struct Judge {
+    #[command(flatten)]
+    pub confined: Confined,
+    /// Print the verdict as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Look at what was so many seconds before the mark
+    #[arg(long, value_name = "SECONDS")]
+    pub at: Option<f64>,
+}
+
+/// What a confined process may use.
+#[derive(Args)]
+pub struct Confined {
+    /// Become this user, where it is root
+    #[arg(long, value_name = "UID")]
+    pub user: u32,
+    /// End after this time
+    #[arg(long, value_name = "SECONDS")]
+    pub seconds: u32,
+}
+
+#[derive(Args)]
 pub struct Helper {
     /// The helper's name and arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
+}
+
+/// A span that is more than none.
+fn seconds(text: &str) -> Result<f64, String> {
+    let span = text.parse().ok().filter(|span: &f64| *span > 0.0 && span.is_finite());
+    span.ok_or_else(|| format!("{text:?} is no number of seconds above 0"))
 }
 
 /// `64M`, `64MiB`, `1G`, or bytes.
@@ -491,6 +543,12 @@ mod tests {
             let wide = help.lines().find(|line| line.chars().count() > COLUMNS);
             assert_eq!(wide, None, "{name}");
         }
+    }
+
+    #[test]
+    fn seconds_are_more_than_none() {
+        assert_eq!(seconds("2.5"), Ok(2.5));
+        assert!(["0", "-1", "NaN", "inf", "x", ""].into_iter().all(|text| seconds(text).is_err()));
     }
 
     #[test]

@@ -19,11 +19,11 @@ const FILES_MAX: usize = 200;
 
 /// What all results have in common. What else a document holds is skipped, not kept in memory.
 #[derive(Deserialize)]
-struct Results {
+pub struct Results {
     schema: u32,
-    kind: String,
-    machine: Machine,
-    runs: Vec<Run>,
+    pub kind: String,
+    pub machine: Machine,
+    pub runs: Vec<Run>,
 }
 
 /// The comparison as it is written to a file.
@@ -99,7 +99,7 @@ fn run_names(files: &[report::File<'_>]) -> String {
 }
 
 /// One result, or those of a folder together.
-fn read(path: &Path) -> Result<Results> {
+pub fn read(path: &Path) -> Result<Results> {
     let mut bytes_left = BYTES_MAX;
     if path.is_dir() { read_folder(path, &mut bytes_left) } else { read_file(path, &mut bytes_left) }
 }

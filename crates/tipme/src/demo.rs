@@ -2,6 +2,7 @@
 //! `tipme demo`, and the hidden programs that it starts.
 
 use crate::arguments;
+use crate::output::layout;
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::process::ExitCode;
@@ -53,8 +54,9 @@ impl Progress for Lines {
 }
 
 fn print(outcome: &Outcome) {
-    println!("{}", outcome.text.trim_end());
-    println!();
+    let verdict = serde_json::from_value(outcome.verdict.clone());
+    let text = verdict.map_or_else(|_| outcome.text.clone(), |verdict| tipme_report::text(&verdict, &layout()));
+    println!("{}\n", text.trim_end());
     let injected = &outcome.injected;
     let pids: Vec<String> = injected.pids.iter().take(5).map(u32::to_string).collect();
     println!("injected: {} (pids {}{})", injected.job.as_deref().unwrap_or("nothing"), pids.join(", "), more(injected));

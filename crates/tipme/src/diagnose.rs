@@ -4,14 +4,16 @@
 use crate::arguments::Diagnose;
 use crate::incidents;
 use crate::incidents::kept::{Kept, Summary};
+use crate::output::layout;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::ExitCode;
+use tipme_analysis::model::Kind;
 use tipme_analysis::{Options, Verdict};
 use tipme_record::Pid;
 use tipme_record::incident::Incident;
 use tipme_recorder::StateDirs;
-use tipme_report::Notice;
+use tipme_report::{Layout, Notice};
 use tipme_store::Folder;
 
 /// Exit code where the incident was read and nothing unusual is in it.
@@ -19,6 +21,10 @@ const NO_FINDING: u8 = 3;
 
 /// Reads an incident and prints the verdict. An error means that the file could not be read.
 pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
+    if let Some(kind) = arguments.explain.as_deref().and_then(known) {
+        print!("{}", tipme_report::explanation(kind, &layout()));
+        return Ok(ExitCode::SUCCESS);
+    }
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let path = incidents::find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
     let before = std::fs::metadata(&path);
@@ -31,12 +37,38 @@ pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
     if let Some(before) = before.ok().filter(|_| options == Options::default()) {
         Kept::open().put(&path, &before, &verdict);
     }
-    if arguments.json {
-        println!("{}", tipme_report::json(&verdict));
-    } else {
-        print!("{}", tipme_report::text(&verdict));
+    let layout = Layout { verbose: arguments.verbose, ..layout() };
+    let code = print(&verdict, arguments.json, &layout);
+    if arguments.explain.is_some() && !arguments.json {
+        print!("{}", explanations(&verdict, &layout));
     }
-    Ok(if verdict.findings.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS })
+    Ok(code)
+}
+
+/// Prints a verdict; the exit code says whether it has a finding.
+pub fn print(verdict: &Verdict, json: bool, layout: &Layout) -> ExitCode {
+    if json {
+        println!("{}", tipme_report::json(verdict));
+    } else {
+        print!("{}", tipme_report::text(verdict, layout));
+    }
+    if verdict.findings.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS }
+}
+
+/// The kind of that name; `None` where the kinds of a verdict are meant.
+fn known(name: &str) -> Option<Kind> {
+    Kind::CAUSES.iter().chain([&Kind::Unattributed]).find(|kind| kind.name() == name).copied()
+}
+
+/// What the kinds of a verdict's causes are, each told once.
+fn explanations(verdict: &Verdict, layout: &Layout) -> String {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for finding in &verdict.findings {
+        if !kinds.contains(&finding.kind) {
+            kinds.push(finding.kind);
+        }
+    }
+    kinds.into_iter().map(|kind| "\n".to_owned() + &tipme_report::explanation(kind, layout)).collect()
 }
 
 /// Prints every interaction. Exit code 3 where there is none.
@@ -67,7 +99,11 @@ pub fn summary(path: &Path) -> Result<Summary> {
 
 /// The verdict at a glance, found by another process within a time, also of an incident that cannot be read.
 pub fn notice(path: &Path) -> Notice {
-    crate::judge::verdict(path).map_or_else(
+    let before = std::fs::metadata(path);
+    let verdict = crate::judge::verdict(path).inspect(|verdict| {
+        before.iter().for_each(|before| Kept::open().put(path, before, verdict));
+    });
+    verdict.map_or_else(
         |error| {
             let remedy = format!("mark again, or read it as root: sudo tipme diagnose {}", path.display());
             Notice::new("The incident cannot be diagnosed", format!("{error:#}\nTry: {remedy}"))
@@ -76,13 +112,8 @@ pub fn notice(path: &Path) -> Notice {
     )
 }
 
-/// The whole verdict for people.
-pub fn text(path: &Path) -> Result<String> {
-    verdict(path).map(|verdict| tipme_report::text(&verdict))
-}
-
 /// Finds the verdict, and keeps it.
-fn verdict(path: &Path) -> Result<Verdict> {
+pub fn verdict(path: &Path) -> Result<Verdict> {
     let before = std::fs::metadata(path);
     let verdict = tipme_analysis::diagnose(&read(path)?, &Options::default())?;
     if let Ok(before) = before {

@@ -2,39 +2,53 @@
 //! `tipme doctor`.
 
 use crate::arguments::Doctor;
+use crate::output::layout;
 use crate::status::State;
 use anyhow::Result;
+use rustix::process::geteuid;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tipme_desktop::console::{ACTIVE, Console};
 use tipme_recorder::Finding;
+use tipme_report::{Layout, Tone};
 
 /// Says whether a press will find its cause, and then what is missing and matters to that; with `--verbose` everything.
 /// Exit code 1 where it will not.
 pub fn run(arguments: &Doctor) -> Result<ExitCode> {
     let (mut findings, state) = (vec![rights()], State::look(arguments.state_dir.as_deref()));
-    findings.extend(tipme_recorder::check());
+    findings.extend(recording(&state, arguments.verbose));
     findings.extend(displays());
     findings.extend(compositors());
     findings.push(console_keys());
     findings.extend(managing());
     if arguments.json {
-        println!("{}", json(&findings, &state));
+        println!("{}", serde_json::to_string(&document(&findings, &state))?);
     } else {
-        println!("{}", state.headline());
-        let wanted = |finding: &&Finding| arguments.verbose || (finding.result.is_err() && matters(finding));
-        findings.iter().filter(wanted).for_each(print);
-        if !arguments.verbose {
-            println!("Everything that was looked at: tipme doctor --verbose");
-        }
+        print!("{}", text(&findings, &state, arguments.verbose, &layout()));
     }
     Ok(if state.hindrance().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// What this kernel has recorded: root can try it; else a recorder that runs already knows, and without one that is what is
+/// missing.
+fn recording(state: &State, verbose: bool) -> Vec<Finding> {
+    if verbose || geteuid().is_root() {
+        return tipme_recorder::check();
+    }
+    let missing = |what: &String| Finding { what: "recording".to_owned(), result: Err(what.clone()) };
+    state.missing().iter().map(missing).collect()
+}
+
 /// What a press needs, or what its verdict says less without; not the rest, such as what the manager can use.
 fn matters(finding: &Finding) -> bool {
-    !finding.what.starts_with("manage") && !["console hot keys", "rights"].contains(&finding.what.as_str())
+    let foreign = std::env::var("DISPLAY").is_ok_and(|own| {
+        let display = finding.what.strip_prefix("display ").filter(|display| display.starts_with(':'));
+        display.is_some_and(|display| own.split('.').next() != Some(display))
+    });
+    !foreign && !finding.what.starts_with("manage") && !["console hot keys", "rights"].contains(&finding.what.as_str())
 }
 
 fn rights() -> Finding {
@@ -63,7 +77,7 @@ fn displays() -> Vec<Finding> {
 /// No protocol of Wayland names the process of a window, and none lets a program grab a key.
 fn compositors() -> impl Iterator<Item = Finding> {
     let why = "a Wayland compositor; what its threads wait for is recorded, which key waited for which window is not; \
-               hot keys: tipme record --hot-keys always; the manager follows X11 windows only";
+               hot keys: tipme agent, or tipme record --hot-keys always; the manager follows X11 windows only";
     let found = tipme_desktop::server::find_compositors().into_iter();
     found.map(move |socket| Finding { what: format!("display {socket}"), result: Err(why.to_owned()) })
 }
@@ -99,20 +113,55 @@ fn managing() -> Vec<Finding> {
     offers.chain(more.map(|(what, result)| Finding { what: what.to_owned(), result })).collect()
 }
 
-fn print(finding: &Finding) {
-    match &finding.result {
-        Ok(found) => println!("ok       {:24} {found}", finding.what),
-        Err(why) => println!("missing  {:24} {why}", finding.what),
-    }
+fn text(findings: &[Finding], state: &State, verbose: bool, layout: &Layout) -> String {
+    let wanted = |finding: &&Finding| verbose || (finding.result.is_err() && matters(finding));
+    let lines: Vec<String> = findings.iter().filter(wanted).map(|finding| line(finding, layout)).collect();
+    let head = match lines.is_empty() {
+        true if state.hindrance().is_some() => "Nothing else is missing.\n",
+        true => "Nothing is missing that a verdict would need.\n",
+        false if verbose => "\n",
+        false => "\nWithout these a verdict says less:\n",
+    };
+    let more = if verbose { "" } else { "Everything that was looked at: tipme doctor --verbose\n" };
+    format!("{}{head}{}{more}", state.ready(layout), lines.concat())
 }
 
-fn json(findings: &[Finding], state: &State) -> serde_json::Value {
-    let lines = findings.iter().map(|finding| {
-        let (ok, text) = finding.result.as_ref().map_or_else(|why| (false, why), |found| (true, found));
-        serde_json::json!({ "what": finding.what, "ok": ok, "text": text })
+/// `missing  display :0               why, and the remedy`
+fn line(finding: &Finding, layout: &Layout) -> String {
+    let (tone, word, text) = match &finding.result {
+        Ok(found) => (Tone::Good, "ok", found),
+        Err(why) => (Tone::Bad, "missing", why),
+    };
+    layout.item(&format!("{}  {:24} ", layout.paint(tone, &format!("{word:7}")), finding.what), text)
+}
+
+/// What this kernel, display and user allow, as `tipme doctor --json` prints it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "tipme doctor --json")]
+pub struct Document {
+    pub schema: u32,
+    /// Whether a press of the key finds its cause.
+    pub ready: bool,
+    /// Why it does not, and the remedy; `null` where it does.
+    pub because: Option<String>,
+    pub findings: Vec<Looked>,
+}
+
+/// One thing that was looked at.
+#[derive(Serialize, JsonSchema)]
+pub struct Looked {
+    pub what: String,
+    pub ok: bool,
+    /// What was found, or what is missing and the remedy.
+    pub text: String,
+}
+
+fn document(findings: &[Finding], state: &State) -> Document {
+    let findings = findings.iter().map(|Finding { what, result }| Looked {
+        what: what.clone(),
+        ok: result.is_ok(),
+        text: result.clone().unwrap_or_else(|why| why),
     });
     let because = state.hindrance();
-    serde_json::json!({
-        "schema": 1, "ready": because.is_none(), "because": because, "findings": lines.collect::<Vec<_>>(),
-    })
+    Document { schema: 1, ready: because.is_none(), because, findings: findings.collect() }
 }

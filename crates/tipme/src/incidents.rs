@@ -2,19 +2,22 @@
 //! `tipme incidents`: what was marked, like a list of crashes.
 
 pub mod kept;
-mod list;
+pub mod list;
 mod own;
 pub mod when;
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
+use crate::output::layout;
+use crate::report::opened;
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_control::{Client, Request};
 use tipme_recorder::StateDirs;
-use tipme_store::{Bounds, Folder, Listed};
+use tipme_report::Layout;
+use tipme_store::{Bounds, Folder, Listed, Room};
 
 /// Ids that are named where the beginning of an id fits several, at most.
 const NAMED_MAX: usize = 5;
@@ -25,7 +28,8 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     let folder = Folder::at(dirs.incidents());
     match &arguments.verb {
         None => list::run(&folder, arguments),
-        Some(IncidentsVerb::Show { id }) => show(&find(&folder, id.as_deref())?),
+        Some(IncidentsVerb::Show { id, verbose }) => show(&find(&folder, id.as_deref())?, *verbose),
+        Some(IncidentsVerb::Open { id }) => open(&find(&folder, id.as_deref())?),
         Some(IncidentsVerb::Note { id, words }) => note(dirs.run_dir(), find(&folder, Some(id))?, words.join(" ")),
         Some(IncidentsVerb::Rm { id }) => own::remove(&dirs, id_of(&folder, id)?),
         Some(IncidentsVerb::Pin { id }) => own::pin(&dirs, id_of(&folder, id)?, true),
@@ -51,6 +55,7 @@ pub fn find(folder: &Folder, name: Option<&str>) -> Result<PathBuf> {
     let found: Vec<&Listed> = listed.iter().filter(|one| one.id.starts_with(name)).collect();
     match found[..] {
         [one] => Ok(one.path.clone()),
+        [] if Path::new(name).exists() => bail!("{name} is no incident file; see: tipme incidents"),
         [] => bail!("no file {name:?}, and no incident in {place} whose id begins so; see: tipme incidents"),
         _ => {
             let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).take(NAMED_MAX).collect();
@@ -59,10 +64,14 @@ pub fn find(folder: &Folder, name: Option<&str>) -> Result<PathBuf> {
     }
 }
 
-/// The id of an incident that is named like those of [`find`].
+/// The id of an incident of the folder that is named like those of [`find`]: a copy that lies elsewhere has the same id.
 fn id_of(folder: &Folder, name: &str) -> Result<String> {
     let path = find(folder, Some(name))?;
-    Ok(path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
+    let real = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
+    if real.parent() != folder.path().canonicalize().ok().as_deref() {
+        bail!("{} does not lie in {}: remove or keep it yourself", path.display(), folder.path().display());
+    }
+    Ok(real.file_stem().unwrap_or_default().to_string_lossy().into_owned())
 }
 
 fn all(folder: &Folder) -> Result<Vec<Listed>> {
@@ -75,17 +84,23 @@ fn is_own(listed: &Listed) -> bool {
     user.is_root() || listed.owner == user.as_raw()
 }
 
-fn show(path: &Path) -> Result<ExitCode> {
+fn show(path: &Path, verbose: bool) -> Result<ExitCode> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
-    let summary = diagnose::summary(path)?;
+    let verdict = diagnose::verdict(path)?;
+    let layout = Layout { verbose, ..layout() };
     println!("{}  {}", when::local(&id), path.display());
-    if !summary.user_text.is_empty() {
-        println!("You said: {}", summary.user_text);
+    if !verdict.incident.user_text.is_empty() {
+        print!("{}", layout.item("You said: ", &verdict.incident.user_text));
     }
-    if let Some(right) = summary.user_right {
+    if let Some(right) = verdict.incident.user_right {
         println!("You answered: {}", if right { "it was this" } else { "it was something else" });
     }
-    print!("\n{}", diagnose::text(path)?);
+    print!("\n{}", tipme_report::text(&verdict, &layout));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn open(path: &Path) -> Result<ExitCode> {
+    println!("{}", opened::open(path, None)?.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -98,12 +113,12 @@ fn note(run_dir: &Path, incident: PathBuf, text: String) -> Result<ExitCode> {
 
 fn disk_usage(folder: &Folder) -> Result<ExitCode> {
     let (listed, bounds) = (all(folder)?, Bounds::default());
+    println!("{}: {}", folder.path().display(), room(&listed));
+    let at_most = |room: Room| format!("{} incidents, {}", room.count, mib(room.bytes));
     println!(
-        "{}: {}, at most {} and {} incidents",
-        folder.path().display(),
-        room(&listed),
-        mib(bounds.bytes),
-        bounds.count
+        "  at most, unless the recorder has other --max options: {}; of one user {}",
+        at_most(bounds.all),
+        at_most(bounds.user)
     );
     let (own, foreign): (Vec<Listed>, Vec<Listed>) =
         listed.iter().cloned().partition(|one| one.owner == geteuid().as_raw());

@@ -8,7 +8,6 @@ macro_rules! print {
 
 /// The same with the end of a line.
 macro_rules! println {
-    () => { crate::output::write("\n") };
     ($($words:tt)*) => { crate::output::write(&(std::format!($($words)*) + "\n")) };
 }
 
@@ -16,6 +15,7 @@ mod agent;
 mod arguments;
 mod bench;
 mod compare;
+mod confined;
 mod demo;
 mod diagnose;
 mod doctor;
@@ -29,6 +29,8 @@ mod measure;
 mod output;
 mod pages;
 mod record;
+mod report;
+mod schema;
 mod scrub;
 mod selftest;
 mod setup;
@@ -37,14 +39,23 @@ mod why;
 
 use anyhow::Result;
 use arguments::{Arguments, Verb};
-use clap::Parser;
+use clap::FromArgMatches;
 use std::process::ExitCode;
+use tipme_control::journal;
 
 fn main() -> ExitCode {
-    run(Arguments::parse().verb).unwrap_or_else(|error| {
-        eprintln!("tipme: {error:#}");
+    let arguments = arguments();
+    output::choose_colour(arguments.color);
+    run(arguments.verb).unwrap_or_else(|error| {
+        journal::error(format!("{error:#}")).tell();
         ExitCode::from(2)
     })
+}
+
+/// The arguments; ends the program with help, or with what is wrong with them.
+fn arguments() -> Arguments {
+    let matches = arguments::command(&output::layout()).get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(verb: Verb) -> Result<ExitCode> {
@@ -53,6 +64,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Mark(arguments) => mark::run(arguments),
         Verb::Agent(arguments) => agent::run(arguments),
         Verb::Diagnose(arguments) => diagnose::run(&arguments),
+        Verb::Report(arguments) => report::run(&arguments),
         Verb::Incidents(arguments) => incidents::run(&arguments),
         Verb::Scrub(arguments) => scrub::run(&arguments),
         Verb::Setup(arguments) => setup::run(&arguments),
@@ -68,8 +80,11 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::ManageHelper(arguments) => manage::help(arguments),
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Compare(arguments) => compare::run(arguments),
+        Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions { shell } => pages::completions(shell),
         Verb::Man { dir } => pages::man(&dir),
         Verb::Helper(arguments) => demo::helper(arguments),
+        Verb::Judge(arguments) => confined::judge(&arguments),
+        Verb::Seal(arguments) => confined::seal(&arguments),
     }
 }

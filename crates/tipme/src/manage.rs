@@ -4,8 +4,10 @@
 use crate::arguments::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice};
 use crate::record::user_id;
 use anyhow::{Result, bail};
+use rustix::process::geteuid;
 use std::process::ExitCode;
 use tipme_analysis::clean;
+use tipme_control::journal;
 use tipme_control::manager::{Client, Request, Response, Status};
 use tipme_manager::{Backend, Ended, HelperOptions, Options, StateDir, Strength, UseHelper};
 
@@ -36,7 +38,7 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
     match tipme_manager::run(&options)? {
         Ended::Stopped => Ok(ExitCode::SUCCESS),
         Ended::DisplayGone(why) => {
-            eprintln!("tipme: everything is put back, since the display is gone: {why}");
+            journal::warning(format!("everything is put back, since the display is gone: {why}")).tell();
             Ok(ExitCode::FAILURE)
         }
     }
@@ -44,6 +46,9 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
 
 /// Turns knobs for managers of users until it is stopped.
 pub fn help(arguments: ManageHelper) -> Result<ExitCode> {
+    if !geteuid().is_root() && arguments.state_dir.is_none() {
+        bail!("turning knobs for managers takes root; run: sudo tipme manage-helper");
+    }
     let allowed = arguments.allow_user.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;
     tipme_manager::help(&HelperOptions { dir: arguments.state_dir, allowed })?;
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,8 @@ const RESTART: &str = "restart it with the agent's key (ctrl+alt+1), or the reco
 /// Marks, and prints the incident's path.
 pub fn run(arguments: Mark) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
-    let request = Request::Mark { text: arguments.message, trigger: Trigger::Command };
+    let text = if arguments.words.is_empty() { arguments.message } else { arguments.words.join(" ") };
+    let request = Request::Mark { text, trigger: Trigger::Command };
     match Client::new(dirs.run_dir()).call(&request)? {
         Response::Marked { incident, seconds, input_stopped, .. } => {
             if input_stopped {

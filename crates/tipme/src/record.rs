@@ -2,14 +2,19 @@
 //! `tipme record`.
 
 use crate::arguments::{Auto, DisplayChoice, HotKeys, HotKeysChoice, Record};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use rustix::process::geteuid;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tipme_control::accounts;
 use tipme_desktop::console::ACTIVE;
-use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, Options, Scope, StateDirs, Tap};
+use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, Options, Scope, Sealer, StateDirs, Tap};
 
 /// Records until it is stopped.
 pub fn run(arguments: Record) -> Result<ExitCode> {
+    if !geteuid().is_root() && arguments.state_dir.is_none() {
+        bail!("recording takes root; run: sudo tipme record --allow-user {}", user_name(geteuid().as_raw()));
+    }
     let tap = match arguments.display {
         None => Tap::All,
         Some(DisplayChoice::Only(display)) => Tap::Only(display),
@@ -26,6 +31,8 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         allowed: allowed(&arguments.allow_user)?,
         auto,
         hot_keys: hot_keys(&arguments.hot_keys)?,
+        kept: arguments.kept.bounds(),
+        sealer: Sealer::Program(itself()?),
     };
     tipme_recorder::run(&options)?;
     Ok(ExitCode::SUCCESS)
@@ -36,7 +43,7 @@ fn auto_options(auto: Auto, per_hour: u8) -> Result<AutoOptions> {
         Auto::Mark => AutoMode::Mark,
         Auto::DryRun => AutoMode::DryRun,
     };
-    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge: judge()? })
+    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge: itself()? })
 }
 
 fn hot_keys(arguments: &HotKeys) -> Result<Option<HotKeyOptions>> {
@@ -45,11 +52,11 @@ fn hot_keys(arguments: &HotKeys) -> Result<Option<HotKeyOptions>> {
         HotKeysChoice::Always => Scope::Always,
         HotKeysChoice::Off => return Ok(None),
     };
-    Ok(Some(HotKeyOptions { scope, bindings: arguments.keys.bindings(), console: ACTIVE.into(), judge: judge()? }))
+    Ok(Some(HotKeyOptions { scope, bindings: arguments.keys.bindings(), console: ACTIVE.into(), judge: itself()? }))
 }
 
-/// This program judges what it recorded.
-fn judge() -> Result<PathBuf> {
+/// This program seals and judges what it recorded.
+fn itself() -> Result<PathBuf> {
     std::env::current_exe().context("cannot find this program's own file")
 }
 
@@ -62,10 +69,7 @@ fn allowed(names: &[String]) -> Result<Vec<u32>> {
 
 /// `anna (1000)`, or the number where the user is not in /etc/passwd.
 pub fn user_name(uid: u32) -> String {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let mut fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let user = fields.find(|fields| fields.get(2).and_then(|id| id.parse().ok()) == Some(uid));
-    user.and_then(|fields| fields.first().map(|name| format!("{name} ({uid})"))).unwrap_or_else(|| uid.to_string())
+    accounts::user_name(uid).map_or_else(|| uid.to_string(), |name| format!("{name} ({uid})"))
 }
 
 /// The id of a user who is named, or whose id is given.

@@ -32,7 +32,7 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     let bytes = tipme_store::encode(&clean)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(out);
     let written = file.and_then(|mut file| file.write_all(&bytes));
-    written.with_context(|| format!("cannot write {}; it must be a new file", out.display()))?;
+    written.with_context(|| format!("cannot write {}; it must be a new file in a folder of yours", out.display()))?;
     println!("{}", out.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -65,7 +65,7 @@ fn damaged(arguments: &Scrub) -> String {
 
 /// The incident without what was recorded earlier than so many seconds before the mark.
 fn last(incident: &Incident, seconds: f64) -> Result<Incident, serde_json::Error> {
-    let span = Nanos((seconds.max(0.0) * 1e9) as u64);
+    let span = Nanos((seconds * 1e9) as u64);
     tipme_record::cut(incident, incident.mark()?.before(span))
 }
 

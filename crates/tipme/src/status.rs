@@ -3,11 +3,13 @@
 //! first.
 
 use crate::arguments;
-use crate::incidents::{find, kept::Summary, when};
+use crate::incidents::{find, when};
+use crate::output::layout;
 use crate::{diagnose, record};
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,10 +17,41 @@ use tipme_control::{CallError, Client, Request, Response, Status};
 use tipme_desktop::presence::{self, Agent};
 use tipme_desktop::{Target, notify, server};
 use tipme_recorder::StateDirs;
+use tipme_report::{Layout, Tone};
 use tipme_store::{Folder, id_at};
 
 /// How long the recorder may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a press of the key finds its cause, and what it depends on, as `tipme status --json` prints it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "tipme status --json")]
+pub struct Document {
+    pub schema: u32,
+    pub ready: bool,
+    /// Why it is not ready, and the remedy; `null` where it is.
+    pub because: Option<String>,
+    /// `null` where no recorder answers.
+    pub recorder: Option<Status>,
+    pub agents: Vec<AgentDocument>,
+    /// The notification daemon of this session, as it calls itself; `null` where there is none.
+    pub notifications: Option<String>,
+    /// The file of the newest incident of this user.
+    pub last_incident: Option<String>,
+}
+
+/// What serves a display.
+#[derive(Serialize, JsonSchema)]
+pub struct AgentDocument {
+    /// As in `:0`.
+    pub display: String,
+    /// `null` where no agent serves it.
+    pub pid: Option<u32>,
+    /// What its keys do, for people.
+    pub keys: Option<String>,
+    /// Why it cannot be known whether an agent serves it.
+    pub error: Option<String>,
+}
 
 /// Everything that a press of the key needs.
 pub struct State {
@@ -27,17 +60,19 @@ pub struct State {
     agents: Vec<(u32, Result<Option<Agent>, String>)>,
     compositors: usize,
     notifications: Result<String, String>,
-    last: Option<(PathBuf, Result<Summary>)>,
+    /// The newest incident of this user.
+    last: Option<PathBuf>,
 }
 
 /// Prints what is. Exit code 1 where a press would find no cause.
 pub fn run(arguments: &arguments::Status) -> Result<ExitCode> {
     let state = State::look(arguments.state_dir.as_deref());
     if arguments.json {
-        println!("{}", state.json());
+        println!("{}", serde_json::to_string(&state.document())?);
     } else {
-        println!("{}\n", state.headline());
-        state.lines().iter().for_each(|(what, text)| println!("{what:15}{text}"));
+        let layout = layout();
+        println!("{}", state.ready(&layout));
+        state.lines().iter().for_each(|(what, text)| print!("{}", layout.item(&format!("{what:15}"), text)));
     }
     Ok(if state.hindrance().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -56,7 +91,7 @@ impl State {
             agents: displays().into_iter().map(|display| (display, agent(display))).collect(),
             compositors: server::find_compositors().len(),
             notifications: notify::daemon().map_err(|error| error.to_string()),
-            last: last.map(|path| (path.clone(), diagnose::summary(&path))),
+            last,
         }
     }
 
@@ -68,11 +103,10 @@ impl State {
         };
         let served = self.agents.iter().any(|(_, agent)| matches!(agent, Ok(Some(_))));
         let first = self.agents.first().map(|(display, _)| format!("no agent serves display :{display}"));
-        let everywhere = status.hot_keys.as_ref().is_some_and(|keys| keys.contains("any keyboard"));
         match first {
-            Some(none) if !served && !everywhere => Some(format!("{none}; start one there: tipme agent &")),
-            None if self.compositors > 0 && !everywhere => {
-                Some("under Wayland the recorder has to take the key; start it with: --hot-keys always".to_owned())
+            Some(none) if !served && !status.any_keyboard => Some(format!("{none}; start one there: tipme agent &")),
+            None if self.compositors > 0 && !status.any_keyboard => {
+                Some("no agent has the desktop bind a key; start one there: tipme agent & (or the recorder with --hot-keys always)".to_owned())
             }
             None if status.hot_keys.is_none() => {
                 Some("no display runs; start the session, then: tipme agent &".to_owned())
@@ -82,12 +116,23 @@ impl State {
         }
     }
 
+    /// What the recorder cannot record, and why.
+    pub fn missing(&self) -> &[String] {
+        self.recorder.as_ref().map_or(&[], |status| &status.missing)
+    }
+
     /// `Ready: yes, ctrl+alt+minus marks on :0`.
     pub fn headline(&self) -> String {
         match self.hindrance() {
             Some(why) => format!("Ready: no, because {why}"),
             None => format!("Ready: yes, {}", self.keys()),
         }
+    }
+
+    /// The headline by itself, in its colour.
+    pub fn ready(&self, layout: &Layout) -> String {
+        let tone = if self.hindrance().is_none() { Tone::Good } else { Tone::Bad };
+        layout.paint_lines(tone, &layout.paragraph(&self.headline()))
     }
 
     /// What marks where.
@@ -101,45 +146,56 @@ impl State {
         };
         let of_recorder = self.recorder.as_ref().ok().and_then(|status| status.hot_keys.clone());
         let all: Vec<String> = self.agents.iter().filter_map(of_agent).chain(of_recorder).collect();
-        if all.is_empty() { "no key marks; start one with: tipme agent &".to_owned() } else { all.join("; ") }
+        if all.is_empty() {
+            "none marks; start the agent in the session: tipme agent &".to_owned()
+        } else {
+            all.join("; ")
+        }
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         match &self.recorder {
             Ok(status) => lines.extend(of_recorder(status)),
-            Err(error) => lines.push(("recording", format!("no: {error}"))),
+            Err(error) => lines.push(("recording", error.to_string())),
         }
         lines.push(("keys", self.keys()));
         let unknown = self.agents.iter().filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
         lines.extend(unknown.map(|(display, why)| ("agent", format!("of :{display} not known: {why}"))));
         let shown = self.notifications.as_ref().cloned();
-        lines.push(("notifications", shown.unwrap_or_else(|why| format!("{why}; a dialog comes instead"))));
+        lines.push(("notifications", shown.unwrap_or_else(|why| format!("a dialog comes instead; {why}"))));
         lines.push(("last incident", self.last()));
         lines
     }
 
     fn last(&self) -> String {
-        let Some((path, found)) = &self.last else { return "none of yours".to_owned() };
+        let Some(path) = &self.last else { return "none of yours".to_owned() };
         let id = path.file_stem().unwrap_or_default().to_string_lossy();
-        let what = found.as_ref().map_or_else(|error| format!("{error:#}"), |found| found.headline.clone());
-        format!("{}: {what}", when::local(&id))
+        let what = diagnose::summary(path).map_or_else(|error| format!("{error:#}"), |found| found.headline);
+        format!("{}: {what} More: tipme diagnose", when::local(&id))
     }
 
-    fn json(&self) -> Value {
-        let agents = self.agents.iter().map(|(display, agent)| {
-            let found = agent.as_ref().ok().and_then(Option::as_ref);
-            json!({
-                "display": format!(":{display}"), "pid": found.map(|agent| agent.pid),
-                "keys": found.map(|agent| &agent.words), "error": agent.as_ref().err(),
-            })
-        });
-        json!({
-            "schema": 1, "ready": self.hindrance().is_none(), "because": self.hindrance(),
-            "recorder": self.recorder.as_ref().ok(), "agents": agents.collect::<Vec<_>>(),
-            "notifications": self.notifications.as_ref().ok(),
-            "last_incident": self.last.as_ref().map(|(path, _)| path),
-        })
+    fn document(&self) -> Document {
+        let because = self.hindrance();
+        Document {
+            schema: 1,
+            ready: because.is_none(),
+            because,
+            recorder: self.recorder.as_ref().ok().cloned(),
+            agents: self.agents.iter().map(|(display, agent)| agent_document(*display, agent)).collect(),
+            notifications: self.notifications.as_ref().ok().cloned(),
+            last_incident: self.last.as_ref().map(|path| path.display().to_string()),
+        }
+    }
+}
+
+fn agent_document(display: u32, agent: &Result<Option<Agent>, String>) -> AgentDocument {
+    let found = agent.as_ref().ok().and_then(Option::as_ref);
+    AgentDocument {
+        display: format!(":{display}"),
+        pid: found.map(|agent| agent.pid),
+        keys: found.map(|agent| agent.words.clone()),
+        error: agent.as_ref().err().cloned(),
     }
 }
 
@@ -147,17 +203,30 @@ fn of_recorder(status: &Status) -> Vec<(&'static str, String)> {
     let held = status.held_s.min(status.window_s);
     let may: Vec<String> = status.allowed.iter().map(|uid| record::user_name(*uid)).collect();
     let displays = if status.displays.is_empty() { "none".to_owned() } else { status.displays.join(" ") };
-    let input = if status.keys { "recorded" } else { "not recorded; restart it by the agent's key, ctrl+alt+1" };
+    let input = if status.keys {
+        "recorded: that a key was pressed, never which"
+    } else {
+        "not recorded; restart it by the agent's key, ctrl+alt+1"
+    };
     let mut lines = vec![
         ("recording", format!("since {} (process {})", since(status), status.pid)),
-        ("held", format!("the last {held:.0} s, of {:.0} s at most", status.window_s)),
-        ("lost", format!("{} records since then", status.lost)),
+        ("held", format!("the last {held:.0} s; a mark keeps {:.0} s at most", status.window_s)),
+        ("lost", lost(status.lost)),
         ("displays", displays),
         ("input", input.to_owned()),
         ("may mark", [vec!["root".to_owned()], may].concat().join(", ")),
+        ("you may", format!("since {}", status.because)),
     ];
     lines.extend(status.missing.iter().map(|missing| ("not recorded", missing.clone())));
     lines
+}
+
+fn lost(records: u64) -> String {
+    match records {
+        0 => "nothing".to_owned(),
+        1 => "1 record since then".to_owned(),
+        _ => format!("{records} records since then"),
+    }
 }
 
 /// When recording began, by the clock on the wall.
@@ -196,8 +265,9 @@ mod tests {
         assert_eq!(state(Some("on a text console f9 marks"), None).headline(), none);
         let served = state(None, Some("f9 marks")).headline();
         assert_eq!(served, "Ready: yes, f9 marks on :3 (agent, process 7)");
-        let always = state(Some("f9 marks, on any keyboard of the machine"), None).headline();
-        assert_eq!(always, "Ready: yes, f9 marks, on any keyboard of the machine");
+        let mut always = state(Some("f9 marks, on any keyboard of the machine"), None);
+        always.recorder = always.recorder.map(|status| Status { any_keyboard: true, ..status });
+        assert_eq!(always.headline(), "Ready: yes, f9 marks, on any keyboard of the machine");
     }
 
     #[test]

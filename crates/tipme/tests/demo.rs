@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-use support::tipme;
+use support::{schema, tipme};
 use tempfile::TempDir;
 use tipme_bench::demo::{self, Options, Progress};
 use tipme_bench::faults::Fault;
@@ -22,6 +22,7 @@ fn assert_named(fault: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
     assert!(output.status.success(), "{}\n{}", outcome["why"], outcome["verdict"]);
+    schema::assert_fits("demo", &outcome);
     assert_eq!((&outcome["schema"], &outcome["fault"], &outcome["ok"]), (&1.into(), &fault.into(), &true.into()));
     let pids = outcome["injected"]["pids"].as_array().unwrap();
     assert!(pids.contains(&outcome["verdict"]["findings"][0]["culprit"]["pid"]));

@@ -2,6 +2,8 @@
 //! What a user who asks a lot can do to the recorder and to others. Needs root and perl.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
+#[path = "support/lines.rs"]
+mod lines;
 mod support;
 
 use std::fs::Permissions;
@@ -141,5 +143,12 @@ fn a_storm_of_connections_of_a_stranger_costs_little() {
     std::thread::sleep(std::time::Duration::from_secs(4));
     let share = (ticks(recording.child.id()) - before) as f64 / 400.0;
     assert!(share < 0.08, "{share}");
+    recording.mark();
+}
+
+#[test]
+fn mutated_lines_leave_the_recorder_as_it_was() {
+    let recording = record();
+    lines::send_mutated("recorder", &recording.dir.path().join("control.sock"), recording.child.id());
     recording.mark();
 }

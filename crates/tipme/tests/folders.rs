@@ -38,3 +38,32 @@ fn a_state_folder_of_another_user_is_refused() {
     assert_eq!(std::fs::read_to_string(&precious).unwrap(), "of root");
     assert_eq!(std::fs::read_dir(dir.path().join("away")).unwrap().count(), 0);
 }
+
+/// What root is told that starts this with a folder of 4242's, or one that a link of 4242's leads to.
+fn refused(arguments: &[&str], dir: &Path) {
+    for name in ["own", "link", "own/below"] {
+        let mut command = Command::new("timeout");
+        command.arg("20").arg(tipme().get_program()).args(arguments).arg("--state-dir").arg(dir.join(name));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?} {name}: {said}");
+        assert!(said.contains("belongs to user 4242") && said.contains("choose a --state-dir"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn the_managers_and_the_helpers_folders_are_checked_as_the_recorders_are() {
+    let dir = tempfile::TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
+    as_stranger("mkdir -m 755 own away; ln -s ../precious own/manage.lock; ln -s away link", dir.path());
+    refused(&["manage-helper"], dir.path());
+    refused(&["manage", "--display", ":4242"], dir.path());
+    assert_eq!(std::fs::read_dir(dir.path().join("away")).unwrap().count(), 0);
+    let leases = dir.path().join("kept");
+    std::fs::create_dir(&leases).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("away"), leases.join("leases")).unwrap();
+    std::os::unix::fs::lchown(leases.join("leases"), Some(4242), None).unwrap();
+    let mut helper = Command::new("timeout");
+    helper.arg("20").arg(tipme().get_program()).args(["manage-helper", "--state-dir"]).arg(&leases);
+    assert_eq!(helper.output().unwrap().status.code(), Some(2), "a folder of journals that another user chose");
+}

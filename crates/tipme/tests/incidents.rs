@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::{Recording, tipme};
+use support::{Recording, schema, tipme};
 use tempfile::TempDir;
 
 /// Somebody who is not root.
@@ -83,6 +83,7 @@ fn a_list_tells_when_where_what_and_why() {
     let only = |words: &[&str]| desk.text(&[&["incidents"], words].concat()).lines().count();
     assert_eq!((only(&["--kind", "stopped"]), only(&["--app", "nobody"]), only(&["--since", "1h"])), (2, 1, 1));
     let json: Value = serde_json::from_str(&desk.text(&["incidents", "--json"])).unwrap();
+    schema::assert_fits("incidents", &json);
     assert_eq!(json["incidents"][0]["kind"], "stopped");
     assert_eq!(json["incidents"][1]["id"], "20260201T120000.000Z");
     assert_eq!((&json["foreign"], &json["right"]), (&0.into(), &0.into()));
@@ -127,6 +128,29 @@ fn an_empty_name_names_nothing() {
         assert!(desk.complaint(&["incidents", verb, ""]).contains("an empty name names no incident"), "{verb}");
     }
     assert!(desk.file("20260131T230000").exists());
+}
+
+/// A copy has the id of the incident that it was made of.
+#[test]
+fn a_file_that_lies_elsewhere_does_not_stand_for_the_incident_of_its_name() {
+    let desk = Desk::with(&TWO[..1]);
+    let copy = desk.dir.path().join(desk.file(TWO[0].0).file_name().unwrap());
+    fs::copy(desk.file(TWO[0].0), &copy).unwrap();
+    for verb in ["rm", "pin", "unpin"] {
+        let why = desk.complaint(&["incidents", verb, copy.to_str().unwrap()]);
+        assert!(why.contains(" does not lie in "), "{verb}: {why}");
+    }
+    assert!(desk.file(TWO[0].0).exists() && copy.exists() && !desk.text(&["incidents"]).contains("(pinned)"));
+    assert!(desk.output(&["incidents", "pin", desk.file(TWO[0].0).to_str().unwrap()]).status.success());
+    assert!(desk.text(&["incidents"]).contains("  (pinned)"));
+    let folder = desk.dir.path().to_str().unwrap();
+    assert!(desk.complaint(&["diagnose", folder]).contains(" is no incident file; see: tipme incidents"));
+}
+
+#[test]
+fn a_kind_that_no_cause_has_is_refused_with_those_that_there_are() {
+    let why = Desk::with(&[]).complaint(&["incidents", "--kind", "disk"]);
+    assert!(why.contains("invalid value 'disk'") && why.contains("disk-queue"), "{why}");
 }
 
 #[test]

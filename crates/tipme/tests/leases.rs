@@ -9,6 +9,10 @@ mod family;
 mod hostile;
 #[path = "support/lender.rs"]
 mod lender;
+#[path = "support/lines.rs"]
+mod lines;
+#[path = "leases/seats.rs"]
+mod seats;
 
 use family::until;
 use lender::{ANNA, BERT, Lender, STRANGER, Sleeper, assignment, favour};

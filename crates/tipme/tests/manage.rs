@@ -9,6 +9,8 @@ mod family;
 mod fixture;
 #[path = "support/lender.rs"]
 mod lender;
+#[path = "support/lines.rs"]
+mod lines;
 #[path = "manage/rootless.rs"]
 mod rootless;
 #[path = "manage/safety.rs"]
@@ -122,4 +124,13 @@ fn without_a_manager_the_remedy_is_told() {
         );
         assert_eq!(error, expected);
     }
+}
+
+#[test]
+fn mutated_lines_leave_the_manager_as_it_was() {
+    let desk = Desk::start();
+    let managed = Managed::start(&desk, &[]);
+    let socket = managed.path().join(tipme_control::manager::SOCKET_NAME);
+    lines::send_mutated("manager", &socket, managed.child.id());
+    assert!(managed.status()["pid"].is_number());
 }

@@ -15,7 +15,7 @@ use rustix::process::{Signal, kill_process};
 use screen::{ADDRESS, Bus, until, wait_for};
 use session_agent::{Agent, press, program, session};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use support::Recording;
 use tempfile::TempDir;
@@ -224,7 +224,7 @@ fn the_buttons_of_a_verdict_do_what_they_say() {
     let ((_daemon, shown), (folder, told)) = (bus.start_notifications(&session), notes());
     let agent = Agent::start(&session, recording.dir.path(), |command| {
         with_dialog(command, folder.path());
-        command.env(ADDRESS, &bus.address);
+        command.env(ADDRESS, &bus.address).env("XDG_CACHE_HOME", folder.path());
     });
     agent.line("ready: ");
     let mark = || {
@@ -248,9 +248,57 @@ fn the_buttons_of_a_verdict_do_what_they_say() {
     wait_for(&shown, "Kept: it was something else");
     assert_eq!(words(&third).right, Some(false));
     let fourth = mark();
+    let opened = folder.path().join("opened");
+    program(folder.path(), "xdg-open", r#"cp "$1" "${0%/*}/opened""#);
     bus.push("Details");
     let (_, verdict) = support::diagnose(&fourth, &[]);
-    wait_for(&told, verdict.lines().next().unwrap());
+    let headline = verdict.lines().next().unwrap();
+    wait_for(&opened, headline);
+    assert!(!told.exists(), "the page is in the browser, and the text in a window too");
+    program(folder.path(), "xdg-open", "exit 3");
+    bus.push("Details");
+    wait_for(&told, headline);
+}
+
+/// What another program gets that pastes.
+fn pasted(session: &Session, words: &[&str]) -> String {
+    let mut command = Command::new("xclip");
+    session.show(command.args(["-out", "-selection", "clipboard"]).args(words));
+    let output = command.output().expect("xclip is installed");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
+    let (session, bus) = (session(), Bus::start());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        command.arg("--no-dialog").env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    let focused = || focus(&Connection::open(&session.target()).unwrap()).unwrap();
+    let before = focused();
+    for _ in 0..2 {
+        let count = bus.ids().len();
+        press(&session, &["ctrl+alt+minus"]);
+        let incident = PathBuf::from(agent.line("marked "));
+        until("the verdict is shown", || bus.ids().len() == count + 2);
+        bus.push("Copy");
+        agent.line("copied");
+        wait_for(&shown, "Copied\nThe verdict can be pasted");
+        bus.close_all();
+        let (_, verdict) = support::diagnose(&incident, &[]);
+        assert_eq!(pasted(&session, &["-target", "UTF8_STRING"]), verdict);
+        assert_eq!(pasted(&session, &[]), verdict, "it is given as often as it is asked for");
+        assert!(pasted(&session, &["-target", "TARGETS"]).contains("\nUTF8_STRING\n"));
+        assert_eq!(pasted(&session, &["-target", "image/png"]), "");
+    }
+    assert_eq!(focused(), before);
+    let mut other = Command::new("sh");
+    session.show(other.args(["-c", "echo something else | xclip -in -selection clipboard"]));
+    assert!(other.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+    assert_eq!(pasted(&session, &[]), "something else\n", "others can copy too");
 }
 
 #[test]

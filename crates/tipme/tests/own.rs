@@ -56,3 +56,16 @@ fn owners_remove_and_pin_their_own_and_nobody_elses() {
     assert!(run(0, &dir, &["incidents", "rm", name]).status.success());
     assert!(!path.exists());
 }
+
+#[test]
+fn who_marks_often_loses_only_own_incidents() {
+    let dir = tempfile::TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let options = ["--allow-user", "4242", "--allow-user", "4343", "--max-user-incidents", "2"];
+    let recording = Recording::start_in(dir, &[&["--display", "none", "--memory", "16M"][..], &options].concat());
+    let dir = recording.dir.path().to_owned();
+    let bobs = mark(BOB, &dir);
+    let anns: Vec<PathBuf> = (0..4).map(|_| mark(ANN, &dir)).collect();
+    let there: Vec<bool> = anns.iter().map(|path| path.exists()).collect();
+    assert_eq!((there, bobs.exists()), (vec![false, false, true, true], true));
+}

@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::Value;
 use std::path::Path;
-use support::tipme;
+use support::{schema, tipme};
 use tempfile::TempDir;
 
 /// Faults of different kinds, none of which needs the CPU and so comes out otherwise on a busy machine.
@@ -25,6 +25,7 @@ fn known_faults_are_named() {
     let folder = TempDir::new().unwrap();
     let keep = folder.path().to_str().unwrap();
     let (code, document, said) = selftest(&[&FAULTS[..], &["--keep", keep]].concat());
+    schema::assert_fits("selftest", &document);
     let results = document["results"].as_array().unwrap();
     assert_eq!(results.len(), FAULTS.len(), "{said}");
     for result in results {

@@ -10,7 +10,7 @@ mod session_agent;
 
 use serde_json::Value;
 use session_agent::{Agent, press, session};
-use support::{Recording, tipme};
+use support::{Recording, schema, tipme};
 use tipme_bench::Session;
 
 /// Exit code and text.
@@ -44,7 +44,8 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     for line in ["\nrecording      since 20", "\nmay mark       root, 4712\n", "\nlast incident  none of yours\n"] {
         assert!(text.contains(line), "{line:?} in {text}");
     }
-    assert!(text.contains("\nnotifications  no notification is shown: there is no session bus"), "{text}");
+    let none = "\nnotifications  a dialog comes instead; no notification is shown: there is no session bus";
+    assert!(text.contains(none), "{text}");
     let (code, text) = told(&session, &recording, &["doctor", "--verbose"]);
     assert!(code == Some(0) && text.starts_with("Ready: yes, ") && text.contains("\nok "), "{text}");
 
@@ -53,6 +54,7 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     agent.line("input is no longer recorded");
     let (code, text) = told(&session, &recording, &["status", "--json"]);
     let status: Value = serde_json::from_str(&text).unwrap();
+    schema::assert_fits("status", &status);
     assert_eq!((code, &status["ready"], &status["recorder"]["keys"]), (Some(1), &false.into(), &false.into()));
     assert!(status["last_incident"].as_str().unwrap().ends_with(".tipme"), "{text}");
 }

@@ -7,6 +7,7 @@ use super::judge::{self, Judged};
 use super::keyboard::median;
 use super::trial::Observation;
 use super::{App, Fault};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -20,7 +21,8 @@ const TOLERANCE: f64 = 0.15;
 const STEPS_MAX: usize = 16;
 
 /// All results of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(title = "tipme selftest --json")]
 pub struct Outcome {
     pub schema: u32,
     /// Share of the faults whose cause was named, clean runs left out; `null` without any.
@@ -44,7 +46,7 @@ pub struct Outcome {
 }
 
 /// One trial.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Row {
     pub fault: String,
     pub app: String,
@@ -57,6 +59,7 @@ pub struct Row {
     /// Those of all findings.
     pub kinds: Vec<String>,
     /// The first finding's, as in the diagnosis.
+    #[schemars(extend("anyOf" = [{"$ref": "verdict.schema.json#/$defs/Culprit"}, {"type": "null"}]))]
     pub culprit: Option<Value>,
     pub hit: bool,
     /// Why it is no hit; empty where it is.
@@ -86,7 +89,7 @@ pub struct Row {
 }
 
 /// A trial that could not be run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NotRun {
     pub fault: String,
     pub app: String,

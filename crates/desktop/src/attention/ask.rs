@@ -382,6 +382,13 @@ fn excess(reply: &GetPropertyReply) -> u32 {
     if reply.value_len == 0 { 0 } else { reply.bytes_after / 4 }
 }
 
+/// Reads any answer as each of the properties; whether it has numbers.
+pub(crate) fn read_any(reply: &GetPropertyReply) -> bool {
+    let first = numbers(reply).next();
+    drop((helpers(numbers(reply)), excess(reply), owner(first, numbers(reply).nth(1))));
+    first.is_some()
+}
+
 fn is_pid(pid: u32) -> bool {
     (1..=PID_MAX).contains(&pid)
 }

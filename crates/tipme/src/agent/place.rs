@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The agent's place on its display: there is one, or a press would mark twice.
 
-use super::keys::Held;
 use anyhow::{Result, bail};
+use tipme_control::journal;
 use tipme_desktop::Target;
 use tipme_desktop::presence::{Presence, window_manager};
 
@@ -27,9 +27,9 @@ impl Place {
     }
 
     /// Lets `tipme status` know.
-    pub fn say(&self, held: &Held) {
-        if let Err(error) = self.presence.say(&held.to_string()) {
-            eprintln!("tipme: {error}; tipme status does not know the keys");
+    pub fn say(&self, keys: &str) {
+        if let Err(error) = self.presence.say(keys) {
+            journal::warning(format!("{error}; tipme status does not know the keys")).tell();
         }
     }
 

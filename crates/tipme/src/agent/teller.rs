@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tipme_control::journal;
 use tipme_desktop::dialog::{Asker, Dialog};
 use tipme_desktop::notify::{Note, Notifier, Pressed};
 use tipme_report::Notice;
@@ -26,11 +27,12 @@ const CHOICES_MAX: usize = 16;
 const READ_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Buttons of a verdict: their keys, what stands on them, and what they mean.
-const BUTTONS: [(&str, &str, Choice); 4] = [
+const BUTTONS: [(&str, &str, Choice); 5] = [
     ("details", "Details", Choice::Details),
     ("note", "Add note", Choice::Note),
     ("right", "It was this", Choice::Right),
     ("wrong", "Something else", Choice::Wrong),
+    ("copy", "Copy", Choice::Copy),
 ];
 
 /// What a person wants of a verdict.
@@ -40,6 +42,7 @@ pub enum Choice {
     Note,
     Right,
     Wrong,
+    Copy,
 }
 
 /// What is chosen of an incident, and the press that it came from.
@@ -114,7 +117,8 @@ impl Teller {
     pub fn tell(&self, message: impl Into<Message>) {
         let Some(messages) = &self.messages else { return };
         if messages.try_send(message.into()).is_err() {
-            eprintln!("tipme: {MESSAGES_MAX} notices wait to be shown; see whether the notification daemon is stopped");
+            let why = "notices wait to be shown; see whether the notification daemon is stopped";
+            journal::warning(format!("{MESSAGES_MAX} {why}")).tell();
         }
     }
 }
@@ -130,7 +134,7 @@ fn choose(button: &Pressed, shown: &AllShown, choices: &SyncSender<Chosen>) {
     let Some(of_it) = shown.iter().rev().find(|shown| shown.id == button.id) else { return };
     let Some(incident) = of_it.verdict.clone() else { return };
     if choices.try_send((*choice, incident, of_it.press)).is_err() {
-        eprintln!("tipme: {CHOICES_MAX} buttons wait for their answer; press again");
+        journal::warning(format!("{CHOICES_MAX} buttons wait for their answer; press again")).tell();
     }
 }
 
@@ -154,7 +158,7 @@ impl Screen {
             Ok(id) => self.remember(id, message),
             Err(_) if message.passing => {}
             Err(refused) => {
-                eprintln!("tipme: {refused}");
+                journal::warning(&refused).tell();
                 self.show_dialog(message);
             }
         }
@@ -184,7 +188,7 @@ impl Screen {
         let begun = self.dialogs.start(move || {
             match Dialog::tell(&asker, &text, &display) {
                 Ok(dialog) => drop(dialog.answer(READ_PATIENCE)),
-                Err(error) => eprintln!("tipme: {error}"),
+                Err(error) => journal::warning(error).tell(),
             }
             if let (Some(incident), Some(press)) = (message.verdict, message.press) {
                 // Without it the incident has no words, which can be added later.
@@ -192,7 +196,7 @@ impl Screen {
             }
         });
         if !begun {
-            eprintln!("tipme: {DIALOGS_MAX} dialogs are open; close them");
+            journal::warning(format!("{DIALOGS_MAX} dialogs are open; close them")).tell();
         }
     }
 }

@@ -9,7 +9,7 @@ use tipme_desktop::hotkeys::{Action, Bindings, Chord};
 pub enum HotKeysChoice {
     /// On text consoles only; in an X session tipme agent has them
     Console,
-    /// In graphical sessions too, such as Wayland; not beside tipme agent
+    /// In graphical sessions too, for a Wayland desktop that binds no keys
     Always,
     /// Nowhere
     Off,

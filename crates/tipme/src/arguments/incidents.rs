@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme incidents`.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
+use tipme_analysis::model::Kind;
 
 const SECONDS_OF_DAY: f64 = 86_400.0;
 /// The longest time that can be looked back.
@@ -30,7 +32,7 @@ pub struct Incidents {
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
     /// Those with a first cause of this kind only, such as disk-queue
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(Kind::CAUSES.iter().map(|kind| kind.name())))]
     pub kind: Option<String>,
 }
 
@@ -38,6 +40,15 @@ pub struct Incidents {
 pub enum IncidentsVerb {
     /// One incident: its file, what was said of it, and its verdict
     Show {
+        /// Which one [default: the newest]
+        #[arg(value_name = "ID")]
+        id: Option<String>,
+        /// Tell also where in the kernel something waited
+        #[arg(short, long)]
+        verbose: bool,
+    },
+    /// Show one incident as a page in the browser
+    Open {
         /// Which one [default: the newest]
         #[arg(value_name = "ID")]
         id: Option<String>,
@@ -75,8 +86,10 @@ pub enum IncidentsVerb {
 
 /// A time up to a hundred years, in days too.
 fn past(text: &str) -> Result<Duration, String> {
-    let Some(days) = text.strip_suffix('d') else { return super::duration::duration(text) };
-    let days: f64 = days.parse().map_err(|_| format!("{days:?} is no number of days"))?;
+    let Some(days) = text.strip_suffix('d') else {
+        return super::duration::duration(text).map_err(|_| "write it like 90min, 12h or 3d".to_owned());
+    };
+    let days: f64 = days.parse().map_err(|_| "write it like 90min, 12h or 3d".to_owned())?;
     let possible = days > 0.0 && days <= DAYS_MAX;
     possible
         .then(|| Duration::from_secs_f64(days * SECONDS_OF_DAY))

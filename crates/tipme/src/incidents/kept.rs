@@ -45,7 +45,7 @@ impl Summary {
         let first = verdict.findings.first();
         let interval = verdict.interval.as_ref();
         Summary {
-            headline: cut(tipme_report::text(verdict).lines().next().unwrap_or_default()),
+            headline: cut(&tipme_report::headline(verdict)),
             application: interval.map(|interval| cut(&interval.client.comm)).unwrap_or_default(),
             latency_ms: interval.map(|interval| interval.latency_ms),
             kind: first.map(|finding| finding.kind.name().to_owned()),
@@ -58,7 +58,9 @@ impl Summary {
 
 fn name(culprit: &Culprit) -> String {
     match culprit {
-        Culprit::Process { comm, job: Some(job), .. } => format!("{comm} (job {job})"),
+        Culprit::Process { comm, job: Some(job), .. } if !job.starts_with(&format!("{comm} (")) => {
+            format!("{comm} (job {})", job.split(" (").next().unwrap_or(job))
+        }
         Culprit::Process { comm, .. } => comm.clone(),
         Culprit::Device { device } => device.clone(),
         Culprit::Address { address } => address.clone(),
@@ -105,7 +107,7 @@ pub struct Kept(Option<PathBuf>);
 impl Kept {
     /// The folder as it is, or one that is made.
     pub fn open() -> Kept {
-        Kept(place().filter(|folder| own(folder).is_ok()))
+        Kept(folder())
     }
 
     /// What was found in this very file.
@@ -153,6 +155,11 @@ impl Kept {
             let _ = fs::remove_file(folder.join(name));
         }
     }
+}
+
+/// This user's folder, which is made where it is missing; `None` where there can be none that is the user's alone.
+pub fn folder() -> Option<PathBuf> {
+    place().filter(|folder| own(folder).is_ok())
 }
 
 /// Where this user's verdicts belong. Root takes no place from `HOME`, which may be another user's.

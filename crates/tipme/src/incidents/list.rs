@@ -5,10 +5,13 @@ use super::kept::{Kept, Summary};
 use super::{all, is_own, when};
 use crate::arguments::Incidents;
 use crate::diagnose;
+use crate::output::layout;
 use anyhow::Result;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tipme_report::{Layout, Tone};
 use tipme_store::{Folder, Listed, id_at};
 
 /// More verdicts than that which are to be found first are told of, since each takes about a second.
@@ -18,6 +21,46 @@ const SILENT_MAX: usize = 3;
 struct Row {
     listed: Listed,
     found: Result<Summary>,
+}
+
+/// Incidents of this machine, the newest last, as `tipme incidents --json` prints them.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "tipme incidents --json")]
+pub struct Document {
+    pub schema: u32,
+    pub incidents: Vec<One>,
+    /// Incidents of other users, which this user may not read.
+    pub foreign: usize,
+    /// How often people said that it was the cause, and that it was not.
+    pub right: usize,
+    pub wrong: usize,
+}
+
+/// One incident. What is found in it is empty or `null` where it cannot be read, or where there is none.
+#[derive(Serialize, JsonSchema)]
+pub struct One {
+    pub id: String,
+    pub path: String,
+    /// The mark, by the clock on the wall.
+    pub time: String,
+    /// The user who marked, by number.
+    pub owner: u32,
+    pub bytes: u64,
+    /// Kept when the folder is full.
+    pub pinned: bool,
+    pub application: String,
+    pub latency_ms: Option<f64>,
+    /// Of the first cause.
+    pub kind: Option<String>,
+    pub culprit: String,
+    /// What happened, in a sentence.
+    pub verdict: String,
+    /// What the user said of it.
+    pub user_text: String,
+    /// Whether the user says that the cause was the one.
+    pub user_right: Option<bool>,
+    /// Why it cannot be read.
+    pub error: Option<String>,
 }
 
 /// What is listed, and what is not.
@@ -34,11 +77,11 @@ pub fn run(folder: &Folder, arguments: &Incidents) -> Result<ExitCode> {
     let rows = find_all(own).into_iter().filter(|row| row.fits(arguments)).collect();
     let rows = Rows { rows, foreign: foreign.len() };
     if arguments.json {
-        println!("{}", rows.json());
+        println!("{}", serde_json::to_string(&rows.document())?);
     } else if rows.rows.is_empty() && rows.foreign == 0 {
         println!("no such incidents in {}; mark one with: tipme mark", folder.path().display());
     } else {
-        print!("{}", rows.text());
+        print!("{}", rows.text(&layout()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -72,30 +115,49 @@ impl Row {
         app && arguments.kind.as_ref().is_none_or(|kind| Some(kind) == found.kind.as_ref())
     }
 
-    fn json(&self) -> Value {
-        let (none, listed) = (Summary::default(), &self.listed);
+    fn document(&self) -> One {
         let (found, error) = match &self.found {
-            Ok(found) => (found, None),
-            Err(error) => (&none, Some(format!("{error:#}"))),
+            Ok(found) => (found.clone(), None),
+            Err(error) => (Summary::default(), Some(format!("{error:#}"))),
         };
-        json!({
-            "id": listed.id, "path": listed.path.display().to_string(), "time": when::local(&listed.id),
-            "owner": listed.owner, "bytes": listed.bytes, "pinned": listed.pinned,
-            "application": found.application, "latency_ms": found.latency_ms, "kind": found.kind,
-            "culprit": found.culprit, "verdict": found.headline,
-            "user_text": found.user_text, "user_right": found.user_right, "error": error,
-        })
+        One {
+            id: self.listed.id.clone(),
+            path: self.listed.path.display().to_string(),
+            time: when::local(&self.listed.id),
+            owner: self.listed.owner,
+            bytes: self.listed.bytes,
+            pinned: self.listed.pinned,
+            application: found.application,
+            latency_ms: found.latency_ms,
+            kind: found.kind,
+            culprit: found.culprit,
+            verdict: found.headline,
+            user_text: found.user_text,
+            user_right: found.user_right,
+            error,
+        }
     }
 
     /// Id, time, application, latency, cause, words.
     fn cells(&self) -> [String; 6] {
         let (id, time) = (self.listed.id.clone(), when::local(&self.listed.id));
         let rest = match &self.found {
-            Ok(found) => [found.application.clone(), latency(found), cause(found), words(found)],
+            Ok(found) => [found.application.clone(), latency(found), cause(found), self.words(found)],
             Err(error) => [String::new(), String::new(), format!("cannot be read: {error:#}"), String::new()],
         };
         let [application, latency, cause, words] = rest;
         [id, time, application, latency, cause, words]
+    }
+
+    /// What is said of it, behind whether it is pinned and whether the cause was the one.
+    fn words(&self, found: &Summary) -> String {
+        let pinned = if self.listed.pinned { "(pinned) " } else { "" };
+        let answer = match found.user_right {
+            Some(true) => "(it was this) ",
+            Some(false) => "(it was something else) ",
+            None => "",
+        };
+        format!("{pinned}{answer}{}", found.user_text.replace('\n', " "))
     }
 }
 
@@ -111,34 +173,47 @@ fn cause(found: &Summary) -> String {
     }
 }
 
-fn words(found: &Summary) -> String {
-    let answer = match found.user_right {
-        Some(true) => "(it was this) ",
-        Some(false) => "(it was something else) ",
-        None => "",
-    };
-    format!("{answer}{}", found.user_text.replace('\n', " "))
-}
-
 const HEADS: [&str; 6] = ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORDS"];
 
+/// Heads and rows, each column as wide as what is widest in it.
+fn table(cells: &[[String; 6]]) -> Vec<String> {
+    let wide = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..6).map(|column| wide(column).max(HEADS[column].len())).collect();
+    let line = |row: &[String; 6]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    std::iter::once(&HEADS.map(str::to_owned)).chain(cells).map(line).collect()
+}
+
+/// What happened when, and below it the id and what was said.
+fn block([id, time, application, latency, cause, words]: &[String; 6], layout: &Layout) -> String {
+    let what: Vec<&str> =
+        [application, latency, cause].into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    let head = format!("{}  ", layout.paint(Tone::Strong, time));
+    let more = [id.as_str(), words].join("  ");
+    layout.item(&head, &what.join("  ")) + &layout.paint_lines(Tone::Faint, &layout.item("    ", more.trim_end()))
+}
+
 impl Rows {
-    fn json(&self) -> Value {
+    fn document(&self) -> Document {
         let (right, wrong) = self.answers();
-        let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
-        json!({ "schema": 1, "incidents": rows, "foreign": self.foreign, "right": right, "wrong": wrong })
+        let incidents = self.rows.iter().map(Row::document).collect();
+        Document { schema: 1, incidents, foreign: self.foreign, right, wrong }
     }
 
-    fn text(&self) -> String {
+    /// A table where it fits, else two lines or more for each incident.
+    fn text(&self, layout: &Layout) -> String {
         let cells: Vec<[String; 6]> = self.rows.iter().map(Row::cells).collect();
-        let wide = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..6).map(|column| wide(column).max(HEADS[column].len())).collect();
-        let line = |row: &[String; 6]| {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-            format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+        let lines = table(&cells);
+        let widest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        let mut text = if layout.columns.is_none_or(|columns| widest <= columns) {
+            let (head, rows) = lines.split_first().map_or(("", &[][..]), |(head, rows)| (head, rows));
+            let head = if cells.is_empty() { String::new() } else { layout.paint(Tone::Strong, head) + "\n" };
+            head + &rows.iter().map(|row| format!("{row}\n")).collect::<String>()
+        } else {
+            cells.iter().map(|cells| block(cells, layout)).collect()
         };
-        let mut text = if cells.is_empty() { String::new() } else { line(&HEADS.map(str::to_owned)) };
-        text.extend(cells.iter().map(line));
         text.push_str(&self.foot());
         text
     }

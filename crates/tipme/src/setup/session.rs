@@ -41,14 +41,28 @@ pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
     if let Some(agent) = display().and_then(|target| presence::find(&target).ok().flatten()) {
         steps.push(Step::to_do(format!("end the agent (process {})", agent.pid), move || end(&agent)));
     }
-    let file = autostart()?;
-    if std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with(MADE)) {
-        let what = format!("start no agent at login: remove {}", file.display());
-        steps.push(Step::to_do(what, move || Ok(std::fs::remove_file(&file)?)));
-    } else if Path::new(FOR_ALL).exists() && arguments.state_dir.is_none() {
-        steps.push(Step::by_hand(format!("{FOR_ALL} starts an agent for everybody; remove it: sudo make uninstall")));
-    }
+    steps.extend(not_at_login(autostart()?, arguments));
     Ok(steps)
+}
+
+/// Takes back what starts the agent at login. One that starts for everybody is hidden from this person.
+fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<Step> {
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let what = format!("start no agent at login, by {}", file.display());
+    if Path::new(FOR_ALL).exists() && arguments.state_dir.is_none() {
+        return Some(if text == hidden() { Step::so(what) } else { Step::to_do(what, move || put(&file, &hidden())) });
+    }
+    text.starts_with(MADE).then(|| Step::to_do(what, move || Ok(std::fs::remove_file(&file)?)))
+}
+
+/// The entry of a person who wants no agent, in the place of the one for everybody.
+fn hidden() -> String {
+    format!("{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\nHidden=true\n")
+}
+
+fn put(file: &Path, text: &str) -> Result<()> {
+    std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+    Ok(std::fs::write(file, text)?)
 }
 
 /// Root has no business in a session of somebody else.
@@ -67,17 +81,19 @@ fn at_login(arguments: &Setup) -> Result<Step> {
         command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     );
     let usual = arguments.mark_key.is_none() && arguments.state_dir.is_none();
-    if std::fs::read_to_string(&file).is_ok_and(|known| known == text) {
+    let known = std::fs::read_to_string(&file).unwrap_or_default();
+    if known == text {
         return Ok(Step::so(format!("the agent starts at login, by {}", file.display())));
     }
-    if usual && !file.exists() && Path::new(FOR_ALL).exists() {
+    if usual && Path::new(FOR_ALL).exists() && !file.exists() {
         return Ok(Step::so(format!("the agent starts at login, by {FOR_ALL}")));
     }
+    if usual && Path::new(FOR_ALL).exists() && known == hidden() {
+        let what = format!("start the agent at login, by {FOR_ALL}");
+        return Ok(Step::to_do(what, move || Ok(std::fs::remove_file(&file)?)));
+    }
     let what = format!("start the agent at login, by {}", file.display());
-    Ok(Step::to_do(what, move || {
-        std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
-        Ok(std::fs::write(&file, text)?)
-    }))
+    Ok(Step::to_do(what, move || put(&file, &text)))
 }
 
 /// A word as desktop entries have it: quoted, and each backslash of that written twice.

@@ -9,7 +9,8 @@ use rustix::process::geteuid;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tipme_control::{Client, DEFAULT_STATE_DIR, Request};
+use tipme_control::{Client, DEFAULT_STATE_DIR, GROUP, Request, accounts};
+use tipme_desktop::polkit::{self, Answer};
 
 const SERVICE: &str = "tipmed";
 const SETTINGS: &str = "/etc/default/tipme";
@@ -61,27 +62,56 @@ pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
         let words = ["systemctl", "disable", "--now", SERVICE];
         steps.push(Step::to_do(format!("record no longer: {}", words.join(" ")), move || run(&words)));
     }
-    let text = std::fs::read_to_string(SETTINGS).unwrap_or_default();
-    if let Some(text) = settings::disallow(&text, person()) {
-        let what = format!("let {} no longer mark, in {SETTINGS}", user_name(person()));
-        steps.push(Step::to_do(what, move || write(SETTINGS, &text)));
-    }
+    steps.extend(disallow());
     Ok(steps)
 }
 
+/// What it takes that the person may mark: nothing where polkit says so or the person is named, else the group. Who has
+/// no account in the machine's own files is named in the settings.
 fn allow() -> Result<Vec<Step>> {
     let (user, name) = (person(), user_name(person()));
-    if user == 0 {
+    let text = settings_text()?;
+    let named = settings::allow(&text, user);
+    let so = if user == 0 {
         return Ok(Vec::new());
-    }
-    let text = match std::fs::read_to_string(SETTINGS) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("cannot read {SETTINGS}: {error}"),
-        text => text.unwrap_or_default(),
+    } else if accounts::is_member(GROUP, user) {
+        format!("{name} may mark, as a member of the group {GROUP}")
+    } else if named.is_none() {
+        format!("{name} may mark, as {SETTINGS} says")
+    } else if polkit::of_process(std::process::id(), user) == Answer::Yes {
+        format!("{name} may mark, as polkit says ({})", polkit::ACTION)
+    } else if let Some(account) = accounts::user_name(user) {
+        let what = format!("let {name} mark: a member of the group {GROUP}");
+        return Ok(vec![Step::to_do(what, move || {
+            run(&["groupadd", "--system", "--force", GROUP])?;
+            run(&["gpasswd", "--add", &account, GROUP])
+        })]);
+    } else {
+        let text = named.unwrap_or_default();
+        return Ok(vec![Step::to_do(format!("let {name} mark, in {SETTINGS}"), move || write(SETTINGS, &text))]);
     };
-    Ok(vec![match settings::allow(&text, user) {
-        None => Step::so(format!("{name} may mark")),
-        Some(text) => Step::to_do(format!("let {name} mark, in {SETTINGS}"), move || write(SETTINGS, &text)),
-    }])
+    Ok(vec![Step::so(so)])
+}
+
+fn settings_text() -> Result<String> {
+    match std::fs::read_to_string(SETTINGS) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("cannot read {SETTINGS}: {error}"),
+        text => Ok(text.unwrap_or_default()),
+    }
+}
+
+/// What takes back that the person may mark.
+fn disallow() -> Vec<Step> {
+    let (user, name, mut steps) = (person(), user_name(person()), Vec::new());
+    if let Some(text) = settings::disallow(&settings_text().unwrap_or_default(), user) {
+        let what = format!("let {name} no longer mark, in {SETTINGS}");
+        steps.push(Step::to_do(what, move || write(SETTINGS, &text)));
+    }
+    if let Some(account) = accounts::user_name(user).filter(|_| accounts::is_member(GROUP, user)) {
+        let what = format!("let {name} no longer mark: out of the group {GROUP}");
+        steps.push(Step::to_do(what, move || run(&["gpasswd", "--delete", &account, GROUP])));
+    }
+    steps
 }
 
 /// Where the recorder is, and whether that is a place of its own.

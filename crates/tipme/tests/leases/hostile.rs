@@ -4,6 +4,7 @@
 
 use crate::family::until;
 use crate::lender::{ANNA, BERT, Lender, Peer, Sleeper, assignment, favour};
+use crate::lines::send_mutated;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tipme_policy::Strength;
@@ -142,4 +143,10 @@ fn bytes_of_every_kind_leave_the_helper_alive() {
         assert!(answer["error"].is_string(), "{answer}");
     }
     witness.is_served();
+}
+
+#[test]
+fn mutated_lines_leave_the_helper_as_it_was() {
+    let lender = Lender::start(&[]);
+    send_mutated("helper", &lender.dir.path().join("helper.sock"), lender.pid());
 }

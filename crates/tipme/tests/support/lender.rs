@@ -36,17 +36,39 @@ pub struct Lender {
 impl Lender {
     /// Serves Anna, Bert and the users who are named besides.
     pub fn start(more: &[u32]) -> Lender {
+        Lender::start_by(|_| (), more)
+    }
+
+    /// The same, by a command to which something was done.
+    pub fn start_by(prepare: impl FnOnce(&mut Command), more: &[u32]) -> Lender {
+        let mut command = helper();
+        prepare(&mut command);
+        Lender::begun(command, &users(more))
+    }
+
+    /// Serves whom this login manager has at a seat, and nobody else but root. It is seen by this helper only.
+    pub fn start_for_seats(logind: &Path) -> Lender {
+        const SCRIPT: &str = "set -e; mount -t tmpfs none /run; mkdir /run/systemd
+            mount --bind \"$1\" /run/systemd; shift; exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"]).arg(logind);
+        command.arg(env!("CARGO_BIN_EXE_tipme"));
+        Lender::begun(command, &[])
+    }
+
+    fn begun(command: Command, users: &[u32]) -> Lender {
         // A test that failed has killed its helper as well.
         let only = ONLY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let dir = TempDir::new().unwrap();
+        // Services have a `/tmp` of their own.
+        let dir = TempDir::new_in("/var/tmp").unwrap();
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let child = begin(dir.path(), more);
+        let child = begin(command, dir.path(), users);
         Lender { child, dir, _only: only }
     }
 
     /// Starts another one in place of the one that has ended.
     pub fn start_again(&mut self, more: &[u32]) {
-        self.child = begin(self.dir.path(), more);
+        self.child = begin(helper(), self.dir.path(), &users(more));
     }
 
     pub fn pid(&self) -> u32 {
@@ -118,10 +140,18 @@ impl Lender {
     }
 }
 
-fn begin(dir: &Path, more: &[u32]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tipme"));
+fn helper() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tipme"))
+}
+
+/// Anna, Bert and others.
+fn users(more: &[u32]) -> Vec<u32> {
+    [&[ANNA, BERT], more].concat()
+}
+
+fn begin(mut command: Command, dir: &Path, users: &[u32]) -> Child {
     command.arg("manage-helper").arg("--state-dir").arg(dir);
-    for user in [ANNA, BERT].iter().chain(more) {
+    for user in users {
         command.arg("--allow-user").arg(user.to_string());
     }
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();

@@ -17,6 +17,17 @@ pub fn tipme() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tipme"))
 }
 
+/// The command for a recorder in this folder.
+pub fn recorder(dir: &TempDir, arguments: &[&str]) -> Command {
+    recorder_by(tipme(), dir, arguments)
+}
+
+/// The same, by a command that runs what it is given.
+pub fn recorder_by(mut command: Command, dir: &TempDir, arguments: &[&str]) -> Command {
+    command.args(["record", "--hot-keys", "off", "--state-dir"]).arg(dir.path()).args(arguments);
+    command
+}
+
 /// `tipme record` in a folder of its own; killed with the value.
 pub struct Recording {
     pub dir: TempDir,
@@ -32,10 +43,12 @@ impl Recording {
     }
 
     pub fn start_in(dir: TempDir, arguments: &[&str]) -> Recording {
-        let mut command = tipme();
-        command.args(["record", "--hot-keys", "off", "--state-dir"]).arg(dir.path()).args(arguments);
-        command.stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        Recording::start_by(recorder(&dir, arguments), dir)
+    }
+
+    /// The same, by a command of [`recorder`] to which something was done.
+    pub fn start_by(mut command: Command, dir: TempDir) -> Recording {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("recording"), "not armed: {line:?}; these tests need root");

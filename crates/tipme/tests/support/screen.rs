@@ -60,8 +60,8 @@ impl Bus {
     /// Starts a notification daemon, which keeps what it shows in a file, and waits until it shows something.
     pub fn start_notifications(&self, session: &Session) -> (Running, PathBuf) {
         let (settings, shown) = (self.folder.path().join("dunstrc"), self.folder.path().join("shown"));
-        let keep = r#"printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown"
-            echo "$DUNST_ID $(date +%s%3N) $DUNST_SUMMARY" >> "${0%/*}/ids""#;
+        let keep = r#"echo "$DUNST_ID $(date +%s%3N) $DUNST_SUMMARY" >> "${0%/*}/ids"
+            printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown""#;
         program(self.folder.path(), "keep", keep);
         // Shown the buttons, the person presses the one that is named in a file.
         program(self.folder.path(), "menu", r#"tee -a "${0%/*}/menus" | grep -F -m 1 "$(cat "${0%/*}/button")""#);
@@ -86,6 +86,12 @@ impl Bus {
     pub fn push(&self, label: &str) {
         std::fs::write(self.folder.path().join("button"), label).unwrap();
         let status = Command::new("dunstctl").arg("context").env(ADDRESS, &self.address).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Takes everything off the screen.
+    pub fn close_all(&self) {
+        let status = Command::new("dunstctl").arg("close-all").env(ADDRESS, &self.address).status().unwrap();
         assert!(status.success());
     }
 

@@ -24,11 +24,20 @@ pub struct Agent {
 
 impl Agent {
     pub fn start(session: &Session, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
+        Agent::start_anywhere(session, state_dir, |command| {
+            change(command.args(["--display", &session.display_name()]));
+        })
+    }
+
+    /// An agent that has to find out itself what kind of session it is in.
+    pub fn start_anywhere(session: &Session, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
         let mut command = tipme();
-        command.arg("agent").arg("--state-dir").arg(state_dir).args(["--display", &session.display_name()]);
+        command.arg("agent").arg("--state-dir").arg(state_dir);
         session.show(&mut command);
         // What the tests' own session has is not to be seen there.
-        command.env_remove("DBUS_SESSION_BUS_ADDRESS").env_remove("XDG_RUNTIME_DIR");
+        for own in ["DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY"] {
+            command.env_remove(own);
+        }
         change(&mut command);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();

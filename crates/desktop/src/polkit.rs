@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether polkit lets a user do something: its action [`ACTION`], by default for whoever sits at this machine.
+//!
+//! Only the system's bus is asked, at the one place where root's programs find it: no variable of the environment
+//! names another. What is asked about is only who is logged in, as the login manager says: a user can act by thousands
+//! of numbers (those of a user name space), all of them from the session in front.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+use zbus::blocking::{Connection, connection::Builder};
+use zbus::zvariant::Value;
+
+/// What is asked for.
+pub const ACTION: &str = "org.tipme.mark";
+/// How long polkit may take: less than whoever waits for the answer does.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+const BUS: &str = "/run/dbus/system_bus_socket";
+const NAME: &str = "org.freedesktop.PolicyKit1";
+const OBJECT: &str = "/org/freedesktop/PolicyKit1/Authority";
+const INTERFACE: &str = "org.freedesktop.PolicyKit1.Authority";
+/// A folder of the login manager, which only root can write to: a file for each user who is logged in.
+const USERS: &str = "/run/systemd/users";
+/// The same for each seat, with whose session is in front.
+const SEATS: &str = "/run/systemd/seats";
+/// Nobody is asked for a password.
+const NO_FLAGS: u32 = 0;
+
+/// What polkit says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    Yes,
+    No(String),
+    /// There is no polkit, or it does not answer.
+    Nothing(String),
+}
+
+type Subject = (&'static str, HashMap<&'static str, Value<'static>>);
+
+/// What polkit says of a process, of a user that the kernel has named.
+pub fn of_process(pid: u32, uid: u32) -> Answer {
+    if !Path::new(USERS).join(uid.to_string()).exists() {
+        return Answer::No(format!("user {uid} is not logged in at this machine"));
+    }
+    let Some(start) = start(pid) else { return Answer::No(format!("process {pid} has ended")) };
+    let user = i32::try_from(uid).unwrap_or(-1);
+    let details = [("pid", Value::from(pid)), ("start-time", Value::from(start)), ("uid", Value::from(user))];
+    ask(&("unix-process", HashMap::from(details)))
+}
+
+/// What polkit says of the session in front of the machine, where that is this user's.
+pub fn of_seated(uid: u32) -> Answer {
+    match session_of(Path::new(SEATS), uid) {
+        Some(session) => ask(&("unix-session", HashMap::from([("session-id", Value::from(session))]))),
+        None => Answer::No(format!("user {uid} has no session in front of this machine")),
+    }
+}
+
+fn session_of(seats: &Path, uid: u32) -> Option<String> {
+    let texts = std::fs::read_dir(seats).ok()?.flatten().filter_map(|seat| std::fs::read_to_string(seat.path()).ok());
+    let mut sessions = texts.filter_map(|text| {
+        let value = |key: &str| text.lines().find_map(|line| Some(line.strip_prefix(key)?.to_owned()));
+        value("ACTIVE=").filter(|_| value("ACTIVE_UID=") == Some(uid.to_string()))
+    });
+    sessions.next()
+}
+
+/// When a process started, as the kernel counts it.
+fn start(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+fn ask(subject: &Subject) -> Answer {
+    if !Path::new(BUS).exists() {
+        return Answer::Nothing("there is no system bus, and so no polkit".to_owned());
+    }
+    match check(subject) {
+        Ok((true, _)) => Answer::Yes,
+        Ok((false, true)) => Answer::No(format!("polkit allows {ACTION} only to who gives a password")),
+        Ok((false, false)) => Answer::No(format!("polkit does not allow {ACTION} here; see: pkaction --verbose")),
+        Err(error) => Answer::Nothing(silence(error)),
+    }
+}
+
+/// Whether it is allowed, and whether it would be after a password.
+fn check(subject: &Subject) -> zbus::Result<(bool, bool)> {
+    let bus: Connection = Builder::address(format!("unix:path={BUS}").as_str())?.method_timeout(PATIENCE).build()?;
+    let details: HashMap<&str, &str> = HashMap::new();
+    let words = (subject, ACTION, details, NO_FLAGS, "");
+    let reply = bus.call_method(Some(NAME), OBJECT, Some(INTERFACE), "CheckAuthorization", &words)?;
+    let (allowed, challenge, _): (bool, bool, HashMap<String, String>) = reply.body().deserialize()?;
+    Ok((allowed, challenge))
+}
+
+fn silence(error: zbus::Error) -> String {
+    match error {
+        zbus::Error::MethodError(_, said, _) => {
+            format!("polkit says nothing: {}", crate::plain::plain(said.as_deref().unwrap_or_default(), 200))
+        }
+        error => format!("polkit cannot be asked: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_sits_there_has_a_session_in_front() {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::write(dir.path().join("seat0"), "ACTIVE=c2\nACTIVE_UID=1000\n").expect("a file");
+        assert_eq!(session_of(dir.path(), 1000).as_deref(), Some("c2"));
+        assert_eq!(session_of(dir.path(), 1001), None);
+        assert_eq!(session_of(Path::new("/nonexistent"), 1000), None);
+    }
+
+    #[test]
+    fn who_is_not_logged_in_is_not_asked_about() {
+        assert_eq!(of_process(1, 4_242), Answer::No("user 4242 is not logged in at this machine".to_owned()));
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hot keys under Wayland: the desktop binds them, by the portal `org.freedesktop.portal.GlobalShortcuts`.
+//!
+//! No program may grab a key there. The desktop may ask the person first, and may choose other keys than were asked for.
+
+use crate::error::Error;
+use crate::hotkeys::{Action, Bindings};
+use crate::notify::connect;
+use crate::plain::plain;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use zbus::blocking::{Connection, MessageIterator};
+use zbus::message::{Message, Type};
+use zbus::zvariant::{OwnedObjectPath, OwnedValue, Value};
+use zbus::{MatchRule, zvariant};
+
+const NAME: &str = "org.freedesktop.portal.Desktop";
+const OBJECT: &str = "/org/freedesktop/portal/desktop";
+const SHORTCUTS: &str = "org.freedesktop.portal.GlobalShortcuts";
+/// How long the desktop may take to ask the person for the keys.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
+/// How often it is asked meanwhile whether to go on.
+const GLANCE: Duration = Duration::from_millis(250);
+/// Signals of the portal that wait to be read, at most; a press beyond that is lost, and said on stderr.
+const SIGNALS_MAX: usize = 32;
+/// Letters of a key's name, and of a refusal.
+const WORDS_MAX: usize = 200;
+
+/// What the portal answers a request with.
+type Results = HashMap<String, OwnedValue>;
+
+/// Shortcuts of the desktop that are bound, as long as the value lives.
+pub struct Shortcuts {
+    _bus: Connection,
+    heard: Receiver<Message>,
+    session: OwnedObjectPath,
+    /// What the desktop calls the key that marks.
+    mark: Option<String>,
+}
+
+impl Shortcuts {
+    /// Binds the actions, each with the key that it should have; the person may be asked meanwhile, as long as `go_on`
+    /// says so.
+    ///
+    /// # Errors
+    /// Where there is no such portal, or the person or the desktop refuses.
+    pub fn bind(bindings: &Bindings, go_on: &dyn Fn() -> bool) -> Result<Shortcuts, Error> {
+        let bus = connect(&Arc::default()).map_err(|trouble| refused(trouble.to_string()))?;
+        let heard = listen(&bus).map_err(|error| refused(error.to_string()))?;
+        let asking = Asking { bus: &bus, heard: &heard, go_on };
+        let tokens = [("session_handle_token", Value::from("tipme_session"))];
+        let mut created = asking.ask("CreateSession", "tipme_create", |options| (options,), HashMap::from(tokens))?;
+        let session = created.remove("session_handle").and_then(|handle| String::try_from(handle).ok());
+        let session = session.and_then(|path| OwnedObjectPath::try_from(path).ok());
+        let session = session.ok_or_else(|| refused("the portal opened no session".to_owned()))?;
+        let wanted: Vec<_> = bindings.0.iter().map(|(action, chord)| wanted(*action, &chord.to_string())).collect();
+        let body = |options| (session.as_ref(), wanted, "", options);
+        let mut bound = asking.ask("BindShortcuts", "tipme_bind", body, HashMap::new())?;
+        let mark = bound.remove("shortcuts").and_then(|shortcuts| key_of(shortcuts, Action::Mark));
+        Ok(Shortcuts { heard, session, mark, _bus: bus })
+    }
+
+    /// What the desktop calls the key that marks, where it says so.
+    pub fn mark_key(&self) -> Option<&str> {
+        self.mark.as_deref()
+    }
+
+    /// Waits for a shortcut, at most until `timeout` has passed.
+    ///
+    /// # Errors
+    /// Where the desktop takes the shortcuts back, or the bus is gone.
+    pub fn next(&self, timeout: Duration) -> Result<Option<Action>, Error> {
+        let message = match self.heard.recv_timeout(timeout) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => return Err(refused("the session bus ended".to_owned())),
+        };
+        let header = message.header();
+        match header.member().map(|member| member.as_str()) {
+            Some("Activated") => Ok(self.action(&message)),
+            Some("Closed") if header.path().is_some_and(|path| *path == self.session.as_ref()) => {
+                Err(refused("the desktop took its shortcuts back; start the agent anew".to_owned()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn action(&self, message: &Message) -> Option<Action> {
+        let (session, id, _, _): (OwnedObjectPath, String, u64, Results) = message.body().deserialize().ok()?;
+        Action::ALL.into_iter().find(|action| session == self.session && id == name(*action))
+    }
+}
+
+/// A request under way.
+struct Asking<'a> {
+    bus: &'a Connection,
+    heard: &'a Receiver<Message>,
+    go_on: &'a dyn Fn() -> bool,
+}
+
+impl Asking<'_> {
+    /// Calls a method that answers by a signal of the request which it returns.
+    fn ask<'b, B>(
+        &self,
+        method: &'static str,
+        token: &'static str,
+        body: impl FnOnce(HashMap<&'static str, Value<'b>>) -> B,
+        mut options: HashMap<&'static str, Value<'b>>,
+    ) -> Result<Results, Error>
+    where
+        B: serde::Serialize + zvariant::DynamicType,
+    {
+        options.insert("handle_token", Value::from(token));
+        let reply = self.bus.call_method(Some(NAME), OBJECT, Some(SHORTCUTS), method, &body(options));
+        let request = reply.and_then(|reply| reply.body().deserialize::<OwnedObjectPath>());
+        self.answer(&request.map_err(|error| refused(plain(&error.to_string(), WORDS_MAX)))?)
+    }
+
+    fn answer(&self, request: &OwnedObjectPath) -> Result<Results, Error> {
+        let deadline = Instant::now() + ANSWER_PATIENCE;
+        while Instant::now() < deadline && (self.go_on)() {
+            let Ok(message) = self.heard.recv_timeout(GLANCE) else { continue };
+            let header = message.header();
+            let fits = header.member().is_some_and(|member| member == "Response");
+            if !fits || header.path().is_none_or(|path| *path != request.as_ref()) {
+                continue;
+            }
+            let answer = message.body().deserialize::<(u32, Results)>();
+            return match answer.map_err(|error| refused(error.to_string()))? {
+                (0, results) => Ok(results),
+                (1, _) => Err(refused("the person refused".to_owned())),
+                _ => Err(refused("the desktop refused".to_owned())),
+            };
+        }
+        Err(refused("nobody answered".to_owned()))
+    }
+}
+
+fn refused(reason: String) -> Error {
+    Error::NoShortcuts { reason }
+}
+
+/// All signals of the portal, those that come before anybody waits for them too.
+fn listen(bus: &Connection) -> Result<Receiver<Message>, zbus::Error> {
+    let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME)?.build();
+    let signals = MessageIterator::for_match_rule(rule, bus, Some(SIGNALS_MAX))?;
+    let (sender, heard): (SyncSender<Message>, _) = sync_channel(SIGNALS_MAX);
+    std::thread::spawn(move || {
+        for signal in signals.flatten() {
+            if sender.try_send(signal).is_err() {
+                eprintln!("tipme: too many shortcuts were pressed at a time; press again");
+            }
+        }
+    });
+    Ok(heard)
+}
+
+/// The name of an action at the portal.
+fn name(action: Action) -> &'static str {
+    match action {
+        Action::Start => "start",
+        Action::Mark => "mark",
+        Action::StopKeys => "stop-input",
+        Action::StartKeys => "restart-input",
+    }
+}
+
+/// A shortcut as the portal takes it: what it is for, and its key.
+fn wanted(action: Action, chord: &str) -> (&'static str, HashMap<&'static str, Value<'static>>) {
+    let described = [
+        ("description", Value::from(format!("tipme: {}", action.purpose()))),
+        ("preferred_trigger", Value::from(trigger(chord))),
+    ];
+    (name(action), HashMap::from(described))
+}
+
+/// A chord as the specification of shortcuts has it: `CTRL+ALT+minus`, `LOGO+F12`.
+fn trigger(chord: &str) -> String {
+    let (held, key) = chord.rsplit_once('+').unwrap_or(("", chord));
+    let function = key.len() > 1 && key.starts_with('f') && key[1..].chars().all(|digit| digit.is_ascii_digit());
+    let key = if function { key.to_uppercase() } else { key.to_owned() };
+    let modifiers = held.split('+').filter(|name| !name.is_empty()).map(|name| match name {
+        "ctrl" | "control" => "CTRL",
+        "alt" => "ALT",
+        "shift" => "SHIFT",
+        _ => "LOGO",
+    });
+    modifiers.chain([key.as_str()]).collect::<Vec<_>>().join("+")
+}
+
+/// What the desktop calls the key of an action.
+fn key_of(shortcuts: OwnedValue, action: Action) -> Option<String> {
+    let shortcuts: Vec<(String, Results)> = shortcuts.try_into().ok()?;
+    let (_, mut described) = shortcuts.into_iter().find(|(id, _)| id == name(action))?;
+    let key = String::try_from(described.remove("trigger_description")?).ok()?;
+    Some(plain(&key, WORDS_MAX)).filter(|key| !key.is_empty())
+}
+
+/// Whether this session is one of Wayland.
+pub fn is_wayland() -> bool {
+    std::env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_named_as_the_specification_has_them() {
+        let told = ["ctrl+alt+minus", "super+f12", "f9", "ctrl+shift+f"].map(trigger);
+        assert_eq!(told, ["CTRL+ALT+minus", "LOGO+F12", "F9", "CTRL+SHIFT+f"]);
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme diagnose`.
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use std::path::PathBuf;
+use tipme_analysis::model::Kind;
+
+#[derive(Args)]
+#[command(after_help = "Text is as wide as the terminal; where a program reads it, each fact has one line.
+
+Exit codes: 0 a verdict, 3 no finding, 2 the file cannot be read.
+
+Examples:
+  tipme diagnose
+  tipme diagnose 20260101T1200 --verbose
+  tipme diagnose --explain
+  tipme diagnose --explain disk-queue
+  tipme diagnose FILE --app xterm --json")]
+pub struct Diagnose {
+    /// The incident: its file, its id, or the beginning of its id [default: your newest]
+    #[arg(value_name = "INCIDENT")]
+    pub file: Option<String>,
+    /// The recorder's folder [default: /var/lib/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Tell also where in the kernel something waited
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Tell what a kind of cause is, what usually helps, and how to see it yourself [default: the kinds that were found]
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = FOUND, conflicts_with_all = ["json", "interactions"],
+        value_parser = kinds(), hide_possible_values = true)]
+    pub explain: Option<String>,
+    /// Look at this application only
+    #[arg(long, value_name = "NAME")]
+    pub app: Option<String>,
+    /// Look at this process only
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// List every interaction with its times instead of a verdict
+    #[arg(long, conflicts_with_all = ["app", "pid", "at"])]
+    pub interactions: bool,
+    /// Look at what happened this long before the mark
+    #[arg(long, value_name = "SECONDS_BEFORE_MARK", value_parser = before_mark, allow_negative_numbers = true)]
+    pub at: Option<f64>,
+}
+
+/// Stands for the kinds that a verdict names.
+pub const FOUND: &str = "found";
+
+/// Names of kinds.
+fn kinds() -> PossibleValuesParser {
+    let kinds = Kind::CAUSES.iter().chain([&Kind::Unattributed]).map(|kind| kind.name());
+    PossibleValuesParser::new(kinds.map(PossibleValue::new).chain([PossibleValue::new(FOUND).hide(true)]))
+}
+
+/// A span before the mark.
+fn before_mark(text: &str) -> Result<f64, String> {
+    let span = text.parse().ok().filter(|span: &f64| *span >= 0.0 && span.is_finite());
+    span.ok_or_else(|| "give seconds before the mark, such as 12.5".to_owned())
+}

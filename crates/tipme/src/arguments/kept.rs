@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many incidents a recorder keeps.
+
+use super::size;
+use clap::Args;
+use tipme_store::{Bounds, Room};
+
+/// How much the recorder keeps. The newest incident always stays; pinned ones do not count.
+#[derive(Args)]
+pub struct Kept {
+    /// Incidents that are kept in all; beyond that the oldest of the user who has most go
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_incidents: u32,
+    /// Room that incidents may take in all, without the newest
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
+    pub max_size: u64,
+    /// Incidents of one user that are kept; beyond that the user's own oldest go
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_user_incidents: u32,
+    /// Room that incidents of one user may take, without the newest
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    pub max_user_size: u64,
+}
+
+impl Kept {
+    pub fn bounds(&self) -> Bounds {
+        let room = |bytes, count: u32| Room { bytes, count: count as usize };
+        Bounds { all: room(self.max_size, self.max_incidents), user: room(self.max_user_size, self.max_user_incidents) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        kept: Kept,
+    }
+
+    #[test]
+    fn what_is_kept_by_default_is_what_the_store_says() {
+        assert_eq!(Alone::parse_from(["record"]).kept.bounds(), Bounds::default());
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Verbs that nobody types: what the recorder and the agent have done by processes that have given up all rights before
+//! they read a byte. They get what they need as open files.
+
+use crate::arguments::{Confined, Judge};
+use crate::diagnose;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::time::Duration;
+use tipme_analysis::Options;
+use tipme_confine::{Bounds, confine};
+use tipme_report::Layout;
+use tipme_store::MAX_TOTAL_BYTES;
+
+/// Memory of a diagnosis, in bytes: four times the largest recording with default options, and room for the largest file.
+const JUDGE_MEMORY: u64 = 4 << 30;
+/// Who presses a key waits for the verdict, but less urgently than for the key's answer.
+const JUDGE_NICE: i32 = 10;
+
+/// Prints the verdict on the incident at the standard input; exit codes as those of `tipme diagnose`.
+pub fn judge(arguments: &Judge) -> Result<ExitCode> {
+    give_up(&arguments.confined, JUDGE_MEMORY, 0, JUDGE_NICE, || ())?;
+    let incident = tipme_store::read_from(std::io::stdin().lock()).context("cannot read the incident")?;
+    let options = Options { at_s: arguments.at, ..Options::default() };
+    let verdict = tipme_analysis::diagnose(&incident, &options)?;
+    Ok(diagnose::print(&verdict, arguments.json, &Layout::default()))
+}
+
+/// Memory of who seals: twice what was captured, and what it is packed with.
+const SEAL_MEMORY: u64 = 512 << 20;
+/// Who marked waits for the file.
+const SEAL_NICE: i32 = 0;
+
+/// Writes the incident at the standard input to the standard output, concealed and compressed, all but its seal. The exit
+/// code tells of a full disk.
+pub fn seal(arguments: &Confined) -> Result<ExitCode> {
+    let captured = rustix::fs::fstat(std::io::stdin())?.st_size.unsigned_abs();
+    let memory = SEAL_MEMORY + 3 * captured;
+    let open = || (tipme_recorder::functions().ok(), std::io::stdout().as_fd().try_clone_to_owned());
+    let (functions, file) = give_up(arguments, memory, MAX_TOTAL_BYTES, SEAL_NICE, open)?;
+    let incident = tipme_store::read_from(std::io::stdin().lock()).context("cannot read what was captured")?;
+    let incident = tipme_recorder::finish(incident, functions)?;
+    match tipme_store::write_open(&mut File::from(file?), &incident) {
+        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            Ok(ExitCode::from(tipme_recorder::NO_ROOM))
+        }
+        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the incident"),
+    }
+}
+
+/// Who started the process ends it in time, and says so; it ends itself where that cannot be done.
+const GRACE: Duration = Duration::from_secs(2);
+
+fn give_up<T>(confined: &Confined, memory: u64, file: u64, nice: i32, open: impl FnOnce() -> T) -> Result<T> {
+    let bounds = Bounds { time: Duration::from_secs(confined.seconds.into()) + GRACE, memory, file, nice };
+    confine(confined.user, bounds, open).context("cannot give up the rights of this process")
+}

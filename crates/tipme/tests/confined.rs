@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the recorder gives up when it has started, and what those have who judge for it. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+#[path = "support/family.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
+mod family;
+mod support;
+
+use family::until;
+use rustix::thread::set_thread_uid;
+use std::fs::File;
+use std::io::{Read, Write, pipe};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use support::{Recording, tipme};
+use tempfile::TempDir;
+use tipme_control::{Client, Request, Trigger};
+use tipme_record::incident::Section;
+use tipme_recorder::{Options, Sealer, StateDirs, Tap, run, seconds};
+
+/// A user without an account.
+const USER: u32 = 4242;
+
+/// Capabilities by their numbers: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, KILL, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN,
+/// SYSLOG, CHECKPOINT_RESTORE.
+const KEPT: [u32; 10] = [0, 1, 2, 5, 6, 7, 19, 21, 34, 40];
+
+fn status(task: &str) -> String {
+    std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> &'a str {
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("no {name} in {status}")).trim()
+}
+
+#[test]
+fn an_armed_recorder_keeps_what_it_needs_in_all_its_threads() {
+    let recording = Recording::start(&["--display", "none", "--memory", "16M", "--auto"]);
+    let (_, incident) = recording.mark();
+    let missing: Vec<String> = support::meta(&incident).missing.into_iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, ["display"]);
+    let kept = KEPT.iter().fold(0, |kept, capability| kept | 1u64 << capability);
+    let tasks: Vec<_> = std::fs::read_dir(format!("/proc/{}/task", recording.child.id())).unwrap().flatten().collect();
+    assert!(tasks.len() > 1, "it has threads");
+    for task in tasks {
+        let status = status(&format!("{}/task/{}", recording.child.id(), task.file_name().display()));
+        for set in ["CapPrm", "CapEff", "CapBnd"] {
+            assert_eq!(u64::from_str_radix(field(&status, set), 16).unwrap(), kept, "{set} of {status}");
+        }
+        assert_eq!([field(&status, "CapInh"), field(&status, "CapAmb")], ["0000000000000000"; 2]);
+        assert_eq!(field(&status, "NoNewPrivs"), "1");
+    }
+}
+
+/// A confined process that waits for its input.
+fn waiting(arguments: &[&str]) -> (Child, impl Write + use<>) {
+    let (input, writer) = pipe().unwrap();
+    let mut command = tipme();
+    command.args(arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What the caller has open is not for it.
+    let child = command.spawn().unwrap();
+    until("its filter", || status(&child.id().to_string()).contains("Seccomp:\t2"));
+    (child, writer)
+}
+
+fn open_files(child: &Child) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().flatten();
+    files.map(|file| std::fs::read_link(file.path()).unwrap()).collect()
+}
+
+#[test]
+fn who_judges_has_given_up_all_before_it_reads() {
+    let user = USER.to_string();
+    let (mut child, mut writer) = waiting(&["judge", "--user", &user, "--seconds", "300", "--json"]);
+    let status = status(&child.id().to_string());
+    for name in ["Uid", "Gid"] {
+        assert_eq!(field(&status, name), [user.as_str(); 4].join("\t"));
+    }
+    assert_eq!(field(&status, "Groups"), "");
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        assert_eq!(field(&status, set), "0000000000000000", "{set}");
+    }
+    assert_eq!((field(&status, "NoNewPrivs"), field(&status, "Threads")), ("1", "1"));
+    assert_eq!(open_files(&child).len(), 3);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    let limit = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().unwrap().to_owned()
+    };
+    let names = ["Max cpu time", "Max file size", "Max core file size", "Max open files", "Max address space"];
+    assert_eq!(names.map(limit), ["302", "0", "0", "3", "4294967296"]);
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    assert_eq!(stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16), Some("10"), "its nice value");
+
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/mutex-asleep.tipme");
+    std::thread::spawn(move || writer.write_all(&std::fs::read(golden).unwrap()).unwrap());
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success());
+    let usual = tipme().args(["diagnose", "--json", golden]).output().unwrap();
+    assert_eq!(said, String::from_utf8(usual.stdout).unwrap());
+}
+
+/// The same holds for who seals, and is nobody whoever marked; it has the kernel's functions and the file open besides.
+#[test]
+fn who_seals_has_given_up_all_before_it_reads() {
+    let (child, writer) = waiting(&["seal", "--user", "65534", "--seconds", "300"]);
+    let status = status(&child.id().to_string());
+    assert_eq!([field(&status, "Uid"), field(&status, "Gid")], ["65534\t65534\t65534\t65534"; 2]);
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        assert_eq!(field(&status, set), "0000000000000000", "{set}");
+    }
+    assert_eq!((field(&status, "NoNewPrivs"), field(&status, "Seccomp")), ("1", "2"));
+    let open = open_files(&child);
+    assert_eq!(open.len(), 5, "{open:?}");
+    assert!(open.iter().any(|file| file == Path::new("/proc/kallsyms")), "{open:?}");
+    drop(writer);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "there is nothing to seal");
+}
+
+/// A recorder whose incidents are sealed by a program that fails.
+#[test]
+fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
+    let dir = TempDir::new().unwrap();
+    let options = Options {
+        dirs: StateDirs::below(dir.path()),
+        window: seconds(20),
+        memory: 16 << 20,
+        tap: Tap::Off,
+        without: Vec::new(),
+        details: Vec::new(),
+        allowed: vec![USER],
+        auto: None,
+        hot_keys: None,
+        kept: tipme_store::Bounds::default(),
+        sealer: Sealer::Program("/bin/false".into()),
+    };
+    let recorder = std::thread::spawn(move || run(&options));
+    let client = Client::new(dir.path());
+    until("the recorder", || client.call(&Request::Status).is_ok());
+    let mark = Request::Mark { text: "it hung".into(), trigger: Trigger::Command };
+    // As the user, whose incident it would be.
+    let path = dir.path().to_owned();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let marked = std::thread::spawn(move || {
+        set_thread_uid(rustix::fs::Uid::from_raw(USER)).expect("root may; run the tests as root");
+        Client::new(&path).call(&mark)
+    });
+    let why = format!("{:?}", marked.join().unwrap());
+    assert!(why.contains("kept for root") && why.contains("sudo tipme diagnose"), "{why}");
+    let kept = support::files(&dir.path().join("incidents"), ".tipme");
+    let [kept] = kept.as_slice() else { panic!("{kept:?}") };
+    let file = std::fs::metadata(kept).unwrap();
+    assert_eq!((file.uid(), file.permissions().mode() & 0o777), (0, 0o600));
+    let incident = tipme_store::read(kept).unwrap();
+    assert_eq!(incident.damage, []);
+    assert_eq!(
+        (support::meta(&incident).marked_by_uid, support::meta(&incident).user_text.as_str()),
+        (USER, "it hung")
+    );
+    assert!(support::records(&incident, Section::Sched).next().is_some());
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+    recorder.join().unwrap().unwrap();
+}
+
+#[test]
+fn who_takes_too_long_is_ended_by_itself() {
+    let (mut child, _writer) = waiting(&["judge", "--user", "4242", "--seconds", "1"]);
+    let ended = child.wait().unwrap();
+    assert_eq!(ended.signal(), Some(rustix::process::Signal::ALARM.as_raw()), "{ended:?}");
+}
+
+#[test]
+fn a_hostile_file_is_refused_in_words() {
+    let mut command: Command = tipme();
+    command.args(["judge", "--user", "4242", "--seconds", "60"]).stdin(File::open("/dev/zero").unwrap());
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("cannot read the incident"), "{error}");
+}

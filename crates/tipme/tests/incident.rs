@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What stands in an incident of a real recorder, and what must not. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use rustix::fs::Advice;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tipme_control::{Client, Request, Response, Trigger};
+use tipme_record::incident::{FileName, Groups, Incident, Section};
+use tipme_record::records::{Reclaim, Sample, Wait};
+use tipme_record::{CHUNK_BYTES, Kind, entries};
+use tipme_recorder::{Options, Sealer, StateDirs, Tap, run, seconds};
+
+/// A folder that is removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        let path = std::env::temp_dir().join(format!("tipme-incident-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// A process that only computes, in a control group of its own that may use 10 ms per 100 ms.
+struct Limited {
+    group: PathBuf,
+    child: Child,
+}
+
+impl Limited {
+    fn start() -> Limited {
+        let (mount, file, text) = match Path::new("/sys/fs/cgroup/cpu/cgroup.procs").exists() {
+            true => ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "10000"),
+            false => ("/sys/fs/cgroup", "cpu.max", "10000 100000"),
+        };
+        let group = Path::new(mount).join(format!("tipme-incident-{}", std::process::id()));
+        std::fs::create_dir_all(group.join("inner")).unwrap();
+        let child = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+        let limited = Limited { group, child };
+        std::fs::write(limited.group.join(file), text).unwrap();
+        std::fs::write(limited.group.join("inner/cgroup.procs"), limited.child.id().to_string()).unwrap();
+        limited
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+        drop(Removed(vec![self.group.join("inner"), self.group.clone()]));
+    }
+}
+
+/// Reads a file twice in a control group that has not enough memory to keep it.
+fn read_in_little_memory(path: &Path) {
+    let (mount, file) = match Path::new("/sys/fs/cgroup/memory/cgroup.procs").exists() {
+        true => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        false => ("/sys/fs/cgroup", "memory.max"),
+    };
+    let group = Path::new(mount).join(format!("tipme-memory-{}", std::process::id()));
+    std::fs::create_dir_all(&group).unwrap();
+    let _removed = Removed(vec![group.clone()]);
+    std::fs::write(group.join(file), "4194304").unwrap();
+    let script =
+        format!("echo $$ > {}/cgroup.procs; cat {path} {path} > /dev/null", group.display(), path = path.display());
+    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+}
+
+/// Control groups that are removed in the end, once their processes are gone.
+struct Removed(Vec<PathBuf>);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        for group in &self.0 {
+            let begun = Instant::now();
+            while std::fs::remove_dir(group).is_err() && group.exists() && begun.elapsed() < Duration::from_secs(5) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+/// Reads pages of a file that is not in memory, through a mapping; the mapping stays.
+fn page_in(path: &Path) {
+    let mut file = File::create_new(path).unwrap();
+    let pages = 4_096;
+    file.write_all(&vec![7; pages * 4_096]).unwrap();
+    file.sync_all().unwrap();
+    let file = File::open(path).unwrap();
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    // SAFETY: a fresh mapping of a file that nobody writes to any more; it is never unmapped.
+    let base = unsafe {
+        let (none, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE);
+        let base = rustix::mm::mmap(none, pages * 4_096, ProtFlags::READ, flags, &file, 0).unwrap();
+        rustix::mm::madvise(base, pages * 4_096, rustix::mm::Advice::Random).unwrap();
+        base.cast::<u8>()
+    };
+    for page in (0..pages).step_by(7) {
+        // SAFETY: the page lies in the mapping.
+        assert_eq!(unsafe { base.add(page * 4_096).read_volatile() }, 7);
+    }
+}
+
+fn recorded(folder: &Path) -> Incident {
+    let dirs = StateDirs::below(folder);
+    let allowed = vec![rustix::process::getuid().as_raw()];
+    let options = Options {
+        dirs,
+        window: seconds(20),
+        memory: 32 << 20,
+        tap: Tap::Off,
+        without: Vec::new(),
+        details: Vec::new(),
+        allowed,
+        auto: None,
+        hot_keys: None,
+        kept: tipme_store::Bounds::default(),
+        sealer: Sealer::Program(env!("CARGO_BIN_EXE_tipme").into()),
+    };
+    let recorder = std::thread::spawn(move || run(&options));
+    let client = Client::new(folder);
+    let begun = Instant::now();
+    while client.call(&Request::Status).is_err() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    page_in(&folder.join("pages"));
+    read_in_little_memory(&folder.join("pages"));
+    std::thread::sleep(Duration::from_secs(3));
+    let mark = Request::Mark { text: String::new(), trigger: Trigger::Command };
+    let Response::Marked { incident, .. } = client.call(&mark).unwrap() else { panic!("the mark was not answered") };
+    let incident = tipme_store::read(&incident).unwrap();
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+    recorder.join().unwrap().unwrap();
+    incident
+}
+
+#[test]
+fn an_incident_tells_what_it_should_and_no_more() {
+    let folder = Folder::new();
+    let limited = Limited::start();
+    let incident = recorded(&folder.0);
+    kernel_has_no_place(&incident);
+    group_is_known(&incident, &limited);
+    file_is_named(&incident, &folder.0.join("pages"));
+    reclaim_is_recorded(&incident);
+}
+
+fn reclaim_is_recorded(incident: &Incident) {
+    let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
+    let reclaims = rare.filter(|entry| entry.kind == Kind::Reclaim).filter_map(|entry| Reclaim::read(entry.bytes));
+    let pages: u64 = reclaims.filter(|reclaim| reclaim.what == 4).map(|reclaim| reclaim.amount).sum();
+    assert!(pages > 1_000, "only {pages} pages were reclaimed inside the group");
+}
+
+/// Whether a number is an address in the kernel's text or that of its modules.
+fn is_kernel_text(word: u64) -> bool {
+    (0xffff_ffff_8000_0000..0xffff_ffff_ff00_0000).contains(&word)
+}
+
+fn kernel_has_no_place(incident: &Incident) {
+    for (section, bytes) in &incident.sections {
+        let (words, _) = bytes.as_chunks::<8>();
+        let found = words.iter().position(|word| is_kernel_text(u64::from_le_bytes(*word)));
+        assert_eq!(found.map(|word| 8 * word), None, "section {section:?} has an address of the kernel");
+    }
+    let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
+    let samples: Vec<Sample> =
+        rare.filter_map(|entry| Sample::read(entry.bytes).filter(|_| entry.kind == Kind::Sample)).collect();
+    assert!(samples.iter().any(|sample| sample.kernel_stack.0 != 0), "no kernel stack among {} samples", samples.len());
+    let symbols = String::from_utf8_lossy(incident.bytes(Section::Symbols));
+    for name in ["schedule", "filemap_fault", "do_syscall_64"] {
+        assert!(symbols.contains(name), "no function {name} is named");
+    }
+}
+
+fn group_is_known(incident: &Incident, limited: &Limited) {
+    let groups: Groups = incident.json(Section::Groups).unwrap();
+    let name = format!("/{}", limited.group.file_name().unwrap().to_string_lossy());
+    let group = groups.limited.iter().find(|group| group.path == name).unwrap();
+    assert_eq!((group.quota_us, group.period_us), (10_000, 100_000));
+    assert!(group.members.iter().any(|member| member.pid == limited.child.id()), "{group:?}");
+    let samples = String::from_utf8_lossy(incident.bytes(Section::Samples));
+    let wanted = format!("group {}\n", group.number);
+    assert!(samples.matches(&wanted).count() >= 15, "few samples: {}", samples.matches(&wanted).count());
+}
+
+fn file_is_named(incident: &Incident, path: &Path) {
+    let files: Vec<FileName> = incident.json(Section::Files).unwrap();
+    let file = files.iter().find(|file| Path::new(&file.path) == path);
+    let file = file.unwrap_or_else(|| panic!("{} is not among {} files", path.display(), files.len()));
+    let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
+    let waits = rare.filter(|entry| entry.kind == Kind::Wait).filter_map(|entry| Wait::read(entry.bytes));
+    let waits: Vec<Wait> = waits.filter(|wait| (wait.device.0, wait.inode) == (file.device, file.inode)).collect();
+    let short = waits.iter().filter(|wait| wait.head.ts.since(wait.start).0 < 1_000_000).count();
+    println!("{} waits for {}, {short} of them below a millisecond", waits.len(), file.path);
+    assert!(!waits.is_empty());
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What somebody is told who does not know the program yet: wrong arguments, no recorder, no right, damaged files. Each
+//! answer names what to do. And how text is laid out on terminals. Needs root, to be another user.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use support::tipme;
+use tempfile::TempDir;
+
+/// Somebody who is not root.
+const USER: u32 = 12_345;
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/stopped.tipme");
+
+/// Exit code and complaint.
+fn complaint(mut command: Command) -> (Option<i32>, String) {
+    let output = command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn every_refusal_names_what_to_do() {
+    let folder = TempDir::new().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let junk = folder.path().join("junk.tipme");
+    fs::write(&junk, "no incident").unwrap();
+    let junk = junk.to_str().unwrap();
+    let cases: [(&[&str], &str); 21] = [
+        (&["dignose"], "a similar subcommand exists: 'diagnose'"),
+        (&["diagnose", "--state-dir", place], "mark one first"),
+        (&["diagnose", "nope", "--state-dir", place], "see: tipme incidents"),
+        (&["diagnose", junk], "it is no incident file; tipme incidents lists those that there are"),
+        (&["diagnose", place], " is no incident file; see: tipme incidents"),
+        (&["diagnose", GOLDEN, "--at", "x"], "give seconds before the mark, such as 12.5"),
+        (&["diagnose", GOLDEN, "--at", "-3"], "give seconds before the mark, such as 12.5"),
+        (&["diagnose", GOLDEN, "--app", "nobody"], "leave the option out"),
+        (&["diagnose", "--explain", "disk"], "a similar value exists: 'disk-queue'"),
+        (&["mark", "--state-dir", place], "start one with: sudo tipme record"),
+        (&["mark", "it", "hung", "--state-dir", place], "start one with: sudo tipme record"),
+        (&["incidents", "--since", "yesterday"], "write it like 90min, 12h or 3d"),
+        (&["incidents", "rm", "2026", "--state-dir", place], "see: tipme incidents"),
+        (&["scrub", GOLDEN, "/nonexistent/copy"], "it must be a new file in a folder of yours"),
+        (&["agent"], "set DISPLAY or give --display"),
+        (&["agent", "--display", "foo"], "\"foo\" is no display of this machine; name one like :0"),
+        (&["agent", "--mark-key", "hyper+x"], "write it like ctrl+alt+minus"),
+        (&["record", "--memory", "1X"], "use K, M or G"),
+        (&["measure", "nope", "--", "xterm"], "shipped are editor, "),
+        (&["selftest", "gremlins"], "tipme selftest --list names them"),
+        (&["manage", "status", "--state-dir", place], "start one with: sudo tipme manage"),
+    ];
+    for (words, remedy) in cases {
+        let mut command = tipme();
+        command.args(words);
+        let (code, text) = complaint(command);
+        assert!(code == Some(2) && text.contains(remedy), "{words:?}: {code:?}: {text}");
+    }
+}
+
+#[test]
+fn whoever_has_no_right_is_told_who_has() {
+    let folder = TempDir::new().unwrap();
+    let secret = folder.path().join("secret.tipme");
+    fs::copy(GOLDEN, &secret).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let cases: [(&[&str], &str); 5] = [
+        (&["record"], "recording takes root; run: sudo tipme record --allow-user 12345"),
+        (&["manage-helper"], "run: sudo tipme manage-helper"),
+        (&["demo"], "recording takes root; run: sudo "),
+        (&["selftest"], "recording takes root; run: sudo "),
+        (&["diagnose", secret.to_str().unwrap()], "whoever marked may read it, and root"),
+    ];
+    for (words, remedy) in cases {
+        let mut command = tipme();
+        command.args(words).uid(USER).env("HOME", "/nonexistent");
+        let (code, text) = complaint(command);
+        assert!(code == Some(2) && text.contains(remedy), "{words:?}: {code:?}: {text}");
+    }
+}
+
+/// What a terminal of so many columns shows.
+fn on_terminal(columns: usize, environment: &str, words: &str) -> String {
+    let line = format!("stty cols {columns} rows 40; {environment} {} {words}", env!("CARGO_BIN_EXE_tipme"));
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--command", &line, "/dev/null"]).env("TERM", "xterm-256color");
+    let text = String::from_utf8(without_wishes(&mut command).output().unwrap().stdout).unwrap();
+    text.replace('\r', "")
+}
+
+/// Whoever runs the tests may have wishes about colours, and continuous integration has them by being one.
+fn without_wishes(command: &mut Command) -> &mut Command {
+    ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"].into_iter().fold(command, |command, name| command.env_remove(name))
+}
+
+/// Without sequences for colours.
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |told, part| told + part.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+fn widest(text: &str) -> usize {
+    plain(text).lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+#[test]
+fn text_is_as_wide_as_the_terminal() {
+    let place = TempDir::new().unwrap();
+    fs::create_dir(place.path().join("incidents")).unwrap();
+    fs::copy(GOLDEN, place.path().join("incidents/20260131T230000.000Z.tipme")).unwrap();
+    let cache = format!("XDG_CACHE_HOME={}", place.path().join("cache").display());
+    for verb in ["diagnose", "incidents", "diagnose --explain stall", "doctor --verbose", "--help"] {
+        let dir = if verb == "--help" || verb.contains("stall") { "" } else { "--state-dir" };
+        let words = format!("{verb} {dir} {}", if dir.is_empty() { Path::new("") } else { place.path() }.display());
+        for columns in [60, 80, 200] {
+            let text = on_terminal(columns, &cache, &words);
+            assert!(text.contains('\u{1b}') && text.lines().count() > 1, "{verb} at {columns}: {text}");
+            // A path has no place to be broken at.
+            let lines = plain(&text).lines().filter(|line| !line.contains('/')).collect::<Vec<_>>().join("\n");
+            assert!(widest(&lines) <= columns, "{verb} at {columns}: {text}");
+        }
+    }
+}
+
+#[test]
+fn colours_are_for_those_who_want_them() {
+    let words = format!("diagnose {GOLDEN}");
+    assert!(!on_terminal(80, "NO_COLOR=1", &words).contains('\u{1b}'));
+    assert!(!on_terminal(80, "TERM=dumb", &words).contains('\u{1b}'));
+    assert!(!on_terminal(80, "", &format!("--color never {words}")).contains('\u{1b}'));
+    let piped = |color: &[&str]| {
+        let output = without_wishes(tipme().args(["diagnose", GOLDEN]).args(color)).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = piped(&[]);
+    assert!(!text.contains('\u{1b}') && widest(&text) > 80, "each fact has one line for programs: {text}");
+    assert!(piped(&["--color", "always"]).contains('\u{1b}'));
+    assert!(text.lines().any(|line| line.starts_with("Try: ")), "{text}");
+}
+
+#[test]
+fn kernel_functions_are_for_those_who_ask() {
+    let incident = GOLDEN.replace("stopped", "page-in-behind-writer");
+    let told = |more: &[&str]| {
+        let output = tipme().args(["diagnose", &incident]).args(more).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(!told(&[]).contains(" <- ") && told(&["--verbose"]).contains("- in the kernel: folio_wait_bit_common <- "));
+    let explained = told(&["--explain"]);
+    assert!(explained.starts_with(&told(&[])) && explained.contains("\npage-in\nThe program touched "), "{explained}");
+    assert!(told(&["--explain", "stall"]).starts_with("stall\nA CPU did nothing"));
+}

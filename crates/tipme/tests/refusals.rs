@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A press that cannot be answered says why at the screen, with the remedy: where the person may not mark, and where the
+//! disk is full. No recorder, no notification daemon, a daemon that does not answer and input that is not recorded are
+//! held in `notification`, Wayland without a portal in `wayland`. Needs root, to be another user and to mount.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/session_agent.rs"]
+mod session_agent;
+
+#[path = "support/screen.rs"]
+mod screen;
+
+use screen::{ADDRESS, Bus, wait_for};
+use session_agent::{Agent, press, program, session};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use support::{Recording, files};
+use tempfile::TempDir;
+
+/// Somebody who may not mark.
+const STRANGER: u32 = 12_345;
+
+/// A folder of that user's, with a `zenity` that keeps what it shall show, and the display's authority file.
+fn home(authority: &Path) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    program(folder.path(), "zenity", r#"printf '%s\n' "$@" >> "${0%/*}/told""#);
+    fs::copy(authority, folder.path().join("authority")).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for owned in [folder.path().to_owned(), folder.path().join("authority")] {
+        chown(owned, Some(STRANGER), Some(STRANGER)).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn whoever_may_not_mark_is_told_so_at_the_screen() {
+    let session = session();
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    fs::set_permissions(recording.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut shown = Command::new("true");
+    session.show(&mut shown);
+    let authority = shown.get_envs().find(|(name, _)| *name == "XAUTHORITY").and_then(|(_, path)| path).unwrap();
+    let home = home(Path::new(authority));
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        let path = format!("{}:{}", home.path().display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("XAUTHORITY", home.path().join("authority")).env("HOME", home.path());
+        command.uid(STRANGER).gid(STRANGER);
+    });
+    agent.line("ready: ");
+    press(&session, &["ctrl+alt+minus"]);
+    let why = "user 12345 may not use this recorder; put the user into the group tipme";
+    agent.line(&format!("tipme: {why}"));
+    let text = wait_for(&home.path().join("told"), why);
+    assert!(text.contains("The mark failed\n"), "{text}");
+    assert_eq!(files(&recording.incidents(), ".tipme").len(), 0);
+}
+
+/// A disk of half a MiB, without a byte to spare once it is filled.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> SmallDisk {
+        let folder = TempDir::new().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=512k,mode=755", "tmpfs"]).arg(folder.path());
+        assert!(mount.status().unwrap().success(), "this test needs root");
+        SmallDisk(folder)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // What still has a file open there ends later.
+        let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_at_the_screen() {
+    let (session, bus, disk) = (session(), Bus::start(), SmallDisk::mount());
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let own = TempDir::new_in(disk.0.path()).unwrap();
+    let recording = Recording::start_in(own, &["--display", &session.display_name()]);
+    assert!(fs::write(disk.0.path().join("filler"), vec![1; 1 << 20]).is_err(), "the disk is not full");
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        command.arg("--no-dialog").env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    press(&session, &["ctrl+alt+minus"]);
+    let text = wait_for(&shown, "the disk is full; free some space there, or record with --state-dir on another disk");
+    assert!(text.contains("\nThe mark failed\ncannot write "), "{text}");
+    assert_eq!(files(&recording.incidents(), ".tipme").len(), 0);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The services: how exposed they are by the service manager's own measure, and that they work within their limits.
+//! Needs root and systemd-analyze, not systemd.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+#[path = "support/family.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
+mod family;
+#[path = "manage/fixture.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
+mod fixture;
+#[path = "support/lender.rs"]
+mod lender;
+mod support;
+#[path = "support/unit.rs"]
+mod unit;
+
+use family::until;
+use fixture::{Desk, Managed, nice};
+use lender::{ANNA, Lender, Sleeper, favour};
+use rustix::process::{Signal, kill_process};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+use support::{Recording, diagnose, meta, records};
+use tempfile::TempDir;
+use tipme_bench::Session;
+use tipme_bench::session::Options;
+use tipme_control::{AutoCounts, Client, Request, Response};
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_policy::Strength;
+use tipme_record::Kind;
+use tipme_record::incident::Section;
+use unit::Installed;
+
+/// Ten times the exposure that a service may have.
+const EXPOSURE_MAX: u32 = 30;
+
+#[test]
+fn no_service_is_more_exposed_than_it_must_be() {
+    let installed = Installed::new();
+    for service in ["tipmed", "tipme-manage", "tipme-manage-helper"] {
+        let mut command = Command::new("systemd-analyze");
+        command.args(["security", "--offline=yes", "--no-pager", &format!("--threshold={EXPOSURE_MAX}")]);
+        let output = command.arg(installed.path(service)).output().expect("systemd-analyze can be run: make test-deps");
+        let said = String::from_utf8(output.stdout).unwrap();
+        let overall = said.lines().last().unwrap();
+        assert!(overall.contains("Overall exposure level"), "{said}");
+        assert!(output.status.success(), "{service}: {overall}\n{said}");
+    }
+}
+
+#[test]
+fn what_a_unit_forbids_ends_a_program() {
+    let unit = Installed::new().unit("tipmed");
+    let run = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        unit.limit(command.args(arguments));
+        command.output().unwrap()
+    };
+    assert!(run("true", &[]).status.success());
+    let key = "syscall 250, 0, 0, 0; print 'went on'";
+    assert!(!run("perl", &["-e", key]).status.success(), "a keyring can be had");
+    let internet = "socket my $s, 2, 1, 0; print 'went on'";
+    assert!(!run("perl", &["-MSocket", "-e", internet]).status.success(), "a socket of the internet can be had");
+    let status = String::from_utf8(run("cat", &["/proc/self/status"]).stdout).unwrap();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    assert_eq!((field("NoNewPrivs:"), field("Seccomp:")), (Some("1"), Some("2")), "{status}");
+    let held = u64::from_str_radix(field("CapEff:").unwrap(), 16).unwrap();
+    assert_eq!(held & (1 << 16 | 1 << 12 | 1 << 25), 0, "modules, the network and the clock: {status}");
+}
+
+#[test]
+fn the_recorder_works_within_its_unit() {
+    let unit = Installed::new().unit("tipmed");
+    let mut session = Session::start(Options::default()).unwrap();
+    session.open_terminal(&[], &["cat".into()]).unwrap();
+    // Where the service has its own folders too.
+    let dir = TempDir::new_in("/var/tmp").unwrap();
+    let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
+    let display = session.display_name();
+    let mut command = support::recorder(&dir, &["--display", &display, "--auto=dry-run", "--allow-user", "4242"]);
+    command.env("NOTIFY_SOCKET", dir.path().join("notify")).env("WATCHDOG_USEC", "2000000");
+    unit.limit(&mut command);
+    let recording = Recording::start_by(command, dir);
+    assert_eq!(said(&socket), "READY=1");
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    typist.text("it hangs now\n").unwrap();
+    let (path, incident) = recording.mark();
+    let mode = std::fs::metadata(recording.incidents()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o755, "users cannot come to their incidents");
+    for class in ["display", "samples", "locks", "interrupts"] {
+        assert!(meta(&incident).classes_on.iter().any(|on| on == class), "{:?}", meta(&incident).missing);
+    }
+    assert_eq!(meta(&incident).missing, []);
+    assert!(records(&incident, Section::Rare).any(|entry| entry.kind == Kind::Message));
+    let displays: Vec<tipme_record::incident::Display> = incident.json(Section::Displays).unwrap();
+    let asked = displays.iter().any(|one| format!(":{}", one.display) == display && !one.extensions.is_empty());
+    assert!(asked, "the display could not be asked: {displays:?}");
+    let names = String::from_utf8_lossy(incident.bytes(Section::Symbols)).into_owned();
+    assert!(names.contains("schedule"), "functions of the kernel have no names");
+    let cost: tipme_record::incident::Cost = incident.json(Section::Cost).unwrap();
+    assert!(cost.programs.iter().any(|program| program.runs_per_second > 0.0), "the cost was not sampled");
+    let (code, text) = diagnose(&path, &[]);
+    assert!(matches!(code, Some(0 | 3)), "{text}");
+    until("the judgement of a hitch", || {
+        hitch(&session, &mut typist);
+        let auto = auto(&recording);
+        assert_eq!(auto.failed, 0, "{auto:?}");
+        auto.marked + auto.known_causes + auto.without_finding > 0
+    });
+    assert_eq!([said(&socket), said(&socket)], ["WATCHDOG=1", "WATCHDOG=1"]);
+}
+
+/// Typing during which the terminal is stopped.
+fn hitch(session: &Session, typist: &mut Typist) {
+    typist.text("The quick brown fox jumps over the lazy dog\n").unwrap();
+    let terminal = rustix::process::Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
+    kill_process(terminal, Signal::STOP).unwrap();
+    typist.text("now").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    kill_process(terminal, Signal::CONT).unwrap();
+    typist.text("after").unwrap();
+}
+
+/// What became of what the recorder suspected by itself.
+fn auto(recording: &Recording) -> AutoCounts {
+    match Client::new(recording.dir.path()).call(&Request::Status).unwrap() {
+        Response::Status(status) => status.auto.unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The next thing that is told to the service manager.
+fn said(socket: &UnixDatagram) -> String {
+    socket.set_read_timeout(Some(family::PATIENCE)).unwrap();
+    let mut bytes = [0; 256];
+    let count = socket.recv(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes[..count]).trim().to_owned()
+}
+
+#[test]
+fn the_manager_works_within_its_unit() {
+    let unit = Installed::new().unit("tipme-manage");
+    let desk = Desk::start();
+    let (first, second) = (desk.terminal("+20+20"), desk.terminal("+500+20"));
+    let mut command = fixture::tipme();
+    desk.session.show(&mut command);
+    unit.limit(&mut command);
+    let dir = TempDir::new().unwrap();
+    let mut managed = Managed::start_by(command, dir, &desk.session.display_name(), &[]);
+    for (on, off) in [(&first, &second), (&second, &first)] {
+        desk.click(on);
+        until("the favour of the focused terminal", || nice(on.pid()) < 0 && nice(off.pid()) > nice(on.pid()));
+    }
+    assert_eq!(managed.stop(Signal::TERM), Some(0));
+    assert_eq!([nice(first.pid()), nice(second.pid())], [0, 0]);
+}
+
+#[test]
+fn the_helper_works_within_its_unit() {
+    let unit = Installed::new().unit("tipme-manage-helper");
+    let mut lender = Lender::start_by(|command| unit.limit(command), &[]);
+    let own = Sleeper::of(ANNA);
+    let mut anna = lender.lease(ANNA);
+    let applied = anna.assign("focused", &[own.who()]);
+    assert!(applied["changed"].as_u64() > Some(0), "{applied}");
+    assert_eq!(own.nice(), favour(Strength::Normal));
+    drop(anna);
+    until("the end of the favour", || own.nice() == 0);
+    assert_eq!(lender.stop(Signal::TERM), Some(0));
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A journal that stands in for that of systemd, and services that speak to it.
+
+use super::support::tipme;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How often it is asked whether the service still lives that an entry is awaited from.
+const GLANCE: Duration = Duration::from_millis(200);
+const ENTRY_BYTES_MAX: usize = 1 << 17;
+
+/// The fields of an entry.
+#[derive(Debug)]
+pub struct Entry(Vec<(String, String)>);
+
+impl Entry {
+    /// Reads the journal's own protocol.
+    fn parse(mut bytes: &[u8]) -> Entry {
+        let mut fields = Vec::new();
+        while !bytes.is_empty() {
+            let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+            let (name, rest) = (&bytes[..end], &bytes[end + 1..]);
+            let (value, rest) = match name.iter().position(|byte| *byte == b'=') {
+                Some(equals) => (&name[equals + 1..], rest),
+                None => {
+                    let (length, rest) = rest.split_first_chunk().unwrap();
+                    let (value, rest) = rest.split_at(u64::from_le_bytes(*length) as usize);
+                    (value, rest.strip_prefix(b"\n").unwrap())
+                }
+            };
+            let name = name.split(|byte| *byte == b'=').next().unwrap_or_default();
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            fields.push((text(name), text(value)));
+            bytes = rest;
+        }
+        Entry(fields)
+    }
+
+    /// The only value of a field; empty where there is none.
+    pub fn get(&self, name: &str) -> &str {
+        let values: Vec<&str> = self.0.iter().filter(|(field, _)| field == name).map(|(_, value)| &**value).collect();
+        assert!(values.len() < 2, "{name} stands there several times: {self:?}");
+        values.first().copied().unwrap_or_default()
+    }
+}
+
+/// A folder that is `/run` to services.
+pub struct Journal {
+    run: TempDir,
+    pub socket: UnixDatagram,
+}
+
+impl Journal {
+    pub fn start() -> Journal {
+        let run = TempDir::new().unwrap();
+        std::fs::create_dir_all(run.path().join("systemd/journal")).unwrap();
+        let socket = UnixDatagram::bind(run.path().join("systemd/journal/socket")).unwrap();
+        socket.set_read_timeout(Some(GLANCE)).unwrap();
+        Journal { run, socket }
+    }
+
+    /// Starts `tipme` as systemd would: its standard output and error are what `JOURNAL_STREAM` says.
+    pub fn service(&self, arguments: &[&str]) -> Service {
+        let output = self.run.path().join(format!("output-{}", arguments[0]));
+        let file = File::create(&output).unwrap();
+        let meta = file.metadata().unwrap();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c"]);
+        command.args(["mount --bind \"$0\" /run && exec \"$@\""]).arg(self.run.path());
+        command.arg(tipme().get_program()).args(arguments);
+        command.env("JOURNAL_STREAM", format!("{}:{}", meta.dev(), meta.ino()));
+        let child = command.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+        Service { child, output }
+    }
+
+    /// The next entry with this `MESSAGE_ID`. Fails where the service ends first.
+    pub fn await_event(&self, service: &mut Service, id: &str) -> Entry {
+        self.await_entry(service, |entry| entry.get("MESSAGE_ID") == id)
+    }
+
+    pub fn await_entry(&self, service: &mut Service, mut wanted: impl FnMut(&Entry) -> bool) -> Entry {
+        let mut bytes = vec![0; ENTRY_BYTES_MAX];
+        loop {
+            // What was sent before the end is there to be read.
+            let ended = service.child.try_wait().unwrap();
+            if let Ok(length) = self.socket.recv(&mut bytes) {
+                let entry = Entry::parse(&bytes[..length]);
+                if wanted(&entry) {
+                    return entry;
+                }
+            } else if let Some(status) = ended {
+                panic!("the service ended, {status}, and said {:?}", service.output());
+            }
+        }
+    }
+
+    /// A sender that fills the journal, which nobody reads meanwhile.
+    pub fn fill(&self) {
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.set_nonblocking(true).unwrap();
+        sender.connect(self.run.path().join("systemd/journal/socket")).unwrap();
+        while sender.send(b"MESSAGE=noise\n").is_ok() {}
+    }
+
+    /// Takes what lies there, unread.
+    pub fn empty(&self) {
+        while self.socket.recv(&mut [0; 64]).is_ok() {}
+    }
+}
+
+/// A running service; killed with the value.
+pub struct Service {
+    child: Child,
+    output: PathBuf,
+}
+
+impl Service {
+    /// What it wrote elsewhere.
+    pub fn output(&self) -> String {
+        std::fs::read_to_string(&self.output).unwrap()
+    }
+
+    pub fn stop(&mut self) -> ExitStatus {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

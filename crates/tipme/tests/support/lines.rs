@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Mutated lines for a daemon's socket: each has an answer, and the daemon neither ends nor grows.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+use tipme_fuzz::{Sequence, TARGETS, mutate};
+
+/// Lines, unless the environment says another number; `make fuzz` sends a hundred thousand.
+const LINES: u64 = 1_500;
+const COUNT: &str = "TIPME_LINES";
+/// What a daemon may keep more at the end than after the first tenth.
+const GROWTH_MAX: u64 = 4 << 20;
+
+/// Sends mutations of what is said to this daemon, each over a connection of its own.
+pub fn send_mutated(daemon: &str, socket: &Path, pid: u32) {
+    let target = TARGETS.iter().find(|target| target.name == daemon).unwrap();
+    let mut seeds = (target.seeds)();
+    // Incidents are written by other tests.
+    seeds.retain(|seed| !seed.starts_with(b"{\"mark"));
+    let count = std::env::var(COUNT).ok().and_then(|count| count.parse().ok()).unwrap_or(LINES);
+    let (mut answered, mut early) = (0, 0);
+    for number in 0..count {
+        let mut random = Sequence::new(number);
+        let mut line = seeds[random.below(seeds.len())].clone();
+        mutate(&mut line, &mut random);
+        line.push(b'\n');
+        answered += u64::from(say(socket, &line));
+        if number == count / 10 {
+            early = resident(pid);
+        }
+    }
+    let late = resident(pid);
+    println!("{daemon}: {count} lines, {answered} answers, {early} bytes after a tenth, {late} at the end");
+    assert!(answered > count / 2, "{daemon}: {answered} answers to {count} lines");
+    assert!(late < early + GROWTH_MAX, "{daemon} grew from {early} to {late} bytes");
+    assert!(say(socket, b"\"status\"\n"), "{daemon} is gone");
+}
+
+/// Whether there is an answer that is JSON.
+fn say(socket: &Path, line: &[u8]) -> bool {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    // A daemon may have closed the connection at the first line of two.
+    if stream.write_all(line).is_ok() {
+        stream.shutdown(Shutdown::Write).ok();
+    }
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("no answer to {line:?}"),
+        _ => answer.split(|byte| *byte == b'\n').next().is_some_and(is_json),
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(bytes).is_ok()
+}
+
+/// Bytes of a process's own memory.
+fn resident(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}

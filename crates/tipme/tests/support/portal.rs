@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A desktop's portal for shortcuts, on a bus of the test's own. No display server of these tests has one.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use zbus::blocking::{Connection, connection::Builder};
+use zbus::zvariant::{ObjectPath, OwnedObjectPath, OwnedValue, Value};
+
+const OBJECT: &str = "/org/freedesktop/portal/desktop";
+const SHORTCUTS: &str = "org.freedesktop.portal.GlobalShortcuts";
+
+type Options = HashMap<String, OwnedValue>;
+
+/// Ids of shortcuts, and the keys that they should have.
+type Wanted = Arc<Mutex<Vec<(String, String)>>>;
+
+/// The portal; gone with the value.
+pub struct Portal {
+    bus: Connection,
+    pub wanted: Wanted,
+}
+
+struct Shortcuts {
+    wanted: Wanted,
+    /// What the person says when asked for the keys: 0 is yes.
+    says: u32,
+}
+
+#[zbus::interface(name = "org.freedesktop.portal.GlobalShortcuts")]
+impl Shortcuts {
+    async fn create_session(
+        &self,
+        #[zbus(header)] header: zbus::message::Header<'_>,
+        #[zbus(connection)] bus: &zbus::Connection,
+        options: Options,
+    ) -> OwnedObjectPath {
+        let sender = header.sender().unwrap().to_string();
+        let session = path("session", &sender, &options, "session_handle_token");
+        let results = HashMap::from([("session_handle", Value::from(session.as_str()))]);
+        respond(bus, &sender, &options, (0, results)).await
+    }
+
+    async fn bind_shortcuts(
+        &self,
+        #[zbus(header)] header: zbus::message::Header<'_>,
+        #[zbus(connection)] bus: &zbus::Connection,
+        _session: OwnedObjectPath,
+        shortcuts: Vec<(String, Options)>,
+        _parent_window: String,
+        options: Options,
+    ) -> OwnedObjectPath {
+        let sender = header.sender().unwrap().to_string();
+        let key = |options: &Options| String::try_from(options["preferred_trigger"].try_clone().unwrap()).unwrap();
+        let wanted: Vec<(String, String)> = shortcuts.iter().map(|(id, options)| (id.clone(), key(options))).collect();
+        let told = |(id, key): &(String, String)| {
+            (id.clone(), HashMap::from([("trigger_description", Value::from(format!("Press {key}")))]))
+        };
+        let results = HashMap::from([("shortcuts", Value::from(wanted.iter().map(told).collect::<Vec<_>>()))]);
+        *self.wanted.lock().unwrap() = wanted;
+        respond(bus, &sender, &options, (self.says, results)).await
+    }
+}
+
+/// `/org/freedesktop/portal/desktop/request/1_7/TOKEN`, as the specification has it.
+fn path(kind: &str, sender: &str, options: &Options, token: &str) -> OwnedObjectPath {
+    let token = String::try_from(options[token].try_clone().unwrap()).unwrap();
+    let sender = sender.trim_start_matches(':').replace('.', "_");
+    format!("{OBJECT}/{kind}/{sender}/{token}").try_into().unwrap()
+}
+
+/// Answers a request, before its path is returned even.
+async fn respond(
+    bus: &zbus::Connection,
+    sender: &str,
+    options: &Options,
+    answer: (u32, HashMap<&str, Value<'_>>),
+) -> OwnedObjectPath {
+    let request = path("request", sender, options, "handle_token");
+    bus.emit_signal(Some(sender), &request, "org.freedesktop.portal.Request", "Response", &answer).await.unwrap();
+    request
+}
+
+impl Portal {
+    /// A portal that is asked by a person who says yes (0), no (1), or something else.
+    pub fn start(address: &str, says: u32) -> Portal {
+        let wanted = Wanted::default();
+        let shortcuts = Shortcuts { wanted: Arc::clone(&wanted), says };
+        let builder = Builder::address(address).unwrap().serve_at(OBJECT, shortcuts).unwrap();
+        let bus = builder.name("org.freedesktop.portal.Desktop").unwrap().build().unwrap();
+        Portal { bus, wanted }
+    }
+
+    /// The person presses the key of a shortcut, of the session of that client.
+    pub fn press(&self, session: &ObjectPath<'_>, id: &str) {
+        let body = (session, id, 7_u64, HashMap::<&str, Value<'_>>::new());
+        self.bus.emit_signal(None::<&str>, OBJECT, SHORTCUTS, "Activated", &body).unwrap();
+    }
+
+    /// The desktop takes the shortcuts back.
+    pub fn close(&self, session: &ObjectPath<'_>) {
+        self.bus.emit_signal(None::<&str>, session, "org.freedesktop.portal.Session", "Closed", &()).unwrap();
+    }
+}

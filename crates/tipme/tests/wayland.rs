@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The agent in a session of Wayland, where the desktop binds the keys; and one mark for one press, whichever ways there
+//! are. A private X server stands for Xwayland. Needs root for the recorder, and dunst.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/session_agent.rs"]
+mod session_agent;
+
+#[path = "support/screen.rs"]
+mod screen;
+
+#[path = "support/portal.rs"]
+mod portal;
+
+use portal::Portal;
+use screen::{ADDRESS, Bus, until, wait_for};
+use session_agent::{Agent, press, session};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use support::{Recording, files};
+use tempfile::TempDir;
+use tipme_bench::Session;
+use tipme_control::{Gate, Request, Response, SOCKET_NAME, Server, Status};
+use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
+use tipme_desktop::presence;
+use zbus::zvariant::ObjectPath;
+
+fn agent(session: &Session, state_dir: &Path, bus: &Bus) -> Agent {
+    Agent::start_anywhere(session, state_dir, |command| {
+        command.arg("--no-dialog").env("WAYLAND_DISPLAY", "wayland-7").env(ADDRESS, &bus.address);
+    })
+}
+
+/// The session that the agent has at the portal: its name is made from the name of its connection.
+fn session_of(bus: &Bus, portal: &Portal, agent: &Agent) -> ObjectPath<'static> {
+    let connection = zbus::blocking::connection::Builder::address(bus.address.as_str()).unwrap().build().unwrap();
+    let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
+    let names = daemon.list_names().unwrap().into_iter().filter(|name| name.as_str().starts_with(':'));
+    let of_agent = |name: &zbus::names::OwnedBusName| {
+        daemon.get_connection_unix_process_id(name.inner().clone()).is_ok_and(|pid| pid == agent.child.id())
+    };
+    let name = names.into_iter().find(of_agent).expect("the agent is on the bus").to_string();
+    assert!(!portal.wanted.lock().unwrap().is_empty());
+    let sender = name.trim_start_matches(':').replace('.', "_");
+    format!("/org/freedesktop/portal/desktop/session/{sender}/tipme_session").try_into().unwrap()
+}
+
+#[test]
+fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
+    let (session, bus) = (session(), Bus::start());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let portal = Portal::start(&bus.address, 0);
+    let mut agent = agent(&session, recording.dir.path(), &bus);
+    assert_eq!(agent.line("ready: "), "Press CTRL+ALT+minus marks, bound by the desktop");
+    let wanted = portal.wanted.lock().unwrap().clone();
+    let keys = ["CTRL+ALT+plus", "CTRL+ALT+minus", "CTRL+ALT+0", "CTRL+ALT+1"];
+    assert_eq!(wanted.iter().map(|(_, key)| key.as_str()).collect::<Vec<_>>(), keys);
+    let told = presence::find(&session.target()).unwrap().expect("tipme status knows the agent");
+    assert_eq!(told.words, "Press CTRL+ALT+minus marks");
+
+    let own = session_of(&bus, &portal, &agent);
+    let strange: ObjectPath<'_> = "/org/freedesktop/portal/desktop/session/1_99/other".try_into().unwrap();
+    portal.press(&strange, "mark");
+    portal.press(&own, "unknown");
+    portal.press(&own, "mark");
+    agent.line("marked ");
+    wait_for(&shown, "Captured the last ");
+    // The same key on Xwayland is anybody's: a press would mark twice where the desktop hands it on.
+    let keys = HotKeys::grab(&session.target(), Bindings(vec![(Action::Mark, "ctrl+alt+minus".parse().unwrap())]));
+    assert_eq!(keys.unwrap().refusals(), []);
+    portal.press(&own, "stop-input");
+    wait_for(&shown, "Input is no longer recorded");
+    assert_eq!(files(&recording.incidents(), ".tipme").len(), 1);
+
+    portal.close(&own);
+    wait_for(&shown, "No key marks under Wayland\nthe desktop binds no shortcut: the desktop took its shortcuts back");
+    assert_eq!(agent.child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn without_a_portal_the_person_is_told_what_helps() {
+    let (session, bus, state) = (session(), Bus::start(), TempDir::new().unwrap());
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let mut agent = agent(&session, state.path(), &bus);
+    let why = agent.line("tipme: no key marks under Wayland; ");
+    assert!(why.contains("org.freedesktop.portal.Desktop"), "{why}");
+    let text = wait_for(&shown, "Try: sudo tipme record --hot-keys always");
+    assert!(text.contains("\nNo key marks under Wayland\nthe desktop binds no shortcut: "), "{text}");
+    assert_eq!(agent.child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn a_person_who_refuses_the_keys_is_told_what_that_means() {
+    let (session, bus, state) = (session(), Bus::start(), TempDir::new().unwrap());
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let _portal = Portal::start(&bus.address, 1);
+    let mut agent = agent(&session, state.path(), &bus);
+    agent.line("tipme: no key marks under Wayland; the desktop binds no shortcut: the person refused.");
+    wait_for(&shown, "No key marks under Wayland\n");
+    assert_eq!(agent.child.wait().unwrap().code(), Some(2));
+}
+
+/// A recorder as `--hot-keys always` has it on a machine with keyboards: it says that it takes the keys, and marks by
+/// itself. This one counts what it is asked to mark.
+struct Taker {
+    marks: Arc<AtomicUsize>,
+    ends: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Taker {
+    fn start(folder: &Path) -> Taker {
+        let mut server = Server::bind(&folder.join(SOCKET_NAME), Gate::of(&[])).unwrap();
+        let (marks, ends) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let (counted, ended) = (Arc::clone(&marks), Arc::clone(&ends));
+        let status = Status { any_keyboard: true, keys: true, held_s: 40.0, window_s: 40.0, ..Status::default() };
+        let thread = std::thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                for call in server.calls(Instant::now()) {
+                    if matches!(call.request, Request::Mark { .. }) {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                    }
+                    call.answer(&Response::Status(status.clone()));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        Taker { marks, ends, thread: Some(thread) }
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+#[test]
+fn what_the_recorder_marked_by_itself_is_told_and_not_marked_again() {
+    let (session, bus, state) = (session(), Bus::start(), TempDir::new().unwrap());
+    let (_daemon, shown) = bus.start_notifications(&session);
+    let (taker, incidents) = (Taker::start(state.path()), state.path().join("incidents"));
+    std::fs::create_dir(&incidents).unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+    let write = |golden_name: &str, ago: Duration| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let id = tipme_store::id_at((now - ago).as_nanos() as u64);
+        std::fs::copy(golden.join(golden_name), incidents.join(format!("{id}.tipme"))).unwrap();
+        id
+    };
+    write("server-grab.tipme", Duration::from_secs(60));
+    let agent = Agent::start(&session, state.path(), |command| {
+        command.arg("--no-dialog").env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    press(&session, &["ctrl+alt+minus"]);
+    wait_for(&shown, "Captured the last 40 s, looking for the cause");
+    let id = write("stopped.tipme", Duration::ZERO);
+    let marked = PathBuf::from(agent.line("marked "));
+    assert_eq!(marked.file_stem().unwrap().to_string_lossy(), id);
+    wait_for(&shown, "power-saver stopped patient");
+    until("nothing more is told", || bus.ids().len() == 3);
+    assert_eq!(taker.marks.load(Ordering::Relaxed), 0, "the press was marked twice");
+    let told: Vec<u32> = bus.ids().iter().map(|(id, ..)| *id).collect();
+    assert_eq!(told[1], told[2], "the verdict takes the place of what was told first");
+}

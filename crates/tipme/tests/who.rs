@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who may mark, besides root and who is named: what polkit says, and the group. The recorder runs with a /run, a
+//! list of users and a list of groups of its own, which nobody else sees. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use std::collections::HashMap;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use support::{Recording, recorder_by, tipme};
+use tempfile::TempDir;
+use zbus::blocking::{Connection, MessageIterator, connection::Builder};
+use zbus::message::Type;
+
+/// Logged in, and nothing else.
+const ANN: u32 = 4242;
+/// With an account and in the group.
+const BOB: u32 = 4343;
+/// Named by an option.
+const EVE: u32 = 4444;
+
+/// What the authority does.
+const YES: u32 = 1;
+const NO: u32 = 2;
+const HANG: u32 = 3;
+
+/// A message bus with polkit on it, where each connection is answered in a thread of its own.
+struct Polkit {
+    dir: TempDir,
+    says: Arc<AtomicU32>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Polkit {
+    fn start(says: u32) -> Polkit {
+        let dir = open_folder();
+        let listener = UnixListener::bind(dir.path().join("system_bus_socket")).unwrap();
+        let (says, asked) = (Arc::new(AtomicU32::new(says)), Arc::<AtomicUsize>::default());
+        let shared = (says.clone(), asked.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (says, asked) = shared.clone();
+                std::thread::spawn(move || answer(stream, &says, &asked));
+            }
+        });
+        Polkit { dir, says, asked }
+    }
+
+    fn say(&self, says: u32) {
+        self.says.store(says, Ordering::SeqCst);
+    }
+}
+
+type Subject = (String, HashMap<String, zbus::zvariant::OwnedValue>);
+
+/// Answers one connection, until it ends.
+fn answer(stream: UnixStream, says: &AtomicU32, asked: &AtomicUsize) {
+    let builder = Builder::async_io_unix_stream(stream).server(zbus::Guid::generate()).unwrap();
+    let messages: MessageIterator = builder.p2p().build_message_iterator().unwrap();
+    let connection = Connection::from(zbus::Connection::from(messages.inner()));
+    for message in messages.map_while(Result::ok).filter(|message| message.message_type() == Type::MethodCall) {
+        let header = message.header();
+        if header.member().is_some_and(|member| member == "Hello") {
+            connection.reply(&header, &":1.7").unwrap();
+            continue;
+        }
+        asked.fetch_add(1, Ordering::SeqCst);
+        let body = message.body();
+        let (subject, action, _, flags, _): (Subject, String, HashMap<String, String>, u32, String) =
+            body.deserialize().unwrap();
+        assert_eq!((subject.0.as_str(), action.as_str(), flags), ("unix-process", "org.tipme.mark", 0));
+        assert_eq!(i32::try_from(&subject.1["uid"]), Ok(ANN as i32));
+        assert!(u32::try_from(&subject.1["pid"]).unwrap() > 1 && u64::try_from(&subject.1["start-time"]).unwrap() > 1);
+        let none: HashMap<&str, &str> = HashMap::new();
+        match says.load(Ordering::SeqCst) {
+            HANG => {}
+            says => connection.reply(&header, &((says == YES, false, none),)).unwrap(),
+        }
+    }
+}
+
+fn open_folder() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+/// A recorder that sees this bus at the usual place, and these users and groups.
+fn record(bus: &Path) -> Recording {
+    const SCRIPT: &str = "set -e; mount -t tmpfs none /run; mkdir -p /run/dbus /run/systemd/users
+        mount --bind \"$1\" /run/dbus; touch /run/systemd/users/4242 /run/passwd /run/group
+        echo bob:x:4343:4343::/:/bin/sh >/run/passwd; echo tipme:x:990:ann,bob >/run/group
+        mount --bind /run/passwd /etc/passwd; mount --bind /run/group /etc/group; shift; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"]).arg(bus);
+    command.arg(tipme().get_program());
+    let options = ["--display", "none", "--memory", "16M", "--allow-user", "4444"];
+    let dir = open_folder();
+    Recording::start_by(recorder_by(command, &dir, &options), dir)
+}
+
+fn run(recording: &Recording, uid: u32, verb: &str) -> Output {
+    tipme().args([verb, "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid).output().unwrap()
+}
+
+/// Why a mark was refused; empty where it was not.
+fn refusal(recording: &Recording, uid: u32) -> String {
+    let output = run(recording, uid, "mark");
+    if output.status.success() {
+        let path = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(std::fs::metadata(path.trim_end()).unwrap().uid(), uid);
+        return String::new();
+    }
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn status(recording: &Recording, uid: u32) -> String {
+    String::from_utf8(run(recording, uid, "status").stdout).unwrap()
+}
+
+#[test]
+fn polkit_decides_for_who_is_logged_in_and_is_asked_about_nobody_else() {
+    let polkit = Polkit::start(YES);
+    let recording = record(polkit.dir.path());
+    assert_eq!(refusal(&recording, ANN), "");
+    assert!(status(&recording, ANN).contains("you may        since polkit allows it to you (org.tipme.mark)\n"));
+    polkit.say(NO);
+    let why = refusal(&recording, ANN);
+    assert!(why.contains("user 4242 may not use this recorder") && why.contains("polkit does not allow"), "{why}");
+    let asked = polkit.asked.load(Ordering::SeqCst);
+    let why = refusal(&recording, 4545);
+    assert!(why.contains("user 4545 is not logged in") && why.contains("--allow-user 4545"), "{why}");
+    assert_eq!([refusal(&recording, BOB), refusal(&recording, EVE), refusal(&recording, 0)], [""; 3]);
+    assert_eq!(polkit.asked.load(Ordering::SeqCst), asked);
+}
+
+#[test]
+fn a_polkit_that_hangs_holds_up_nobody_and_its_last_yes_counts() {
+    let polkit = Polkit::start(HANG);
+    let recording = record(polkit.dir.path());
+    let dir = recording.dir.path().to_owned();
+    let waits: Vec<_> = (0..3)
+        .map(|_| {
+            let mut command = tipme();
+            command.args(["mark", "--state-dir"]).arg(&dir).uid(ANN).gid(ANN);
+            std::thread::spawn(move || command.output().unwrap())
+        })
+        .collect();
+    while polkit.asked.load(Ordering::SeqCst) == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!([refusal(&recording, BOB), refusal(&recording, EVE), refusal(&recording, 0)], [""; 3]);
+    for wait in waits {
+        let why = String::from_utf8(wait.join().unwrap().stderr).unwrap();
+        assert!(why.contains("polkit is silent") || why.contains("polkit cannot be asked"), "{why}");
+    }
+    polkit.say(YES);
+    let begun = Instant::now();
+    while !refusal(&recording, ANN).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "polkit answers, and is not heard");
+    }
+    polkit.say(HANG);
+    assert_eq!(refusal(&recording, ANN), "");
+}
+
+#[test]
+fn without_polkit_the_group_counts() {
+    let nothing = open_folder();
+    let recording = record(nothing.path());
+    assert_eq!([refusal(&recording, BOB), refusal(&recording, EVE)], [""; 2]);
+    assert!(status(&recording, BOB).contains("you may        since you are in the group tipme\n"));
+    assert!(status(&recording, EVE).contains("you may        since the recorder's --allow-user names you\n"));
+    let why = refusal(&recording, ANN);
+    assert!(why.contains("the group tipme") && why.contains("there is no system bus"), "{why}");
+}
