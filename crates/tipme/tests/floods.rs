@@ -135,14 +135,27 @@ fn ticks(pid: u32) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
+/// The share of a CPU that a process has in two seconds.
+fn share(pid: u32) -> f64 {
+    let before = ticks(pid);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    (ticks(pid) - before) as f64 / 200.0
+}
+
 #[test]
 fn a_storm_of_connections_of_a_stranger_costs_little() {
     let recording = record();
-    let _storm = Script::start(&recording, STORM, 4343);
-    let before = ticks(recording.child.id());
-    std::thread::sleep(std::time::Duration::from_secs(4));
-    let share = (ticks(recording.child.id()) - before) as f64 / 400.0;
-    assert!(share < 0.08, "{share}");
+    let recorder = recording.child.id();
+    // What else happens on the machine costs the recorder as well: with and without the storm in turns.
+    let mut costs: Vec<f64> = (0..5)
+        .map(|_| {
+            let calm = share(recorder);
+            let _storm = Script::start(&recording, STORM, 4343);
+            share(recorder) - calm
+        })
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    assert!(costs[2] < 0.08, "{costs:?}");
     recording.mark();
 }
 
