@@ -157,12 +157,17 @@ fn process(comm: &str, job: Option<&str>, kind: Kind) -> String {
     }
 }
 
-/// A text without every ` (pid 12)`.
+/// A text without every ` (pid 12)`; of ` (pid 12, job "make")` remains ` (of make)`.
 fn without_pids(text: &str) -> String {
     let mut parts = text.split(" (pid ");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |told, part| {
-        told + part.trim_start_matches(|letter: char| letter.is_ascii_digit()).strip_prefix(')').unwrap_or(part)
+        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        match (rest.strip_prefix(')'), rest.strip_prefix(", job \"").and_then(|job| job.split_once("\")"))) {
+            (Some(rest), _) => told + rest,
+            (None, Some((job, rest))) => told + " (of " + job + ")" + rest,
+            (None, None) => told + " (" + rest.trim_start_matches(", "),
+        }
     })
 }
 
@@ -217,6 +222,8 @@ mod tests {
         let unsure = told(Kind::LockWait, process("indexer", None), 0.6);
         assert_eq!(unsure, "Not sure, but perhaps indexer held a lock that xterm had to wait for (98 % of the time).");
         assert_eq!(told(Kind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98 % of the time).");
+        let stopped = "saver (pid 12, job \"timeout\") stopped xfwm4 (pid 7, of user 3)";
+        assert_eq!(without_pids(stopped), "saver (of timeout) stopped xfwm4 (of user 3)");
     }
 
     #[test]
