@@ -46,10 +46,11 @@ impl Policy {
     /// the latest one counts as the latest one.
     pub fn handle(&mut self, now: Nanos, event: Event) -> Vec<Action> {
         self.now = self.now.max(now);
-        // A look at memory is judged by the roles of this moment, also where a deadline was not kept.
-        let late = if matches!(event, Event::Memory(_)) { self.settle(Vec::new()) } else { Vec::new() };
+        if let Event::Memory(sample) = event {
+            return self.look(&sample);
+        }
         let memory = self.take_in(event);
-        late.into_iter().chain(self.settle(memory)).collect()
+        self.settle(memory)
     }
 
     /// When it wants [`Event::Time`]; always later than the latest time that it was told.
@@ -84,12 +85,11 @@ impl Policy {
             }
             Event::Busy(busy) => self.take(|sets, now| sets.set_busy(&busy, now)),
             Event::Presence(present) => self.presence(present),
-            Event::Memory(sample) => self.look(&sample),
             Event::Strength(strength) => {
                 self.strength = strength;
                 Vec::new()
             }
-            Event::Time => Vec::new(),
+            Event::Memory(_) | Event::Time => Vec::new(),
         }
     }
 
@@ -127,25 +127,24 @@ impl Policy {
         focused.map(MemoryAction::WillNeed).into_iter().collect()
     }
 
-    fn look(&mut self, sample: &MemorySample) -> Vec<MemoryAction> {
+    /// A look at memory is judged by the roles of this moment, also where a deadline was not kept. What sets have is
+    /// learned by the roles that follow from it: a hog that it releases is a set no more.
+    fn look(&mut self, sample: &MemorySample) -> Vec<Action> {
+        let mut actions = self.settle(Vec::new());
         if self.strength == Strength::Off || sample.total == 0 {
-            return Vec::new();
+            return actions;
         }
+        let memory = self.throttle(sample);
+        actions.extend(self.settle(memory));
+        self.learn(sample);
+        actions.extend(self.protection.settle(&self.protected()).into_iter().map(Action::Memory));
+        actions
+    }
+
+    fn throttle(&mut self, sample: &MemorySample) -> Vec<MemoryAction> {
         self.dropped += sample.groups.len().saturating_sub(GROUPS_MAX) as u64;
-        let mut subjects: BTreeMap<Subject, Vec<&GroupMemory>> = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        for group in sample.groups.iter().take(GROUPS_MAX) {
-            if names_someone(group) && seen.insert(&group.group) {
-                subjects.entry(self.subject(group)).or_default().push(group);
-            }
-        }
-        let sums = subjects.iter().filter_map(|(subject, groups)| match subject {
-            Subject::Set(id) => Some((*id, sum(groups))),
-            Subject::Group(_) => None,
-        });
-        self.protection.learn(sample.total, sums.collect(), |id| self.sets.get(id).is_some());
         let MemorySample { total, available, some_percent, .. } = *sample;
-        let look = Look { now: self.now, total, available, some_percent, subjects };
+        let look = Look { now: self.now, total, available, some_percent, subjects: self.subjects(sample) };
         let (attention, sets) = (&self.attention, &self.sets);
         let mut actions = self.throttle.look(&look, |id| is_exempt(attention, sets, id));
         // While memory is short each look tells it: the rest may wait for memory though there is as much room as before.
@@ -155,6 +154,27 @@ impl Policy {
             self.room = Some(room);
         }
         actions
+    }
+
+    /// Notes what each set has.
+    fn learn(&mut self, sample: &MemorySample) {
+        let sums = self.subjects(sample).into_iter().filter_map(|(subject, groups)| match subject {
+            Subject::Set(id) => Some((id, sum(&groups))),
+            Subject::Group(_) => None,
+        });
+        self.protection.learn(sample.total, sums.collect(), |id| self.sets.get(id).is_some());
+    }
+
+    /// The groups of a sample, by whose they are now.
+    fn subjects<'a>(&self, sample: &'a MemorySample) -> BTreeMap<Subject, Vec<&'a GroupMemory>> {
+        let mut subjects: BTreeMap<Subject, Vec<&GroupMemory>> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for group in sample.groups.iter().take(GROUPS_MAX) {
+            if names_someone(group) && seen.insert(&group.group) {
+                subjects.entry(self.subject(group)).or_default().push(group);
+            }
+        }
+        subjects
     }
 
     /// Whose memory it is: of the set that a process belongs to, of the client that the caller names, or its own.

@@ -153,6 +153,17 @@ fn a_hog_without_a_window_becomes_a_set_of_its_own() {
 }
 
 #[test]
+fn what_a_hog_leaves_behind_counts_at_once_for_whom_it_belongs_to_then() {
+    let mut desk = desk();
+    desk.at(0, sample(10, 0.0, &[holder(70, 500 * MIB)]));
+    desk.at(1_000, sample(500, 0.0, &[]));
+    let named = [GroupMemory { set: Some(set(10)), ..holder(70, 500 * MIB) }];
+    let released = ["70 forgotten", "release 70", "protect 10: 500 MiB"];
+    assert_eq!(desk.told(11_000, sample(500, 0.0, &named)), released);
+    assert!(desk.told(11_000, sample(500, 0.0, &named)).is_empty(), "the same sample says nothing new");
+}
+
+#[test]
 fn a_hogs_process_that_moves_to_the_focus_is_released_at_once() {
     let mut desk = desk();
     desk.at(0, sample(50, 0.0, &[holder(21, 1_000 * MIB)]));
