@@ -12,7 +12,7 @@ mod session_agent;
 mod screen;
 
 use rustix::process::{Signal, kill_process};
-use screen::{ADDRESS, Bus, until, wait_for};
+use screen::{ADDRESS, Bus, Running, until, wait_for};
 use session_agent::{Agent, press, program, session};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -66,19 +66,40 @@ fn with_dialog(command: &mut Command, folder: &Path) {
     command.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
 }
 
+/// A session with a recorder, a notification daemon and an agent; what comes first ends first.
+struct Desk {
+    agent: Agent,
+    _daemon: Running,
+    /// What the daemon has shown.
+    shown: PathBuf,
+    recording: Recording,
+    bus: Bus,
+    session: Session,
+}
+
+impl Desk {
+    /// The keys are served once this returns.
+    fn start(change: impl FnOnce(&mut Command)) -> Desk {
+        let (session, bus) = (session(), Bus::start());
+        let recording = Recording::start(&["--display", &session.display_name()]);
+        let (daemon, shown) = bus.start_notifications(&session);
+        let agent = Agent::start(&session, recording.dir.path(), |command| change(command.env(ADDRESS, &bus.address)));
+        agent.line("ready: ");
+        Desk { agent, _daemon: daemon, shown, recording, bus, session }
+    }
+}
+
+fn without_dialog(command: &mut Command) {
+    command.arg("--no-dialog");
+}
+
 #[test]
 fn the_notification_carries_the_cause() {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
-    let (mut session, bus) = (session(), Bus::start());
-    let recording = Recording::start(&["--display", &session.display_name()]);
-    let (_daemon, shown) = bus.start_notifications(&session);
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
-    suffer(&mut session);
-    agent.line("marked ");
-    let text = wait_for(&shown, "Try: ");
+    let mut desk = Desk::start(without_dialog);
+    suffer(&mut desk.session);
+    desk.agent.line("marked ");
+    let text = wait_for(&desk.shown, "Try: ");
     assert!(text.contains("\nTyping in xterm stalled "), "{text}");
     assert!(text.contains(" held a lock that "), "{text}");
 }
@@ -185,14 +206,9 @@ fn notes() -> (TempDir, PathBuf) {
 #[test]
 fn a_press_is_told_at_once_and_takes_no_focus() {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
-    let (mut session, bus) = (session(), Bus::start());
-    let recording = Recording::start(&["--display", &session.display_name()]);
-    let ((_daemon, _), (folder, told)) = (bus.start_notifications(&session), notes());
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        with_dialog(command, folder.path());
-        command.env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let (folder, told) = notes();
+    let mut desk = Desk::start(|command| with_dialog(command, folder.path()));
+    let Desk { session, bus, agent, .. } = &mut desk;
     let typed = folder.path().join("typed");
     let words = ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
     session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
@@ -219,17 +235,15 @@ fn a_press_is_told_at_once_and_takes_no_focus() {
 
 #[test]
 fn the_buttons_of_a_verdict_do_what_they_say() {
-    let (session, bus) = (session(), Bus::start());
-    let recording = Recording::start(&["--display", &session.display_name()]);
-    let ((_daemon, shown), (folder, told)) = (bus.start_notifications(&session), notes());
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
+    let (folder, told) = notes();
+    let desk = Desk::start(|command| {
         with_dialog(command, folder.path());
-        command.env(ADDRESS, &bus.address).env("XDG_CACHE_HOME", folder.path());
+        command.env("XDG_CACHE_HOME", folder.path());
     });
-    agent.line("ready: ");
+    let Desk { session, bus, agent, shown, .. } = &desk;
     let mark = || {
         let count = bus.ids().len();
-        press(&session, &["ctrl+alt+minus"]);
+        press(session, &["ctrl+alt+minus"]);
         let path = PathBuf::from(agent.line("marked "));
         until("the verdict is shown", || bus.ids().len() == count + 2);
         assert!(!told.exists(), "a window opened that nobody asked for");
@@ -241,11 +255,11 @@ fn the_buttons_of_a_verdict_do_what_they_say() {
     until("the words are in the incident", || words(&first).text == "the editor hung");
     let second = mark();
     bus.push("It was this");
-    wait_for(&shown, "Kept: it was this");
+    wait_for(shown, "Kept: it was this");
     assert_eq!((words(&second).right, words(&first).right), (Some(true), None));
     let third = mark();
     bus.push("Something else");
-    wait_for(&shown, "Kept: it was something else");
+    wait_for(shown, "Kept: it was something else");
     assert_eq!(words(&third).right, Some(false));
     let fourth = mark();
     let opened = folder.path().join("opened");
@@ -270,66 +284,56 @@ fn pasted(session: &Session, words: &[&str]) -> String {
 
 #[test]
 fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
-    let (session, bus) = (session(), Bus::start());
-    let recording = Recording::start(&["--display", &session.display_name()]);
-    let (_daemon, shown) = bus.start_notifications(&session);
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let desk = Desk::start(without_dialog);
+    let Desk { session, bus, agent, shown, .. } = &desk;
     let focused = || focus(&Connection::open(&session.target()).unwrap()).unwrap();
     let before = focused();
     for _ in 0..2 {
         let count = bus.ids().len();
-        press(&session, &["ctrl+alt+minus"]);
+        press(session, &["ctrl+alt+minus"]);
         let incident = PathBuf::from(agent.line("marked "));
         until("the verdict is shown", || bus.ids().len() == count + 2);
         bus.push("Copy");
         agent.line("copied");
-        wait_for(&shown, "Copied\nThe verdict can be pasted");
+        wait_for(shown, "Copied\nThe verdict can be pasted");
         bus.close_all();
         let (_, verdict) = support::diagnose(&incident, &[]);
-        assert_eq!(pasted(&session, &["-target", "UTF8_STRING"]), verdict);
-        assert_eq!(pasted(&session, &[]), verdict, "it is given as often as it is asked for");
-        assert!(pasted(&session, &["-target", "TARGETS"]).contains("\nUTF8_STRING\n"));
-        assert_eq!(pasted(&session, &["-target", "image/png"]), "");
+        assert_eq!(pasted(session, &["-target", "UTF8_STRING"]), verdict);
+        assert_eq!(pasted(session, &[]), verdict, "it is given as often as it is asked for");
+        assert!(pasted(session, &["-target", "TARGETS"]).contains("\nUTF8_STRING\n"));
+        assert_eq!(pasted(session, &["-target", "image/png"]), "");
     }
     assert_eq!(focused(), before);
     let mut other = Command::new("sh");
     session.show(other.args(["-c", "echo something else | xclip -in -selection clipboard"]));
     assert!(other.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
-    assert_eq!(pasted(&session, &[]), "something else\n", "others can copy too");
+    assert_eq!(pasted(session, &[]), "something else\n", "others can copy too");
 }
 
 #[test]
 fn each_key_says_at_the_screen_what_it_did() {
-    let (session, bus) = (session(), Bus::start());
-    let recording = Recording::start(&["--display", &session.display_name()]);
-    let (_daemon, shown) = bus.start_notifications(&session);
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let desk = Desk::start(without_dialog);
+    let Desk { session, recording, shown, .. } = &desk;
     let keys = || match Client::new(recording.dir.path()).call(&Request::Status).unwrap() {
         Response::Status(status) => status.keys,
         other => panic!("{other:?}"),
     };
-    press(&session, &["ctrl+alt+0"]);
+    press(session, &["ctrl+alt+0"]);
     wait_for(
-        &shown,
+        shown,
         "Input is no longer recorded\nWhat a mark finds cannot say which key or click had to wait; ctrl+alt+1 ",
     );
     assert!(!keys());
-    press(&session, &["ctrl+alt+minus"]);
-    wait_for(&shown, "Input is not recorded. What a mark finds cannot say");
+    press(session, &["ctrl+alt+minus"]);
+    wait_for(shown, "Input is not recorded. What a mark finds cannot say");
     let marked = recording.mark_output("by hand");
     assert!(String::from_utf8_lossy(&marked.stderr).contains("input is not recorded"));
-    press(&session, &["ctrl+alt+1"]);
-    wait_for(&shown, "Input is recorded again\nOf the last ");
+    press(session, &["ctrl+alt+1"]);
+    wait_for(shown, "Input is recorded again\nOf the last ");
     assert!(keys());
-    press(&session, &["ctrl+alt+0"]);
+    press(session, &["ctrl+alt+0"]);
     until("input is no longer recorded", || !keys());
-    press(&session, &["ctrl+alt+plus"]);
-    wait_for(&shown, "Recording\nOf the last ");
+    press(session, &["ctrl+alt+plus"]);
+    wait_for(shown, "Recording\nOf the last ");
     assert!(keys(), "to start means to record everything");
 }
