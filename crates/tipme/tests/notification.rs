@@ -136,6 +136,32 @@ fn without_a_bus_a_press_that_fails_is_told_by_a_dialog() {
 }
 
 #[test]
+fn without_a_bus_what_a_key_did_is_told_by_a_dialog() {
+    let (session, (folder, told)) = (session(), dialog());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let agent = Agent::start(&session, recording.dir.path(), |command| with_dialog(command, folder.path()));
+    agent.line("ready: ");
+    press(&session, &["ctrl+alt+0"]);
+    agent.line("input is no longer recorded");
+    wait_for(&told, "Input is no longer recorded\n\nWhat a mark finds cannot say which key or click had to wait; ");
+}
+
+#[test]
+fn without_a_bus_keys_that_others_hold_are_told_by_a_dialog() {
+    let (session, state, (folder, told)) = (session(), TempDir::new().unwrap(), dialog());
+    let taken = [(Action::Mark, "ctrl+alt+minus"), (Action::Start, "f9")];
+    let taken = taken.map(|(action, key)| (action, key.parse().unwrap()));
+    let _holder = HotKeys::grab(&session.target(), Bindings(taken.to_vec())).unwrap();
+    let agent = Agent::start(&session, state.path(), |command| {
+        with_dialog(command, folder.path());
+        command.args(["--start-key", "f9"]);
+    });
+    agent.line("ready: super+minus marks, without ");
+    let text = wait_for(&told, "Try: tipme agent ");
+    assert!(text.contains("super+minus marks instead of ctrl+alt+minus\n"), "{text}");
+}
+
+#[test]
 fn a_daemon_that_does_not_answer_holds_up_nobody() {
     let (session, state, bus, (folder, told)) = (session(), TempDir::new().unwrap(), Bus::start(), dialog());
     let (daemon, _) = bus.start_notifications(&session);
@@ -284,7 +310,8 @@ fn pasted(session: &Session, words: &[&str]) -> String {
 
 #[test]
 fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
-    let desk = Desk::start(without_dialog);
+    let (folder, told) = dialog();
+    let desk = Desk::start(|command| with_dialog(command, folder.path()));
     let Desk { session, bus, agent, shown, .. } = &desk;
     let focused = || focus(&Connection::open(&session.target()).unwrap()).unwrap();
     let before = focused();
@@ -304,6 +331,7 @@ fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
         assert_eq!(pasted(session, &["-target", "image/png"]), "");
     }
     assert_eq!(focused(), before);
+    assert!(!told.exists(), "a window opened that nobody asked for");
     let mut other = Command::new("sh");
     session.show(other.args(["-c", "echo something else | xclip -in -selection clipboard"]));
     assert!(other.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
