@@ -81,18 +81,28 @@ mod tests {
         }
     }
 
-    /// The words of an example up to what the shell takes from it, or what explains it.
+    /// The words of an example up to what the shell takes from it, or what explains it. What the shell puts in for a
+    /// command, `$(pidof firefox)`, is one word, and here a process.
     fn words(example: &str) -> Vec<String> {
         let command = example.trim_start_matches("sudo ").split("  ").next().unwrap_or_default();
-        let (mut words, mut quoted) = (vec![String::new()], false);
+        let (mut words, mut quoted, mut inner) = (vec![String::new()], false, false);
         for letter in command.chars() {
+            inner = letter == '(' || inner && letter != ')';
             match letter {
                 '"' => quoted = !quoted,
-                ' ' if !quoted => words.push(String::new()),
+                ' ' if !quoted && !inner => words.push(String::new()),
                 letter => words.last_mut().expect("there is one").push(letter),
             }
         }
-        words.into_iter().take_while(|word| ![">", "|", "&", "&&"].contains(&word.as_str())).collect()
+        let given = words.into_iter().take_while(|word| ![">", "|", "&", "&&"].contains(&word.as_str()));
+        given.map(|word| if word.starts_with("$(") { "7".to_owned() } else { word }).collect()
+    }
+
+    #[test]
+    fn an_example_is_read_as_the_shell_reads_it() {
+        let read = |example| words(example).join("|");
+        assert_eq!(read(r#"sudo tipme mark -m "it hung" > file"#), "tipme|mark|-m|it hung");
+        assert_eq!(read("tipme why $(pidof -s firefox) --json  says why"), "tipme|why|7|--json");
     }
 
     /// Lines of a command's help that are examples of it.
@@ -113,11 +123,7 @@ mod tests {
             let examples = examples(verb);
             assert!(!examples.is_empty(), "{} has no example", verb.get_name());
             for example in examples {
-                let mut words = words(&example);
-                // A process of the shell's choice.
-                words.iter_mut().filter(|word| word.starts_with("$(")).for_each(|word| *word = "7".to_owned());
-                words.retain(|word| word != "firefox)");
-                let parsed = command(&Layout::default()).try_get_matches_from(&words);
+                let parsed = command(&Layout::default()).try_get_matches_from(words(&example));
                 assert!(parsed.is_ok(), "{example}: {}", parsed.expect_err("it is none"));
             }
         }
