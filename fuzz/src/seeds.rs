@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tipme_analysis::{Options, diagnose, timed};
 use tipme_record::incident::{Incident, Section};
 use tipme_record::{Nanos, conceal, cut, scrub};
-use tipme_store::{HEADER_BYTES, SECTION_HEAD_BYTES, decode, encode};
+use tipme_store::{HEADER_BYTES, decode, encode, with_sums};
 
 /// Bytes of an incident file that is taken for a seed, at most: small ones can be tried often.
 const FILE_BYTES_MAX: u64 = 60_000;
@@ -80,7 +80,7 @@ pub fn check_incident(incident: &Incident) -> bool {
 /// input out, so each is read as it is and with the checksums made right.
 pub fn check_file(bytes: &[u8]) -> bool {
     let _ = decode(bytes);
-    let Ok(mut incident) = decode(&with_sums(bytes.to_vec())) else { return false };
+    let Ok(mut incident) = decode(&mended(bytes.to_vec())) else { return false };
     drop(scrub(&incident, &["xterm".to_owned()]));
     drop(cut(&incident, Nanos(1_000_000_000)));
     drop(encode(&incident));
@@ -88,21 +88,10 @@ pub fn check_file(bytes: &[u8]) -> bool {
     !incident.sections.is_empty()
 }
 
-/// The file with the checksums of its sections made right, so that the damage gets further in.
-fn with_sums(mut file: Vec<u8>) -> Vec<u8> {
+/// The file with a header that is known, and the checksums of its sections made right.
+fn mended(mut file: Vec<u8>) -> Vec<u8> {
     let whole = encode(&Incident::default()).expect("nothing is within every bound");
     let known = file.len().min(HEADER_BYTES);
     file[..known].copy_from_slice(&whole[..known]);
-    let mut at = HEADER_BYTES;
-    while let Some(head) = file.get(at..at + SECTION_HEAD_BYTES) {
-        let length = u64::from_le_bytes(head[16..24].try_into().expect("eight bytes"));
-        let begin = at + SECTION_HEAD_BYTES;
-        let end = begin.saturating_add(length as usize).min(file.len());
-        let sum = crc32fast::hash(&file[begin..end]);
-        file[at + 24..at + 28].copy_from_slice(&sum.to_le_bytes());
-        let head_sum = crc32fast::hash(&file[at..at + 28]);
-        file[at + 28..at + 32].copy_from_slice(&head_sum.to_le_bytes());
-        at = end;
-    }
-    file
+    with_sums(file)
 }

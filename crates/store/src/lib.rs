@@ -18,6 +18,7 @@ mod encode;
 mod error;
 mod file;
 mod folder;
+mod fuzz;
 mod id;
 mod layout;
 
@@ -26,6 +27,7 @@ pub use encode::{encode, write_open, write_plain};
 pub use error::{ReadError, WriteError};
 pub use file::{append_words, read, read_from, write};
 pub use folder::{Bounds, Folder, Listed, PINNED_BYTES_MAX, PINNED_MAX, Room};
+pub use fuzz::with_sums;
 pub use id::id_at;
 pub use layout::{
     HEADER_BYTES, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, MAX_WORDS_BYTES, SECTION_HEAD_BYTES, VERSION,

@@ -4,7 +4,7 @@
 use crate::support::{Sequence, incident};
 use proptest::prelude::*;
 use tipme_record::incident::{Incident, Section};
-use tipme_store::{HEADER_BYTES, ReadError, SECTION_HEAD_BYTES, decode, encode};
+use tipme_store::{HEADER_BYTES, ReadError, SECTION_HEAD_BYTES, decode, encode, with_sums};
 
 fn sections() -> impl Strategy<Value = Vec<(Section, Vec<u8>)>> {
     let bytes = prop_oneof![
@@ -93,22 +93,6 @@ fn mutations_of_a_file_never_panic() {
         }
     }
     assert!(partial > 1000 && refused > 100, "{partial} partial, {refused} refused");
-}
-
-/// The file with the checksums of its sections made right, so that the damage gets further in.
-fn with_sums(mut file: Vec<u8>) -> Vec<u8> {
-    let mut at = HEADER_BYTES;
-    while let Some(head) = file.get(at..at + SECTION_HEAD_BYTES) {
-        let stored = u64::from_le_bytes(head[16..24].try_into().expect("eight bytes"));
-        let begin = at + SECTION_HEAD_BYTES;
-        let end = begin.saturating_add(stored as usize).min(file.len());
-        let sum = crc32fast::hash(&file[begin..end]);
-        file[at + 24..at + 28].copy_from_slice(&sum.to_le_bytes());
-        let head_sum = crc32fast::hash(&file[at..at + 28]);
-        file[at + 28..at + 32].copy_from_slice(&head_sum.to_le_bytes());
-        at = end;
-    }
-    file
 }
 
 /// One change: in the heads as often as in the content, since that is where decisions are made.
