@@ -11,7 +11,6 @@ mod engineers;
 mod frame;
 mod head;
 mod jobs;
-mod plain;
 mod results;
 mod steps;
 mod timeline;

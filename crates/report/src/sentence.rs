@@ -1,40 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What happened and why, in sentences for those who know no scheduler.
 
+use crate::kinds::about;
 use crate::text::{percent, span};
 use tipme_analysis::SURE;
 use tipme_analysis::model::{Baseline, Culprit, Finding, Interval, Kind, Verdict};
-
-/// Per kind what is said of a process, where `{who}` is the culprit and `{app}` the application that was waited for.
-const OF_PROCESSES: &[(Kind, &str)] = &[
-    (Kind::CpuCompetition, "{who} took the CPU time that {app} needed"),
-    (Kind::CpuThrottled, "{who} had used up the CPU time that it is allowed"),
-    (Kind::OwnComputation, "{who} was busy with work of its own"),
-    (Kind::PageIn, "{app} had to wait until parts of a file were in memory again, because of {who}"),
-    (Kind::SwapIn, "{app} had to wait until memory came back from swap, because of {who}"),
-    (Kind::Reclaim, "memory was short: {who} took what {app} needed"),
-    (Kind::DiskQueue, "{who} kept the disk busy that {app} had to wait for"),
-    (Kind::Fsync, "{app} had to wait until data was safe on the disk, which {who} kept busy"),
-    (Kind::LockWait, "{who} held a lock that {app} had to wait for"),
-    (Kind::KernelLock, "{who} held a lock of the kernel that {app} had to wait for"),
-    (Kind::ServerBusy, "the display server was busy drawing for {who}"),
-    (Kind::ServerGrab, "{who} kept the whole display for itself"),
-    (Kind::PeerWait, "{app} had to wait for an answer from {who}"),
-    (Kind::NetworkWait, "{app} had to wait for the network"),
-    (Kind::ChildWait, "{app} waited until {who} had ended"),
-    (Kind::TimerSleep, "{who} slept by itself instead of answering"),
-    (Kind::Interrupt, "interrupts of {who} took the CPU that {app} needed"),
-];
-
-/// The same of a device or an address.
-const OF_DEVICES: &[(Kind, &str)] = &[
-    (Kind::PageIn, "{app} had to wait until parts of a file were read from {who}"),
-    (Kind::SwapIn, "{app} had to wait until memory came back from swap on {who}"),
-    (Kind::DiskQueue, "{app} had to wait for {who}, which nobody else used"),
-    (Kind::Fsync, "{app} had to wait until data was safe on {who}"),
-    (Kind::NetworkWait, "{app} had to wait for {who} on the network"),
-    (Kind::Interrupt, "interrupts ({who}) took the CPU that {app} needed"),
-];
 
 /// Said where nothing held up what was slow.
 pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: not every key or click shows something by itself, \
@@ -123,14 +93,14 @@ fn besides(verdict: &Verdict, interval: &Interval) -> String {
 /// A finding as a clause. What stopped whom is told in the words of its evidence, without numbers of processes.
 fn of(finding: &Finding, interval: &Interval) -> String {
     let app = interval.client.comm.as_str();
-    let (table, who) = match &finding.culprit {
-        Culprit::Process { comm, job, .. } => (OF_PROCESSES, process(comm, job.as_deref(), finding.kind)),
-        Culprit::Device { device } => (OF_DEVICES, device.clone()),
-        Culprit::Address { address } => (OF_DEVICES, address.clone()),
+    let about = about(finding.kind);
+    let (clause, who) = match &finding.culprit {
+        Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
+        Culprit::Device { device } => (about.of_device, device.clone()),
+        Culprit::Address { address } => (about.of_device, address.clone()),
     };
     let gathered = finding.evidence.first().is_some_and(|first| first.ends_with(GATHERED));
     let who = if gathered { format!("{who} and others") } else { who };
-    let clause = table.iter().find(|(kind, _)| *kind == finding.kind).map(|(_, clause)| *clause);
     match clause {
         Some(clause) if who == app => of_itself(clause, app),
         Some(clause) => clause.replace("{app}", app).replace("{who}", &who),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the time went: one bar that is as long as the wait, and a line for each part of it.
 
+use crate::kinds::about;
 use crate::page::head::swatch;
-use crate::page::plain;
 use crate::text::{percent, rest_ms, span};
 use maud::{Markup, html};
 use tipme_analysis::model::{Finding, Interval, Kind, Verdict};
@@ -39,13 +39,13 @@ pub fn section(verdict: &Verdict, interval: &Interval) -> Markup {
 fn shares<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<Share<'a>> {
     let found = verdict.findings.iter().map(|finding| Share {
         look: Look::of_kind(finding.kind),
-        name: plain::of(finding.kind).name,
+        name: about(finding.kind).name,
         ms: finding.ms,
         finding: Some(finding),
     });
     let rest = [
         (Look::App, "Usual work, and shares too small to tell", rest_ms(verdict, interval)),
-        (Look::Unknown, plain::of(Kind::Unattributed).name, verdict.unattributed_ms),
+        (Look::Unknown, about(Kind::Unattributed).name, verdict.unattributed_ms),
     ];
     let rest = rest.map(|(look, name, ms)| Share { look, name, ms, finding: None });
     found.chain(rest).filter(|share| share.ms >= SHARE_MIN_MS).collect()

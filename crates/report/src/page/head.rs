@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first screen: the sentence, what the user said, and what to try.
 
+use crate::kinds;
 use crate::notice::notice;
-use crate::page::plain;
 use crate::sentence;
 use crate::text::usual;
 use maud::{Markup, html};
@@ -44,7 +44,7 @@ fn cause(verdict: &Verdict, interval: &Interval) -> Markup {
     html! {
         p.lead { (sentence::cause(verdict, interval)) }
         @match verdict.findings.first() {
-            Some(first) => p.plain { (plain::of(first.kind).what) " " (usual) },
+            Some(first) => p.plain { (kinds::about(first.kind).what) " " (usual) },
             None => p.plain { (usual) },
         }
     }
@@ -77,15 +77,15 @@ pub fn remedy(verdict: &Verdict) -> Markup {
 }
 
 fn again(first: &Finding) -> Markup {
-    let fault = plain::of(first.kind).fault;
     html! {
         details {
             summary { "How to make it happen again" }
-            @if fault.is_empty() {
-                p { "No known fault of tipme is like this one. Do again what you did, and press the key." }
-            } @else {
-                p { "The same kind of trouble, made on purpose on a private display, and diagnosed:" }
-                pre { code { "sudo tipme selftest " (fault) } }
+            @match kinds::about(first.kind).fault {
+                Some(fault) => {
+                    p { "The same kind of trouble, made on purpose on a private display, and diagnosed:" }
+                    pre { code { "sudo tipme selftest " (fault) } }
+                }
+                None => p { "No known fault of tipme is like this one. Do again what you did, and press the key." },
             }
             p { "To see whether a remedy helps, do what you did once more and hold the two against each other:" }
             pre { code { "tipme mark -m \"after the remedy\"\ntipme diagnose" } }

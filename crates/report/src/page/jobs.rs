@@ -7,7 +7,7 @@ use crate::text::span;
 use maud::{Markup, html};
 use tipme_analysis::scene::{JobUse, Scene};
 
-/// The jobs with most of the processors' time.
+/// The jobs with most of the CPUs' time.
 pub fn section(scene: &Scene) -> Markup {
     html! {
         @if !scene.jobs.is_empty() {

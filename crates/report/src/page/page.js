@@ -8,7 +8,7 @@
 
   const TITLES = {
     input: 'Your keys and clicks', messages: 'Messages on the display', chain: 'What the wait was for',
-    threads: 'What the programs on the way did', cpus: 'Who ran on the processors', disks: 'Disks',
+    threads: 'What the programs on the way did', cpus: 'Who ran on the CPUs', disks: 'Disks',
     pressure: 'How often somebody had to wait',
   };
   const HEIGHTS = { chain: 30, cpus: 18, threads: 18, disks: 44, pressure: 30 };
