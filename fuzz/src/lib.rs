@@ -38,7 +38,7 @@ const fn target(
 /// All decoders.
 pub const TARGETS: [Target; 14] = [
     target("incident", "the incident file, and scrubbing and cutting what is read", seeds::check_file, seeds::files),
-    target("diagnosis", "sections of an incident, to the verdict as text and as JSON", seeds::check, seeds::sections),
+    target("diagnosis", "sections of an incident, to the verdict in every form", seeds::check, seeds::sections),
     target("records", "well-formed records with any content, to the verdict", records::check, records::seeds),
     target("recorder", "requests to the recorder, and its answers", messages::recorder, messages::recorder_seeds),
     target("manager", "requests to the manager, and its answers", messages::manager, messages::manager_seeds),

@@ -2,7 +2,8 @@
 //! Incidents that were recorded on real machines: those of the golden tests.
 
 use std::path::{Path, PathBuf};
-use tipme_analysis::{Options, diagnose, timed};
+use tipme_analysis::scene::scene;
+use tipme_analysis::{Options, timed};
 use tipme_record::incident::{Incident, Section};
 use tipme_record::{Nanos, conceal, cut, scrub};
 use tipme_store::{HEADER_BYTES, decode, encode, with_sums};
@@ -65,9 +66,11 @@ pub fn check(bytes: &[u8]) -> bool {
 pub fn check_incident(incident: &Incident) -> bool {
     let mut understood = false;
     for options in [Options::default(), Options { at_s: Some(1.5), ..Options::default() }] {
-        if let Ok(verdict) = diagnose(incident, &options) {
+        if let Ok(scene) = scene(incident, &options) {
             understood = true;
-            drop((tipme_report::text(&verdict, &tipme_report::Layout::default()), tipme_report::json(&verdict)));
+            let verdict = &scene.verdict;
+            drop((tipme_report::text(verdict, &tipme_report::Layout::default()), tipme_report::json(verdict)));
+            drop((tipme_report::notice(verdict), tipme_report::page(&scene)));
         }
     }
     if let Ok(timed) = timed(incident) {
