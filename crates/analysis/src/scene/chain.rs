@@ -15,7 +15,7 @@ pub fn track(stage: &mut Stage<'_>) -> Track {
     let stretches: Vec<Stretch> = pieces
         .map(|(of, (piece, blame))| Stretch { lo: piece.lo, hi: piece.hi, look: Look::of_kind(blame.kind), of })
         .collect();
-    let bars = stage.bars(&stretches, |run| text(budget, run.of));
+    let bars = stage.bars(&stretches, |of| text(budget, of));
     Track { group: Group::Chain, name: "What the wait was for".to_owned(), look: None, bars }
 }
 

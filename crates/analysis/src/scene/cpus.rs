@@ -50,7 +50,7 @@ fn track(stage: &mut Stage<'_>, cpu: Cpu) -> Track {
     let tile = |(of, (on, lo, hi)): (usize, &(On, Nanos, Nanos))| Stretch { lo: *lo, hi: *hi, look: look(on, *lo), of };
     let stretches: Vec<Stretch> = tiles.iter().enumerate().map(tile).collect();
     let text = |of: usize| tiles.get(of).map(|(on, lo, _)| text(recording, *on, *lo)).unwrap_or_default();
-    let mut bars = stage.bars(&stretches, |run| text(run.of));
+    let mut bars = stage.bars(&stretches, text);
     bars.retain(|bar| bar.look != Look::Idle);
     Track { group: Group::Cpus, name: format!("CPU {cpu}"), look: None, bars }
 }

@@ -15,17 +15,18 @@ pub fn track(stage: &mut Stage<'_>, all: &[Interaction]) -> Track {
     let open = all.iter().filter(|one| one.overlaps(stage.from, stage.to));
     let mut open: Vec<&Interaction> = open.collect();
     open.sort_by_key(|one| one.told.input);
-    let bars = open.into_iter().map(|one| (stretch(stage, one), text(stage.recording, one))).collect();
-    let bars = stage.sparse(bars);
+    let stretches: Vec<Stretch> = open.iter().enumerate().map(|(of, one)| stretch(stage, one, of)).collect();
+    let recording = stage.recording;
+    let bars = stage.sparse(&stretches, |of| open.get(of).map(|one| text(recording, one)).unwrap_or_default());
     Track { group: Group::Input, name: "Until they are answered".to_owned(), look: None, bars }
 }
 
-fn stretch(stage: &Stage<'_>, one: &Interaction) -> Stretch {
+fn stretch(stage: &Stage<'_>, one: &Interaction, of: usize) -> Stretch {
     let problem = stage.problem;
     let this = one.told.input == problem.start && one.told.client == problem.client;
     let look = if this { Look::ThisInput } else { Look::Input };
     let hi = if this { problem.end } else { one.end };
-    Stretch { lo: one.told.input, hi, look, of: 0 }
+    Stretch { lo: one.told.input, hi, look, of }
 }
 
 /// `key to xterm (pid 7), taken after 3.0 ms, answered after 938 ms`

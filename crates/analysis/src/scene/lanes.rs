@@ -49,6 +49,26 @@ pub fn thin(stretches: &[Stretch], max: usize) -> Vec<Run> {
     runs.iter().filter_map(|run| sum_up(run)).collect()
 }
 
+/// Stretches that may overlap, in the order of their begin: of more than `max` the longest of each `step` nanoseconds
+/// after `from`.
+pub fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) -> Vec<Run> {
+    let place = |lo: Nanos| lo.since(from).0 / step.max(1);
+    let mut kept: Vec<(&Stretch, usize)> = Vec::new();
+    for stretch in stretches {
+        match kept.last_mut().filter(|(last, _)| stretches.len() > max && place(last.lo) == place(stretch.lo)) {
+            Some((last, count)) => {
+                *count += 1;
+                if stretch.length() > last.length() {
+                    *last = stretch;
+                }
+            }
+            None => kept.push((stretch, 1)),
+        }
+    }
+    let run = |(&Stretch { lo, hi, look, of }, count)| Run { lo, hi, look, of, count, share: 1.0 };
+    kept.into_iter().map(run).collect()
+}
+
 /// Splits into slices that are one stretch, or several short ones.
 fn runs(stretches: &[Stretch], short: u64) -> Vec<&[Stretch]> {
     let (mut runs, mut from) = (Vec::new(), 0);
@@ -113,6 +133,20 @@ mod tests {
         let lane = [at(0, 8, Look::Idle, 0), at(8, 9, Look::App, 1), at(9, 10, Look::Idle, 2)];
         let run = sum_up(&lane).expect("there is one");
         assert_eq!((run.look, run.of, run.count, run.share), (Look::App, 1, 3, 0.1));
+    }
+
+    #[test]
+    fn of_many_that_overlap_the_longest_of_each_step_stays() {
+        let at = |(of, length): (usize, &u64)| {
+            let lo = Nanos(100 + of as u64);
+            Stretch { lo, hi: lo.after(Nanos(*length)), look: Look::App, of }
+        };
+        let all: Vec<Stretch> = [5, 9, 7, 1].iter().enumerate().map(at).collect();
+        let kept = |max| -> Vec<(usize, usize)> {
+            sparse(&all, Nanos(101), 2, max).iter().map(|run| (run.of, run.count)).collect()
+        };
+        assert_eq!(kept(4), [(0, 1), (1, 1), (2, 1), (3, 1)]);
+        assert_eq!(kept(3), [(1, 3), (3, 1)]);
     }
 
     proptest! {

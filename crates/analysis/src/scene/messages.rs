@@ -9,14 +9,18 @@ use crate::scene::look::Look;
 use crate::scene::picture::{Group, Track};
 use crate::scene::stage::Stage;
 use crate::timeline::recording::Recording;
+use std::collections::BTreeSet;
 use tipme_record::Nanos;
+
+/// A message: where it was, and when it was taken.
+type Found<'a> = (&'a Stream, &'a Part, Option<Nanos>);
 
 /// Events to the client, its requests, and those of others.
 pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
     let streams = stage.recording.messages.streams();
     let client = stage.problem.client;
     let (own, others): (Vec<&Stream>, Vec<&Stream>) = streams.iter().partition(|stream| stream.client == client);
-    let servers: Vec<_> = own.iter().map(|stream| stream.server).collect();
+    let servers: BTreeSet<_> = own.iter().map(|stream| stream.server).collect();
     let others: Vec<&Stream> = others.into_iter().filter(|stream| servers.contains(&stream.server)).collect();
     let lines = [
         ("Display server to application", &own, Side::EventSent, Look::ToClient),
@@ -29,24 +33,29 @@ pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
 
 fn track(stage: &mut Stage<'_>, name: &str, streams: &[&Stream], what: (Side, Look)) -> Track {
     let (side, look) = what;
-    let mut found: Vec<(Stretch, String)> = Vec::new();
+    let mut found: Vec<Found<'_>> = Vec::new();
     for stream in streams {
         let parts = stream.side(side);
         let first = parts.partition_point(|part| part.ts < stage.from);
         for (index, part) in parts.iter().enumerate().skip(first).take_while(|(_, part)| part.ts <= stage.to) {
-            let taken = stream.taken(side, index).map(|(_, taken)| taken.ts);
-            let hi = taken.unwrap_or(part.ts).max(part.ts);
-            let text = text(stage.recording, stream, part, (side, taken));
-            found.push((Stretch { lo: part.ts, hi, look, of: 0 }, text));
+            found.push((stream, part, stream.taken(side, index).map(|(_, taken)| taken.ts)));
         }
     }
-    found.sort_by_key(|(stretch, _)| stretch.lo);
-    Track { group: Group::Messages, name: name.to_owned(), look: None, bars: stage.sparse(found) }
+    found.sort_by_key(|(_, part, _)| part.ts);
+    let stretch = |(of, (_, part, taken)): (usize, &Found<'_>)| Stretch {
+        lo: part.ts,
+        hi: taken.unwrap_or(part.ts).max(part.ts),
+        look,
+        of,
+    };
+    let stretches: Vec<Stretch> = found.iter().enumerate().map(stretch).collect();
+    let recording = stage.recording;
+    let bars = stage.sparse(&stretches, |of| found.get(of).map(|one| text(recording, side, one)).unwrap_or_default());
+    Track { group: Group::Messages, name: name.to_owned(), look: None, bars }
 }
 
 /// `drawing by xterm (pid 7), 132 B, taken after 0.10 ms`
-fn text(recording: &Recording, stream: &Stream, part: &Part, what: (Side, Option<Nanos>)) -> String {
-    let (side, taken) = what;
+fn text(recording: &Recording, side: Side, (stream, part, taken): &Found<'_>) -> String {
     let who = process_text(recording, stream.client, part.ts);
     let deed = match side {
         Side::EventSent | Side::EventTaken => "events or replies to",

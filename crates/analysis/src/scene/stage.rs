@@ -3,7 +3,7 @@
 
 use crate::explain::partition::Budget;
 use crate::scene::actors::Actors;
-use crate::scene::lanes::{Run, Stretch, thin};
+use crate::scene::lanes::{Run, Stretch, sparse, thin};
 use crate::scene::picture::Bar;
 use crate::scene::texts::Texts;
 use crate::timeline::recording::Recording;
@@ -43,42 +43,24 @@ impl Stage<'_> {
         at.clamp(self.from, self.to).since(self.from).0 / 1_000
     }
 
-    /// A bar by itself.
-    pub fn bar(&mut self, stretch: &Stretch, text: &str) -> Bar {
-        let (from_us, to_us) = (self.us(stretch.lo), self.us(stretch.hi));
-        let text = self.texts.number(text);
-        Bar { from_us, length_us: to_us - from_us, look: stretch.look, text, count: 1, percent: 100 }
+    /// Bars of stretches that follow each other; the text is of what a stretch's maker knows it by.
+    pub fn bars(&mut self, stretches: &[Stretch], text: impl Fn(usize) -> String) -> Vec<Bar> {
+        self.drawn(&thin(stretches, BARS_MAX), text)
     }
 
-    /// Bars of stretches that follow each other, with their texts.
-    pub fn bars(&mut self, stretches: &[Stretch], text: impl Fn(&Run) -> String) -> Vec<Bar> {
-        let runs = thin(stretches, BARS_MAX);
-        let bar = |run: Run| {
-            let text = self.texts.number(&text(&run));
+    /// Bars of stretches that may overlap, in the order of their begin: of too many, the longest of each short time.
+    pub fn sparse(&mut self, stretches: &[Stretch], text: impl Fn(usize) -> String) -> Vec<Bar> {
+        let step = self.to.since(self.from).0 / BARS_MAX as u64;
+        self.drawn(&sparse(stretches, self.from, step, BARS_MAX), text)
+    }
+
+    fn drawn(&mut self, runs: &[Run], text: impl Fn(usize) -> String) -> Vec<Bar> {
+        let bar = |run: &Run| {
+            let text = self.texts.number(&text(run.of));
             let (from_us, to_us) = (self.us(run.lo), self.us(run.hi));
             let percent = (run.share * 100.0).round().clamp(1.0, 100.0) as u8;
-            Bar { from_us, length_us: to_us - from_us, look: run.look, text, count: run.count, percent }
+            Bar { from_us, length_us: to_us.saturating_sub(from_us), look: run.look, text, count: run.count, percent }
         };
-        runs.into_iter().map(bar).collect()
-    }
-
-    /// Bars that may overlap: of too many, the longest of each short time.
-    pub fn sparse(&mut self, stretches: Vec<(Stretch, String)>) -> Vec<Bar> {
-        let all = stretches.len();
-        let step = (self.to.since(self.from).0 / BARS_MAX as u64).max(1);
-        let mut kept: Vec<(Stretch, String, usize)> = Vec::new();
-        for (stretch, text) in stretches {
-            let place = |lo: Nanos| lo.since(self.from).0 / step;
-            match kept.last_mut().filter(|(last, ..)| all > BARS_MAX && place(last.lo) == place(stretch.lo)) {
-                Some((last, told, count)) => {
-                    *count += 1;
-                    if stretch.hi.since(stretch.lo) > last.hi.since(last.lo) {
-                        (*last, *told) = (stretch, text);
-                    }
-                }
-                None => kept.push((stretch, text, 1)),
-            }
-        }
-        kept.iter().map(|(stretch, text, count)| Bar { count: *count, ..self.bar(stretch, text) }).collect()
+        runs.iter().map(bar).collect()
     }
 }

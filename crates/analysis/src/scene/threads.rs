@@ -55,7 +55,7 @@ fn track(stage: &mut Stage<'_>, tid: Tid) -> Track {
     };
     let stretches: Vec<Stretch> = spans.iter().enumerate().map(stretch).collect();
     let text = |of: usize| spans.get(of).map(|span| text(recording, span)).unwrap_or_default();
-    let bars = stage.bars(&stretches, |run| text(run.of));
+    let bars = stage.bars(&stretches, text);
     let name = thread_text(recording, tid, stage.problem.end);
     Track { group: Group::Threads, name, look: Some(stage.actors.look(tid, to)), bars }
 }
