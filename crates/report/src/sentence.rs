@@ -73,8 +73,7 @@ const BESIDES_MIN: f64 = 20.0;
 pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
     match verdict.findings.first() {
         Some(finding) => {
-            let doubt = if finding.confidence < SURE { "not sure, but perhaps " } else { "" };
-            let sentence = format!("{doubt}{}", of(finding, interval));
+            let sentence = doubted("not sure, but perhaps ", finding, interval);
             let first =
                 format!("{} ({:.0} % of the time).", capital(&sentence, finding), percent(finding.ms, interval));
             first + &besides(verdict, interval)
@@ -87,7 +86,15 @@ pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
 fn besides(verdict: &Verdict, interval: &Interval) -> String {
     let further = verdict.findings.iter().skip(1).map(|finding| (finding, percent(finding.ms, interval)));
     let further = further.filter(|(_, percent)| *percent >= BESIDES_MIN);
-    further.map(|(finding, percent)| format!(" Besides, {} ({percent:.0} %).", of(finding, interval))).collect()
+    further
+        .map(|(finding, percent)| format!(" Besides, {} ({percent:.0} %).", doubted("perhaps ", finding, interval)))
+        .collect()
+}
+
+/// A finding as a clause, behind the doubt where there is some.
+fn doubted(doubt: &str, finding: &Finding, interval: &Interval) -> String {
+    let doubt = if finding.confidence < SURE { doubt } else { "" };
+    format!("{doubt}{}", of(finding, interval))
 }
 
 /// A finding as a clause. What stopped whom is told in the words of its evidence, without numbers of processes.
@@ -212,16 +219,18 @@ mod tests {
     fn a_second_cause_that_weighs_much_is_told_too() {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
-        let finding =
-            |kind, comm, ms| Finding { kind, culprit: process(comm, None), confidence: 0.9, ms, ..Finding::default() };
-        let findings = vec![
-            finding(Kind::PeerWait, "speller", 500.0),
-            finding(Kind::LockWait, "mail", 300.0),
-            finding(Kind::ServerBusy, "clock", 100.0),
-        ];
-        let told = cause(&Verdict { findings, ..Verdict::default() }, &interval);
+        let finding = |kind, comm, ms| Finding { kind, culprit: process(comm, None), ms, ..Finding::default() };
+        let told = |confidence| {
+            let findings = vec![
+                Finding { confidence: 0.9, ..finding(Kind::PeerWait, "speller", 500.0) },
+                Finding { confidence, ..finding(Kind::LockWait, "mail", 300.0) },
+                Finding { confidence, ..finding(Kind::ServerBusy, "clock", 100.0) },
+            ];
+            cause(&Verdict { findings, ..Verdict::default() }, &interval)
+        };
         let first = "xterm had to wait for an answer from speller (50 % of the time).";
-        assert_eq!(told, format!("{first} Besides, mail held a lock that xterm had to wait for (30 %)."));
+        assert_eq!(told(0.9), format!("{first} Besides, mail held a lock that xterm had to wait for (30 %)."));
+        assert_eq!(told(0.6), format!("{first} Besides, perhaps mail held a lock that xterm had to wait for (30 %)."));
     }
 
     #[test]
