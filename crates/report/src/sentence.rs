@@ -110,7 +110,7 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let who = if gathered { format!("{who} and others") } else { who };
     match clause {
         Some(clause) if who == app => of_itself(clause, app),
-        Some(clause) => clause.replace("{app}", app).replace("{who}", &who),
+        Some(clause) => fill(clause, app, &who),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
     }
 }
@@ -120,8 +120,13 @@ fn of_itself(clause: &str, app: &str) -> String {
     match clause.split_once(", ") {
         _ if !clause.starts_with("{app}") => clause.replace("{app}", "it").replace("{who}", app),
         Some((own, _)) => own.replace("{app}", app),
-        None => clause.replace("{app}", app).replace("{who}", &format!("another {app}")),
+        None => fill(clause, app, &format!("another {app}")),
     }
+}
+
+/// A clause with its names, of which none is taken for a place of the other.
+fn fill(clause: &str, app: &str, who: &str) -> String {
+    clause.split("{who}").map(|part| part.replace("{app}", app)).collect::<Vec<_>>().join(who)
 }
 
 /// `cc1 (of make)`, or the name alone where the process is its own job.
@@ -231,6 +236,11 @@ mod tests {
         let first = "xterm had to wait for an answer from speller (50 % of the time).";
         assert_eq!(told(0.9), format!("{first} Besides, mail held a lock that xterm had to wait for (30 %)."));
         assert_eq!(told(0.6), format!("{first} Besides, perhaps mail held a lock that xterm had to wait for (30 %)."));
+    }
+
+    #[test]
+    fn a_name_is_never_a_place_for_another() {
+        assert_eq!(fill("{who} held {app} up", "{who}", "{app}"), "{app} held {who} up");
     }
 
     #[test]

@@ -56,13 +56,19 @@ pub fn of_limit(limit: &Limit) -> String {
     format!("raise {}: it allows {} of CPU time", limit.file, limit.amount())
 }
 
+/// A remedy with its names, of which none is taken for a place of another.
 fn fill(text: &str, pid: &str, comm: &str, app: &str) -> String {
-    text.replace("{pid}", pid).replace("{comm}", comm).replace("{app}", app)
+    text.split("{comm}").map(|part| part.replace("{pid}", pid).replace("{app}", app)).collect::<Vec<_>>().join(comm)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_never_a_place_for_another() {
+        assert_eq!(fill("{comm} ({pid}): {app}", "7", "{app}", "{comm}"), "{app} (7): {comm}");
+    }
 
     #[test]
     fn every_kind_has_a_remedy() {
