@@ -20,8 +20,18 @@ pub fn section(verdict: &Verdict) -> Markup {
     }
 }
 
+/// Letters of an incident's name.
+const NAME_MAX: usize = 64;
+
+/// The name of an incident in a command. Whatever else a file from elsewhere has there, a shell might obey it.
+fn named(id: &str) -> &str {
+    let usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if (1..=NAME_MAX).contains(&id.len()) && !id.starts_with('-') && id.bytes().all(usual) { id } else { "FILE" }
+}
+
 /// Commands, with what they give in a column of its own.
 fn commands(id: &str) -> String {
+    let id = named(id);
     let lines = [
         (format!("tipme diagnose {id} --json"), "this verdict as data"),
         (format!("tipme diagnose {id} --interactions"), "every key and click with its latency"),
@@ -43,6 +53,19 @@ fn facts(interval: &Interval) -> Markup {
     html! {
         dl {
             @for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) { dt { (name) } dd { (value) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_copied_from_the_page_does_what_it_says() {
+        assert!(commands("20000229T235959.042Z").starts_with("tipme diagnose 20000229T235959.042Z --json "));
+        for id in ["", "$(reboot)", "a; reboot", "a`reboot`", "--help", "größe", &"a".repeat(65)] {
+            assert!(commands(id).starts_with("tipme diagnose FILE --json "), "{id}");
         }
     }
 }
