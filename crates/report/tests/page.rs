@@ -4,7 +4,7 @@
 #[path = "../../analysis/tests/support/mod.rs"]
 mod support;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{APP, Machinery};
 use tipme_analysis::Options;
 use tipme_analysis::scene::{Group, Look, Scene, scene};
@@ -106,4 +106,23 @@ fn many_records_make_a_bounded_page_that_says_what_it_leaves_out() {
     let [few, many] = [5_000, 100_000].map(|switches| tipme_report::page(&scene_of(&storm(switches))));
     assert!(many.len() < 1_000_000 && many.len() < few.len() * 4, "{} and {} bytes", few.len(), many.len());
     assert!(many.contains("stretches are too short to be shown each"));
+}
+
+#[test]
+fn a_page_is_bounded_whatever_the_documents_of_an_incident_claim() {
+    let mut incident = stall("editor", 700, |_| ());
+    let mut meta: Value = incident.json(Section::Meta).expect("meta is JSON");
+    let long = "\u{1b}[2J".repeat(1 << 16);
+    (meta["user_text"], meta["id"], meta["machine"]["hostname"]) =
+        (long.as_str().into(), long.as_str().into(), long.as_str().into());
+    let losses: Vec<Value> =
+        (0..20_000).map(|at| json!({ "until_ns": at, "class": format!("{at}{}", &long[..99]), "count": 1 })).collect();
+    let programs: Vec<Value> = (0..20_000).map(|at| json!({ "name": format!("{at}{}", &long[..99]) })).collect();
+    incident.push_json(Section::Meta, &meta).expect("it is JSON");
+    incident.push_json(Section::Losses, &json!({ "per_second": losses })).expect("it is JSON");
+    incident.push_json(Section::Cost, &json!({ "programs": programs })).expect("it is JSON");
+    let scene = scene_of(&incident);
+    let page = tipme_report::page(&scene);
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
+    assert!(!page.contains('\u{1b}') && !tipme_report::json(&scene.verdict).contains("\\u001b"));
 }

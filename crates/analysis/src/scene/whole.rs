@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Puts the scene together.
 
-use crate::decode::bytes::clean;
 use crate::error::Error;
 use crate::explain::describe::count_text;
 use crate::explain::partition::Budget;
@@ -81,7 +80,7 @@ fn observed(problem: &Problem) -> Option<Observed> {
 
 fn programs(recording: &Recording) -> Vec<ProgramUse> {
     let told = recording.cost.programs.iter().map(|program| ProgramUse {
-        name: clean(&program.name),
+        name: program.name.clone(),
         runs_per_second: program.runs_per_second,
         ns_per_run: program.ns_per_run,
     });

@@ -89,14 +89,43 @@ pub const SECOND: Nanos = Nanos::from_secs(1);
 /// A ready thread counts as throttled that was held back for this share of the time.
 const SHARE_MIN: f64 = 0.5;
 
-/// The same without what a terminal would obey: a file may come from anywhere.
+/// Letters of a text in a document, and of what the user said.
+const LETTERS_MAX: usize = 1_000;
+const WORDS_LETTERS_MAX: usize = 1 << 16;
+/// Letters of the name of a class or a kernel program.
+const NAME_LETTERS_MAX: usize = 40;
+/// Letters of a path; the kernel has no longer ones.
+const PATH_LETTERS_MAX: usize = 4_096;
+/// Seconds with losses, and kernel programs, that are told: more than any recorder writes.
+const LOSSES_MAX: usize = 10_000;
+const PROGRAMS_MAX: usize = 1_000;
+
+/// A text of at most so many letters, without what a terminal would obey: a file may come from anywhere.
+fn bounded(text: &str, letters_max: usize) -> String {
+    let end = text.char_indices().nth(letters_max).map_or(text.len(), |(end, _)| end);
+    crate::decode::bytes::clean(&text[..end])
+}
+
+/// The same with such texts only.
 fn cleaned(mut meta: Meta) -> Meta {
     let machine = [&mut meta.machine.hostname, &mut meta.machine.kernel, &mut meta.id, &mut meta.trigger];
     let names = meta.irq_names.iter_mut().chain(&mut meta.devices).map(|(_, name)| name);
     let missing = meta.missing.iter_mut().flat_map(|missing| [&mut missing.what, &mut missing.why]);
     let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
-    texts.for_each(|text| *text = crate::decode::bytes::clean(text));
+    texts.for_each(|text| *text = bounded(text, LETTERS_MAX));
     meta
+}
+
+fn cleaned_losses(mut losses: Losses) -> Losses {
+    losses.per_second.truncate(LOSSES_MAX);
+    losses.per_second.iter_mut().for_each(|loss| loss.class = bounded(&loss.class, NAME_LETTERS_MAX));
+    losses
+}
+
+fn cleaned_cost(mut cost: Cost) -> Cost {
+    cost.programs.truncate(PROGRAMS_MAX);
+    cost.programs.iter_mut().for_each(|program| program.name = bounded(&program.name, NAME_LETTERS_MAX));
+    cost
 }
 
 /// How many records are held of the second of a loss, to hold it against: those of the scheduler's class where it is one
@@ -131,12 +160,12 @@ impl Recording {
     fn read_documents(&mut self, incident: &Incident) -> Result<(), Error> {
         self.displays = document(incident, Section::Displays)?;
         self.locks = document(incident, Section::Locks)?;
-        self.losses = document(incident, Section::Losses)?;
+        self.losses = cleaned_losses(document(incident, Section::Losses)?);
         self.ports = document(incident, Section::Ports)?;
-        self.cost = document(incident, Section::Cost)?;
+        self.cost = cleaned_cost(document(incident, Section::Cost)?);
         self.baselines = document(incident, Section::Baselines)?;
         let files: Vec<FileName> = document(incident, Section::Files)?;
-        let path = |file: FileName| ((Device(file.device), file.inode), crate::decode::bytes::clean(&file.path));
+        let path = |file: FileName| ((Device(file.device), file.inode), bounded(&file.path, PATH_LETTERS_MAX));
         self.files = files.into_iter().map(path).collect();
         let groups: Option<Groups> = match incident.bytes(Section::Groups) {
             [] => None,
@@ -147,7 +176,7 @@ impl Recording {
         self.user_right = words.right;
         self.steal = Steal::read(incident.bytes(Section::Samples), self.meta.machine.cpus as usize);
         let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
-        self.user_text = crate::decode::bytes::clean(text);
+        self.user_text = bounded(text, WORDS_LETTERS_MAX);
         Ok(())
     }
 

@@ -28,6 +28,9 @@ pub fn section(scene: &Scene) -> Markup {
     }
 }
 
+/// Classes of losses that are told; the recorder has three.
+const CLASSES_MAX: usize = 8;
+
 /// What was lost, by class.
 fn losses(verdict: &Verdict) -> Vec<String> {
     let mut lost: BTreeMap<&str, u64> = BTreeMap::new();
@@ -38,7 +41,8 @@ fn losses(verdict: &Verdict) -> Vec<String> {
     if lost.is_empty() {
         return vec!["No record was lost.".to_owned()];
     }
-    lost.iter().map(|(class, count)| format!("{count} records of the class {class} were lost in the window.")).collect()
+    let line = |(class, count): (&str, u64)| format!("{count} records of the class {class} were lost in the window.");
+    lost.into_iter().take(CLASSES_MAX).map(line).collect()
 }
 
 fn programs(programs: &[ProgramUse]) -> Markup {
