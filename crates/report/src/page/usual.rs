@@ -83,8 +83,19 @@ fn picture(observed: &Observed, interval: &Interval) -> Markup {
             (mark(&axis, interval.threshold_ms, "noticed from here on", 12.0, "threshold"))
             (mark(&axis, interval.latency_ms, &format!("this one, {}", span(interval.latency_ms)), 30.0, "this"))
         }
-        p.hint { "Each column counts others of that length; the axis is logarithmic." }
+        p.hint { (hint(observed)) }
     }
+}
+
+/// What the columns count: of very many others, some.
+fn hint(observed: &Observed) -> String {
+    let shown = observed.latencies_ms.len();
+    let rest = if shown < observed.n {
+        format!("; of all {} others, {shown} are counted, taken evenly", observed.n)
+    } else {
+        String::new()
+    };
+    format!("Each column counts others of that length; the axis is logarithmic{rest}.")
 }
 
 fn counts(axis: &Axis, observed: &Observed) -> Vec<usize> {
@@ -125,4 +136,16 @@ fn label(x: f64, y: f64, text: &str, class: &str) -> Markup {
         _ => "middle",
     };
     html! { text.{ (class) } x={ (figure(x)) "%" } y=(y) text-anchor=(anchor) { (text) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_count_not_all_say_so() {
+        let told = |n| hint(&Observed { latencies_ms: vec![1.0, 2.0], n });
+        assert_eq!(told(2), "Each column counts others of that length; the axis is logarithmic.");
+        assert!(told(7).ends_with("logarithmic; of all 7 others, 2 are counted, taken evenly."), "{}", told(7));
+    }
 }
