@@ -11,7 +11,7 @@ use crate::explain::chain::{Chain, Doing, Piece, Via};
 use crate::model::Kind;
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
-use crate::timeline::waits::{Waited, has_timeout, is_condition, polls};
+use crate::timeline::waits::{Waited, has_timeout, is_condition, is_over, polls};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use tipme_record::records::{Signal, Wait};
@@ -229,9 +229,12 @@ impl<'a> Judge<'a> {
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
     }
 
-    /// Whether a thread that takes input waits for its next event, which is no cause.
+    /// Whether a thread that takes input waits for its next event, which is no cause. Where events do not usually find
+    /// it, a `select` whose time was up is a sleep.
     fn awaits_events(&self, tid: Tid, wait: &Wait) -> bool {
-        polls(wait) && self.recording.takes_display_input(tid) || self.recording.is_home_condition(wait)
+        let home = self.recording.is_usual_home(tid, self.recording.signature(wait));
+        let sleeps = home == Some(false) && is_over(wait);
+        polls(wait) && self.recording.takes_display_input(tid) && !sleeps || self.recording.is_home_condition(wait)
     }
 
     /// Whether a process injects input: it stands for the person.
@@ -270,7 +273,7 @@ fn idle_kind(waited: Waited, wait: Option<&Wait>) -> Kind {
         Waited::Futex | Waited::FileLock => Kind::LockWait,
         Waited::KernelLock => Kind::KernelLock,
         Waited::Peer => Kind::PeerWait,
-        Waited::Events if wait.is_some_and(has_timeout) => Kind::TimerSleep,
+        Waited::Events if wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)) => Kind::TimerSleep,
         _ => Kind::Unattributed,
     }
 }

@@ -6,6 +6,7 @@
 //! well. Behind a terminal the program that reads it has the last word: see [`crate::join::commands`].
 
 use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached};
+use crate::join::asleep;
 use crate::join::cause::Hop;
 use crate::join::commands;
 use crate::join::compositors::{self, compositors};
@@ -91,6 +92,14 @@ impl<'a> Handling<'a> {
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, command: false })
     }
 
+    /// When an input was handled that a thread took in the middle of a sleep, where it lay until the end of that.
+    fn slept_on(&self, told: &Told, paused: Nanos) -> Option<Reached> {
+        let (taken, tid) = told.taken.filter(|_| told.class != Class::Motion)?;
+        let at = asleep::until(self.recording, tid, taken, paused)?;
+        let hops = vec![Hop { tid, lo: taken, hi: at }];
+        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, command: false })
+    }
+
     /// When a helper that was woken for an input is back where such wake-ups find it.
     fn handed(&self, helper: &Helper, tid: Tid, at: Nanos, own: Nanos) -> Option<(Nanos, Vec<Hop>)> {
         let recording = self.recording;
@@ -166,7 +175,10 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
     for (told, handled) in handled {
         let index = places.get(&key(told)).copied();
         let known = index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
-        let (response, at) = (known.map(|one| one.end), handled.at);
+        let response = known.map(|one| one.end);
+        let slept_on = if response.is_none() { handling.slept_on(told, handled.at) } else { None };
+        let handled = slept_on.unwrap_or(handled);
+        let at = handled.at;
         let uncovered = |reached: &Reached| reached.command || !is_covered(&responses, told, reached.at);
         let completed = completed(recording, &work, told, response, at).filter(uncovered);
         let handled = Some(handled).filter(|handled| is_late(told, response, handled) && uncovered(handled));
@@ -174,7 +186,7 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
         let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);
         let completed = completed.filter(|completed| !within(completed));
         let shown = index.and_then(|index| compositors::shown(recording, &compositors, &found[index]));
-        let held_up = if response.is_none() && !is_terminal(recording, told) { stops.held_up(told) } else { None };
+        let held_up = if is_terminal(recording, told) { None } else { stops.held_up(told, response.is_some()) };
         let completed = selections::pasted(recording, told).or(completed);
         let later = shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
         let later: Vec<Reached> = later.collect();

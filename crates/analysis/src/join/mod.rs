@@ -5,6 +5,7 @@
 //! answers it, and with the later milestones, such as the end of the command that it started.
 
 pub mod answer;
+mod asleep;
 pub mod cause;
 pub mod commands;
 pub mod compositors;

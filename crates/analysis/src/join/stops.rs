@@ -2,8 +2,9 @@
 //! Processes that work for a client and were stopped while an input came.
 //!
 //! A browser's own process takes a key, moves a caret and waits for the next event, while the process that has the page
-//! is stopped: nothing tells that the key was not handled, since nobody wakes a stopped thread. Who took part in
-//! the handling of most inputs before it was stopped is taken to be needed for those that came meanwhile.
+//! is stopped, or the input method of an editor is: nothing tells that the key was not handled, since nobody wakes a
+//! stopped thread. Who took part in the handling of most inputs before it was stopped is taken to be needed for those
+//! that came meanwhile. Where something was shown at once all the same, it has to have answered when it went on.
 
 use crate::join::answer::{Milestone, NOTICED, Reached};
 use crate::join::cause::Hop;
@@ -26,8 +27,12 @@ const PART_WITHIN: Nanos = Nanos::from_millis(100);
 /// A stop that begins this long after an input was taken still came before the answer.
 const SOON: Nanos = Nanos::from_millis(20);
 
-/// The stops of processes below the clients that were told of input.
-pub struct Stops {
+/// Whoever goes on after a stop answers what it was asked meanwhile within this time.
+const ANSWERED_WITHIN: Nanos = Nanos::from_millis(100);
+
+/// The stops of processes that work for the clients that were told of input.
+pub struct Stops<'a> {
+    recording: &'a Recording,
     of: HashMap<Pid, Vec<Stop>>,
 }
 
@@ -38,51 +43,68 @@ struct Stop {
     hi: Nanos,
 }
 
-impl Stops {
-    pub fn find(recording: &Recording, told: &[Told]) -> Stops {
+impl<'a> Stops<'a> {
+    pub fn find(recording: &'a Recording, told: &[Told]) -> Stops<'a> {
+        let long = |span: &Span| span.segment.state == State::Blocked && span.end.since(span.start) > NOTICED;
+        let spans = recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid)).filter(long);
+        let stopped: Vec<Span> = spans.filter(|span| recording.waits.kind(span) == Waited::Stopped).collect();
         let mut taken: HashMap<Pid, Vec<Nanos>> = HashMap::new();
-        for told in told.iter().filter(|told| told.class != Class::Motion) {
+        for told in told.iter().filter(|told| told.class != Class::Motion && !stopped.is_empty()) {
             taken.entry(told.client).or_default().extend(told.taken.map(|(at, _)| at));
         }
         taken.values_mut().for_each(|list| list.sort_unstable());
-        let of = taken.into_iter().map(|(client, taken)| (client, stops(recording, client, &taken)));
-        Stops { of: of.filter(|(_, stops)| !stops.is_empty()).collect() }
+        let of = taken.into_iter().map(|(client, taken)| (client, stops(recording, client, &taken, &stopped)));
+        Stops { recording, of: of.filter(|(_, stops)| !stops.is_empty()).collect() }
     }
 
-    /// When an input was handled that came while somebody who takes part in that was stopped.
-    pub fn held_up(&self, told: &Told) -> Option<Reached> {
+    /// When an input was handled that came while somebody who takes part in that was stopped; `shown` where something
+    /// was shown before.
+    pub fn held_up(&self, told: &Told, shown: bool) -> Option<Reached> {
         let (at, tid) = told.taken.filter(|_| matches!(told.class, Class::Key | Class::Click))?;
         let stops = self.of.get(&told.client)?.iter();
         let during = stops.filter(|stop| stop.lo <= at.after(SOON) && stop.hi > at.after(NOTICED));
-        let stop = during.max_by_key(|stop| stop.hi)?;
+        let stop = during.max_by_key(|stop| stop.hi).filter(|stop| !shown || self.answers(stop, told.client))?;
         let from = stop.lo.max(at);
         let hops = vec![Hop { tid: stop.tid, lo: from, hi: stop.hi }, Hop { tid, lo: at, hi: from }];
         let (milestone, noticed) = (Milestone::Handled, NOTICED);
         Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, command: false })
     }
+
+    /// Whether a process wakes a client as soon as it goes on.
+    fn answers(&self, stop: &Stop, client: Pid) -> bool {
+        let pid = self.recording.tasks.pid(stop.tid, stop.lo);
+        let until = stop.hi.after(ANSWERED_WITHIN);
+        self.recording.kin().threads(pid).iter().any(|tid| wakes(self.recording, *tid, client, stop.hi, until))
+    }
 }
 
-/// The long stops of those who took part in the handling of a client's inputs.
-fn stops(recording: &Recording, client: Pid, taken: &[Nanos]) -> Vec<Stop> {
-    let threads = recording.kin().threads(client).iter();
-    let spans = threads.flat_map(|tid| recording.timeline.spans(*tid));
-    let long = |span: &Span| span.segment.state == State::Blocked && span.end.since(span.start) > NOTICED;
-    let stopped = spans.filter(long).filter(|span| recording.waits.kind(span) == Waited::Stopped);
-    let other = stopped.filter(|span| recording.tasks.pid(span.tid, span.start) != client);
+/// The long stops of others who took part in the handling of a client's inputs.
+fn stops(recording: &Recording, client: Pid, taken: &[Nanos], stopped: &[Span]) -> Vec<Stop> {
+    let other = stopped.iter().filter(|span| recording.tasks.pid(span.tid, span.start) != client);
     other
-        .filter(|span| takes_part(recording, span, taken))
+        .filter(|span| takes_part(recording, span, client, taken))
         .map(|span| Stop { tid: span.tid, lo: span.start, hi: span.end })
         .collect()
 }
 
-/// Whether the process of a stopped thread ran after most of the inputs before.
-fn takes_part(recording: &Recording, stop: &Span, taken: &[Nanos]) -> bool {
+/// Whether the process of a stopped thread ran after most of the inputs before, being one of the client's own; or was
+/// woken by it then.
+fn takes_part(recording: &Recording, stop: &Span, client: Pid, taken: &[Nanos]) -> bool {
     let before = &taken[..taken.partition_point(|at| at.after(PART_WITHIN) <= stop.start)];
     let last = &before[before.len().saturating_sub(INPUTS_MAX)..];
     let pid = recording.tasks.pid(stop.tid, stop.start);
-    let threads: Vec<Tid> = recording.kin().threads(pid).to_vec();
-    let ran = |at: &&Nanos| threads.iter().any(|tid| ran_within(recording, *tid, **at, at.after(PART_WITHIN)));
-    last.len() >= INPUTS_MIN && last.iter().filter(ran).count() * 100 >= last.len() * PART_PERCENT
+    let threads = recording.kin().threads(pid);
+    let own = recording.kin().threads(client);
+    let is_own = own.contains(&stop.tid);
+    let ran = |at: Nanos| threads.iter().any(|tid| ran_within(recording, *tid, at, at.after(PART_WITHIN)));
+    let woken = |at: Nanos| own.iter().any(|tid| wakes(recording, *tid, pid, at, at.after(PART_WITHIN)));
+    let part = |at: &&Nanos| if is_own { ran(**at) } else { woken(**at) };
+    last.len() >= INPUTS_MIN && last.iter().filter(part).count() * 100 >= last.len() * PART_PERCENT
+}
+
+/// Whether a thread wakes one of a process.
+fn wakes(recording: &Recording, tid: Tid, pid: Pid, lo: Nanos, hi: Nanos) -> bool {
+    recording.wakes.by(tid, lo, hi).any(|(at, wakee)| recording.tasks.pid(wakee, at) == pid)
 }
 
 fn ran_within(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> bool {

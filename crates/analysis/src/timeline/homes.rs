@@ -51,7 +51,7 @@ pub fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
 }
 
 /// The wait in which an event found a thread that took it at a time.
-fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
+pub fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
     let last = recording.timeline.before(tid, at)?;
     let spans = (0..=last.index).rev().take(SEGMENTS_MAX).filter_map(|index| recording.timeline.span(tid, index));
     let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
@@ -75,6 +75,11 @@ impl Recording {
     pub fn waits_in(&self, span: &Span) -> Option<Signature> {
         let wait = self.waits.find(span).filter(|_| span.segment.state == State::Blocked);
         wait.map(|wait| self.signature(wait))
+    }
+
+    /// Whether events usually find a thread in a wait; `None` where it is not known where they do.
+    pub fn is_usual_home(&self, tid: Tid, signature: Signature) -> Option<bool> {
+        self.homes().has(tid, signature)
     }
 
     /// Whether a thread waits for the next event, or is not there at all.
@@ -110,6 +115,6 @@ impl Recording {
 
     /// Whether a wait for a condition is its thread's event wait.
     pub fn is_home_condition(&self, wait: &Wait) -> bool {
-        wait.syscall == FUTEX && self.homes().has(wait.head.tid, self.signature(wait)) == Some(true)
+        wait.syscall == FUTEX && self.is_usual_home(wait.head.tid, self.signature(wait)) == Some(true)
     }
 }

@@ -93,6 +93,9 @@ const SYSTEM_CALLS: &[(Waited, &[i32])] = &[
     (Waited::Events, &EVENT_CALLS),
 ];
 
+/// select, pselect6.
+const SELECTS: [i32; 2] = [23, 270];
+
 /// poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait, io_uring_enter, epoll_pwait2.
 const EVENT_CALLS: [i32; 11] = [7, 23, 34, 128, 130, 232, 270, 271, 281, 426, 441];
 
@@ -345,7 +348,7 @@ fn call_kind(wait: &Wait) -> Waited {
 /// `select` and `poll` without files are the portable ways to sleep.
 fn sleeps_without_files(wait: &Wait) -> bool {
     match wait.syscall {
-        23 | 270 => wait.args[0] as u32 == 0,
+        call if selects(call) => wait.args[0] as u32 == 0,
         7 | 271 => wait.args[1] as u32 == 0,
         _ => false,
     }
@@ -384,6 +387,11 @@ pub fn is_private_futex(wait: &Wait) -> bool {
     wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE != 0
 }
 
+/// Whether a system call is a `select`.
+pub fn selects(syscall: i32) -> bool {
+    SELECTS.contains(&syscall)
+}
+
 /// Whether a wait is in one of the calls by which event loops wait.
 pub fn polls(wait: &Wait) -> bool {
     EVENT_CALLS.contains(&wait.syscall)
@@ -414,6 +422,11 @@ pub fn has_timeout(wait: &Wait) -> bool {
     }
 }
 
+/// Whether the time of a `select` was up, or a device ended it.
+pub fn is_over(wait: &Wait) -> bool {
+    selects(wait.syscall) && wait.context != IN_TASK
+}
+
 /// What tells a wait from the others of its thread. `file` is the inode of the only file that is polled, where that is known.
 pub fn signature(wait: &Wait, file: Option<u64>) -> Signature {
     match wait.syscall {
@@ -421,6 +434,8 @@ pub fn signature(wait: &Wait, file: Option<u64>) -> Signature {
         POLL | PPOLL if is_lone(wait) => (POLL, file.unwrap_or(0).max(1)),
         POLL | PPOLL => (POLL, 0),
         call if EPOLLS.contains(&call) => (EPOLLS[0], wait.args[0]),
+        // Where its files are listed, mostly on the stack: another place in the program.
+        call if selects(call) => (SELECTS[0], wait.args[1]),
         other => (other, 0),
     }
 }

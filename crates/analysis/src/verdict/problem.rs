@@ -228,7 +228,9 @@ fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wan
     let focus = found.iter().filter(|interaction| interaction.told.class == Class::Key).max_by_key(|i| i.told.sent);
     let focus = focus.map(|interaction| interaction.told.client);
     let complete = recording.complete_from();
+    let answered = answered(found);
     let known = candidates(recording, found).filter(|interaction| interaction.told.input >= complete);
+    let known = known.filter(|interaction| !went_on(interaction, &answered));
     let allowed = known.filter(|i| wanted.allows(i.told.client) && i.overlaps(wanted.lo, wanted.hi));
     let scored = allowed.map(|interaction| {
         let aside = interaction.command && !is_attended(&interaction, found);
@@ -239,6 +241,32 @@ fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wan
     let commands = scored.iter().rev().take_while(|(_, one)| one.command).take(COMMANDS_MAX);
     let worst = commands.chain(scored.iter().rev().find(|(_, one)| !one.command));
     worst.map(|(_, interaction)| problem(recording, interaction, found)).collect()
+}
+
+/// Keys and clicks that were surely answered, by client, from the input to the answer.
+fn answered(found: &[Interaction]) -> BTreeMap<Pid, Vec<(Nanos, Nanos)>> {
+    let mut answered: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
+    let sure = |one: &&Interaction| one.join == Join::Exact && one.told.class != Class::Motion && !one.censored;
+    for one in found.iter().filter(sure) {
+        answered.entry(one.told.client).or_default().push((one.told.input, one.end));
+    }
+    answered.values_mut().for_each(|list| list.sort_unstable());
+    answered
+}
+
+/// So many later inputs of the same program, answered before the work of one was completed, tell that nobody waited.
+const WENT_ON_MIN: usize = 3;
+
+/// Whether the person went on with the same program before the work of an input was completed: it was in the background,
+/// such as a compilation that the program had started.
+fn went_on(interaction: &Interaction, answered: &BTreeMap<Pid, Vec<(Nanos, Nanos)>>) -> bool {
+    if interaction.milestone != Milestone::Completed || interaction.command {
+        return false;
+    }
+    let all = answered.get(&interaction.told.client).map_or(&[][..], Vec::as_slice);
+    let later = &all[all.partition_point(|(input, _)| *input <= interaction.told.input)..];
+    let within = later.iter().take_while(|(input, _)| *input < interaction.end);
+    within.filter(|(_, end)| *end < interaction.end).nth(WENT_ON_MIN - 1).is_some()
 }
 
 /// Whether the person waited for a command: no other program was given a key or a click meanwhile.
