@@ -6,7 +6,7 @@ use crate::memory::{Pool, Shares};
 use crate::perf::cpu_clock;
 use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
 use crate::skeleton::{OpenTipmeSkel, TipmeSkel, TipmeSkelBuilder};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Btf, Link, OpenObject, ProgramMut};
@@ -59,6 +59,7 @@ impl<'a> Kernel<'a> {
     /// [`Kernel::missing`]; without the class `tasks` nothing can be recorded, which is an error.
     pub fn arm(storage: &'a mut Storage, options: &Options) -> Result<Kernel<'a>> {
         libbpf_rs::set_print(None);
+        ensure!(sees_all_processes(), "{ELSEWHERE}");
         let cpus = possible_cpus()?;
         let shares = Shares::of(options.memory, cpus)?;
         let mut chosen = choose(options)?;
@@ -125,6 +126,16 @@ impl<'a> Kernel<'a> {
     }
 }
 
+/// The first PID namespace, by which the kernel numbers processes in what it records.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+const ELSEWHERE: &str = "processes have other numbers in this container than the kernel records, so causes would be \
+    told of the wrong ones; record on the host, or in a container with the host's PID namespace (docker run --pid=host)";
+
+/// Whether /proc knows processes by the numbers that are recorded. A kernel without namespaces has one for all.
+fn sees_all_processes() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").map_or(true, |namespace| namespace.as_os_str() == FIRST_NAMESPACE)
+}
+
 /// CPUs that programs may run on.
 fn possible_cpus() -> Result<usize> {
     libbpf_rs::num_possible_cpus().context("cannot tell the number of CPUs")
@@ -146,7 +157,7 @@ fn choose(options: &Options) -> Result<Chosen> {
             Err(why) => chosen.leave_out(class, why),
         }
     }
-    anyhow::ensure!(chosen.on.contains(&REQUIRED), "this kernel cannot record: {}", chosen.missing[0].why);
+    ensure!(chosen.on.contains(&REQUIRED), "this kernel cannot record: {}", chosen.missing[0].why);
     drop_rejected(options, &mut chosen)?;
     Ok(chosen)
 }

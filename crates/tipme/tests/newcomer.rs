@@ -84,6 +84,20 @@ fn whoever_has_no_right_is_told_who_has() {
     }
 }
 
+#[test]
+fn whoever_is_in_a_container_is_told_where_to_record() {
+    for words in [&["record", "--hot-keys", "off"][..], &["demo"]] {
+        let folder = TempDir::new().unwrap();
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_tipme")]).args(words);
+        if words[0] == "record" {
+            command.arg("--state-dir").arg(folder.path());
+        }
+        let (code, text) = complaint(command);
+        assert!(code == Some(2) && text.contains("docker run --pid=host"), "{words:?}: {code:?}: {text}");
+    }
+}
+
 /// What a terminal of so many columns shows.
 fn on_terminal(columns: usize, environment: &str, words: &str) -> String {
     let line = format!("stty cols {columns} rows 40; {environment} {} {words}", env!("CARGO_BIN_EXE_tipme"));
