@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 
+from . import conditions
 from .checks import FOCUS_MAX_S, MARK_KEYS, TOOLS, boot, incidents
 from .image import USER, USER_ID
 from .machine import Failed
@@ -34,7 +35,8 @@ HITCH_S = 1.5
 
 def check_all(machine, results, deb):
     results.release = machine.kernel.release
-    steps = (boot, lambda *both: install(*both, deb), desktop, setup, hitch, journal, upgrade, remove, purge)
+    met_with = lambda *both: conditions.check(*both, as_person)  # noqa: E731
+    steps = (boot, lambda *both: install(*both, deb), desktop, setup, hitch, journal, met_with, upgrade, remove, purge)
     for step in steps:
         step(machine, results)
 
