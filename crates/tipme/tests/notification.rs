@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the person who pressed the key is shown: by a real notification daemon, and where there is none. Needs root for
-//! the recorder, and dunst.
+//! the recorder, dunst and notification-daemon.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -102,6 +102,36 @@ fn the_notification_carries_the_cause() {
     let text = wait_for(&desk.shown, "Try: ");
     assert!(text.contains("\nTyping in xterm stalled "), "{text}");
     assert!(text.contains(" held a lock that "), "{text}");
+}
+
+#[test]
+fn another_daemon_receives_and_shows_the_same() {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let (mut session, bus) = (session(), Bus::start());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let (_running, heard) = bus.start_other_notifications(&session);
+    let (folder, told) = dialog();
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        with_dialog(command, folder.path());
+        command.env(ADDRESS, &bus.address);
+    });
+    agent.line("ready: ");
+    suffer(&mut session);
+    agent.line("marked ");
+    let text = wait_for(&heard, "Try: ");
+    let calls: Vec<&str> = text.split("member=Notify\n").skip(1).collect();
+    let [.., first, verdict] = &calls[..] else { panic!("{text}") };
+    assert!(first.contains("string \"Captured the last "), "{first}");
+    assert!(
+        verdict.contains("string \"Typing in xterm stalled ") && verdict.contains(" held a lock that "),
+        "{verdict}"
+    );
+    assert!(first.contains("\n   uint32 0\n") && !verdict.contains("\n   uint32 0\n"), "it takes the place: {text}");
+    let mut windows = Command::new("xwininfo");
+    session.show(windows.args(["-root", "-tree"]));
+    let mut are_shown = || String::from_utf8_lossy(&windows.output().unwrap().stdout).contains("\"Notification\"");
+    until("the daemon shows a window", &mut are_shown);
+    assert!(!told.exists(), "a dialog was shown besides");
 }
 
 #[test]

@@ -82,6 +82,23 @@ impl Bus {
 }
 
 impl Bus {
+    /// Starts the other daemon, GNOME's, and an ear for what it is sent, which keeps that in a file.
+    pub fn start_other_notifications(&self, session: &Session) -> ([Running; 2], PathBuf) {
+        let heard = self.folder.path().join("heard");
+        let mut ear = Command::new("dbus-monitor");
+        ear.arg("member=Notify").env(ADDRESS, &self.address).stdout(std::fs::File::create(&heard).unwrap());
+        let mut daemon = Command::new("/usr/lib/notification-daemon/notification-daemon");
+        session.prepare(daemon.stderr(Stdio::null()));
+        daemon.env(ADDRESS, &self.address);
+        let running = [ear, daemon].map(|mut command| Running(command.spawn().expect("both are installed")));
+        let mut greet = Command::new("notify-send");
+        greet.arg("hello").env(ADDRESS, &self.address).stderr(Stdio::null());
+        let is_greeted =
+            || greet.status().unwrap().success() && std::fs::read_to_string(&heard).unwrap().contains("hello");
+        until("the daemon takes a notification that is heard", is_greeted);
+        (running, heard)
+    }
+
     /// Presses a button of the notification that is shown, by the daemon's own tool.
     pub fn push(&self, label: &str) {
         std::fs::write(self.folder.path().join("button"), label).unwrap();
