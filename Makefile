@@ -89,7 +89,8 @@ check-window: build ## how far back 64 MiB reach, and how fast a mark is
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/check-window --tipme $(TIPME)
 
-check-auto: build ## half an hour of typing with hitches: what record --auto marks, misses and costs
+check-auto: build ## half an hour of typing at four programs, with hitches: what record --auto marks, misses and costs
+	@scripts/install-deps mousepad featherpad gnome-text-editor
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/check-auto $(AUTO)
 

@@ -129,7 +129,7 @@ impl Session {
     }
 
     /// Opens a program with a window, in the terminal's place, and waits until that can be seen and has the focus.
-    pub(crate) fn open_program(&mut self, name: &str, command: Command) -> Result<()> {
+    pub fn open_program(&mut self, name: &str, command: Command) -> Result<()> {
         let watcher = Watcher::open(&self.target())?;
         let mut process = Process::start(name, command, self.options.cpu)?;
         let window = watcher.wait_for_focus(process.pid(), START_PATIENCE);

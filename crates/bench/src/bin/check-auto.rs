@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scripted working session beside a recorder that marks by itself: what it marks, misses, and costs.
 //!
-//! A terminal on a private display is typed at, with capitals, keys that draw nothing, and pauses; hitches of
-//! several kinds begin at random times while somebody types, each by a program of another name. Exit
+//! A terminal and three editors in turn, on a private display, are typed at, with capitals, keys that draw nothing, and
+//! pauses; hitches of several kinds begin at random times while somebody types, each by a program of another name. Exit
 //! codes: 0 all bars are met, 1 one is missed, 2 it could not be measured.
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::process::Process;
+use tipme_bench::session::require;
 use tipme_bench::{Options, Session};
 use tipme_desktop::inject::{Pace, Typist};
 
@@ -24,6 +25,14 @@ const USAGE: &str = "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N
 const NAMES: [&str; 12] = [
     "warden", "sluice", "mortar", "quarry", "beacon", "cinder", "harbor", "jigsaw", "lumber", "magnet", "nickel",
     "oyster",
+];
+
+/// What is typed at, each for an equal part of the session: Xt, GTK 3, Qt 5, GTK 4.
+const PROGRAMS: [&[&str]; 4] = [
+    &["xterm", "-geometry", "100x30+20+20", "-e", "bash", "--norc", "--noprofile", "-i"],
+    &["mousepad"],
+    &["featherpad"],
+    &["gnome-text-editor"],
 ];
 
 /// A mark belongs to a hitch that began so long before at most: it waits for quiet, and for the look before.
@@ -50,13 +59,14 @@ struct Plan {
 /// What stands still.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    StopsTerminal,
+    StopsProgram,
+    /// The shell in a terminal, else the program itself.
     StopsShell,
     StopsServer,
     TakesCpu,
 }
 
-const KINDS: [Kind; 4] = [Kind::StopsTerminal, Kind::TakesCpu, Kind::StopsShell, Kind::StopsServer];
+const KINDS: [Kind; 4] = [Kind::StopsProgram, Kind::TakesCpu, Kind::StopsShell, Kind::StopsServer];
 
 struct Hitch {
     at: Instant,
@@ -113,15 +123,14 @@ impl Dice {
 }
 
 fn run(plan: &Plan) -> Result<bool> {
+    require(&PROGRAMS.map(|words| words[0]))?;
     let interrupt = Interrupt::install()?;
     let mut session = Session::start(Options { cpu: Some(1), ..Options::default() })?;
-    let shell = ["bash", "--norc", "--noprofile", "-i"].map(OsString::from);
-    session.open_terminal(&[], &shell)?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;
     let mut dice = Dice(plan.seed);
     let hitches = hitches(plan, &mut dice);
     let (begin, before) = (Instant::now(), cpu_seconds(recorder.pid())?);
-    let typed = work(plan, &session, &hitches, &mut dice, &interrupt)?;
+    let typed = work(plan, &mut session, &hitches, &mut dice, &interrupt)?;
     interrupt.sleep(TAIL)?;
     let after = cpu_seconds(recorder.pid())?;
     let cpu = (after.0 - before.0, after.1 - before.1);
@@ -170,15 +179,27 @@ fn hitches(plan: &Plan, dice: &mut Dice) -> Vec<Hitch> {
     NAMES.iter().take(plan.hitches).enumerate().map(hitch).collect()
 }
 
-/// Types in bursts with pauses; where a hitch is due, it begins in the middle of a burst. How many keys were pressed.
-fn work(plan: &Plan, session: &Session, hitches: &[Hitch], dice: &mut Dice, interrupt: &Interrupt) -> Result<usize> {
+/// Types in bursts with pauses, at one program after the other; where a hitch is due, it begins in the middle of a burst.
+/// How many keys were pressed.
+fn work(
+    plan: &Plan,
+    session: &mut Session,
+    hitches: &[Hitch],
+    dice: &mut Dice,
+    interrupt: &Interrupt,
+) -> Result<usize> {
     let begin = Instant::now();
     let total = Duration::from_secs_f64(plan.minutes * 60.0);
+    let part = total / PROGRAMS.len() as u32;
     let mut typist = Typist::open(&session.target(), Pace { seed: plan.seed, ..Pace::default() })?;
     let mut text = text(plan.seed);
     let (mut typed, mut next) = (0, hitches.iter().peekable());
+    let mut programs = (0..).map(|index| part * index).zip(PROGRAMS).peekable();
     while begin.elapsed() < total {
         interrupt.check()?;
+        if let Some((_, words)) = programs.next_if(|(from, _)| begin.elapsed() >= *from) {
+            open(session, words)?;
+        }
         let hitch = next.next_if(|hitch| hitch.at <= Instant::now());
         let due = plan.keys as f64 * begin.elapsed().as_secs_f64() / total.as_secs_f64();
         if let Some(hitch) = hitch {
@@ -192,6 +213,13 @@ fn work(plan: &Plan, session: &Session, hitches: &[Hitch], dice: &mut Dice, inte
         interrupt.sleep(Duration::from_millis(300 + dice.below(1_500)))?;
     }
     Ok(typed)
+}
+
+/// Opens a program in the place of the one before.
+fn open(session: &mut Session, words: &[&str]) -> Result<()> {
+    let mut command = Command::new(words[0]);
+    session.prepare(command.args(&words[1..]).stdin(Stdio::null()).stderr(Stdio::null()));
+    session.open_program(words[0], command)
 }
 
 /// Lines for a shell, without end: some capitals, some keys that draw nothing.
@@ -215,12 +243,12 @@ fn type_keys(typist: &mut Typist, text: &mut impl Iterator<Item = char>, count: 
 fn inject(session: &Session, hitch: &Hitch) -> Result<Process> {
     let program = session.folder().join(hitch.name);
     std::os::unix::fs::symlink("/bin/sh", &program).with_context(|| format!("cannot link {}", program.display()))?;
-    let terminal = session.terminal_pid().context("no terminal is open")?;
+    let program_pid = session.terminal_pid().context("no program is open")?;
     let seconds = format!("{}.{:03}", hitch.millis / 1_000, hitch.millis % 1_000);
     let stop = |pid: u32| format!("kill -STOP {pid}; sleep {seconds}; kill -CONT {pid}");
     let script = match hitch.kind {
-        Kind::StopsTerminal => stop(terminal),
-        Kind::StopsShell => stop(child_of(terminal)?),
+        Kind::StopsProgram => stop(program_pid),
+        Kind::StopsShell => stop(child_of(program_pid).unwrap_or(program_pid)),
         Kind::StopsServer => stop(server_of(session)?),
         Kind::TakesCpu => "while :; do :; done".to_owned(),
     };
@@ -246,9 +274,9 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn child_of(parent: u32) -> Result<u32> {
+fn child_of(parent: u32) -> Option<u32> {
     let child = |pid: &u32| stat(*pid).is_ok_and(|words| words.get(1) == Some(&u64::from(parent)));
-    pids().find(child).with_context(|| format!("process {parent} has no child"))
+    pids().find(child)
 }
 
 fn server_of(session: &Session) -> Result<u32> {
