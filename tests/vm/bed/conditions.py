@@ -86,11 +86,11 @@ def suspend(machine, results):
     time.sleep(max(0, results.alone_from - time.monotonic()))
     screen = Screen(machine)
     screen.press("a")
-    # The keyboard wakes it.
+    # A key that draws nothing wakes it: one that does would rightly be told as late.
     machine.run("echo enabled >/sys/devices/platform/i8042/serio0/power/wakeup; echo 0 >/sys/power/pm_async")
     machine.run("systemd-run -q --no-block bash -c 'sleep 1; echo freeze >/sys/power/state'")
     time.sleep(ASLEEP_S)
-    screen.press("s", quiet=False)
+    screen.chord("shift")
     stats = machine.run("cat /sys/power/suspend_stats/success", 120).strip()
     screen.await_quiet()
     screen.press("d")
@@ -129,5 +129,5 @@ def memory(machine, results):
     machine.run("systemctl stop tipmed; systemctl reset-failed tipmed || true", 120)
     machine.run(f"{limit}={ENOUGH}; systemctl start tipmed", 120)
     incident, _, torn = mark(machine)
-    machine.run(f"{limit}=2G")
+    machine.run("systemctl revert tipmed && systemctl restart tipmed", 120)
     results.met("little memory", not torn, f"with {ENOUGH}: {incident} {torn or 'is whole'}")
