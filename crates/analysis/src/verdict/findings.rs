@@ -204,7 +204,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let culprit = culprit(budget, problem, &cause.group, limit);
     let app = budget.recording.tasks.comm(problem.client, problem.end);
     let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &culprit, &app));
-    let held = || stopped::remedy(budget, &cause.group).filter(|_| cause.group.kind == Kind::Stopped);
+    let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == Kind::Stopped);
     let remedy = remedy.or_else(held).unwrap_or_else(|| remedy::of(cause.group.kind, &culprit, &app));
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();

@@ -3,15 +3,17 @@
 
 use crate::explain::chain::Doing;
 use crate::explain::partition::{Budget, Group, length};
+use crate::model::Culprit;
 use tipme_record::Pid;
 
 /// Kernel functions in which frozen threads stand, and traced ones.
 const FREEZES: [&str; 2] = ["do_freezer_trap", "__refrigerator"];
 const TRACES: &str = "ptrace_stop";
 
-/// What held a thread, where it was no signal.
+/// What held a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hold {
+    Signal,
     Frozen,
     Traced,
 }
@@ -26,7 +28,7 @@ fn hold(budget: &Budget<'_>, group: &Group) -> Option<(Hold, Pid)> {
         TRACES => Some(Hold::Traced),
         _ => None,
     });
-    how.map(|how| (how, wait.pid))
+    Some((how.unwrap_or(Hold::Signal), wait.pid))
 }
 
 /// Who did what to whom.
@@ -34,13 +36,19 @@ pub fn headline(budget: &Budget<'_>, group: &Group, culprit: &str, waiters: &str
     match hold(budget, group) {
         Some((Hold::Frozen, _)) => format!("the control group of {waiters} was frozen"),
         Some((Hold::Traced, _)) => format!("a debugger held {waiters}"),
-        None => format!("{culprit} stopped {waiters}"),
+        Some((Hold::Signal, _)) | None => format!("{culprit} stopped {waiters}"),
     }
 }
 
-/// What lets a process go on that no signal stopped.
-pub fn remedy(budget: &Budget<'_>, group: &Group) -> Option<String> {
+/// What lets a process go on.
+pub fn remedy(budget: &Budget<'_>, group: &Group, culprit: &Culprit) -> Option<String> {
     Some(match hold(budget, group)? {
+        (Hold::Signal, stopped) => {
+            let Culprit::Process { pid, comm, .. } = culprit else { return None };
+            let who =
+                if *pid == stopped.0 { "it stopped".to_owned() } else { format!("{comm} (pid {pid}) stopped it") };
+            format!("kill -CONT {stopped}, if it is still stopped; see why {who}")
+        }
         (Hold::Frozen, pid) => format!(
             "thaw its control group: 0 into cgroup.freeze, or THAWED into freezer.state, of the group in /proc/{pid}/cgroup"
         ),
