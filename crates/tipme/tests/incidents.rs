@@ -120,6 +120,21 @@ fn an_incident_is_named_by_the_beginning_of_its_id_and_the_newest_needs_no_name(
     assert!(desk.text(&["incidents", "disk-usage"]).contains("yours: 2 incidents, "));
 }
 
+#[test]
+fn nothing_is_kept_of_an_incident_that_was_removed() {
+    let desk = Desk::with(&TWO);
+    desk.text(&["incidents"]);
+    let kept = desk.dir.path().join("cache/tipme");
+    fs::write(kept.join("20260131T230000.000Z.html"), "its page").unwrap();
+    let names = || {
+        let names = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect::<std::collections::BTreeSet<String>>()
+    };
+    assert_eq!(names().len(), 3);
+    assert!(desk.output(&["incidents", "rm", "20260131"]).status.success());
+    assert_eq!(names().into_iter().collect::<Vec<_>>(), ["20260201T120000.000Z.verdict.json"]);
+}
+
 /// Every id begins with nothing: a script with an empty variable must not remove what is there.
 #[test]
 fn an_empty_name_names_nothing() {

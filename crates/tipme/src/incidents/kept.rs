@@ -21,6 +21,8 @@ const DOCUMENT_BYTES_MAX: u64 = 64 << 10;
 /// Letters of a text that are kept.
 const TEXT_MAX: usize = 400;
 const ENDING: &str = ".verdict.json";
+/// Of a page that was opened.
+pub const PAGE: &str = ".html";
 /// By what this program finds causes.
 const ANALYSIS: &str = env!("TIPME_ANALYSIS");
 
@@ -160,6 +162,14 @@ impl Kept {
 /// This user's folder, which is made where it is missing; `None` where there can be none that is the user's alone.
 pub fn folder() -> Option<PathBuf> {
     place().filter(|folder| own(folder).is_ok())
+}
+
+/// Removes what is kept of an incident that was removed: its verdict, and its page.
+pub fn forget(id: &str) {
+    for (folder, ending) in folder().iter().flat_map(|folder| [(folder, ENDING), (folder, PAGE)]) {
+        // What is gone already need not be removed.
+        let _ = fs::remove_file(folder.join(format!("{id}{ending}")));
+    }
 }
 
 /// Where this user's verdicts belong. Root takes no place from `HOME`, which may be another user's.

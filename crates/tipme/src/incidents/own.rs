@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What owners do with their incidents. The folder is root's: the recorder does it for them, and root needs none.
 
+use super::kept;
 use anyhow::{Result, bail};
 use std::process::ExitCode;
 use tipme_control::{CallError, Client, Request, Response};
@@ -9,7 +10,9 @@ use tipme_store::Folder;
 
 /// Removes an incident, and says nothing where that was done.
 pub fn remove(dirs: &StateDirs, id: String) -> Result<ExitCode> {
-    ask(dirs, &Request::Remove { id })
+    let done = ask(dirs, &Request::Remove { id: id.clone() })?;
+    kept::forget(&id);
+    Ok(done)
 }
 
 /// Keeps an incident or lets it go, and says nothing where that was done.

@@ -2,7 +2,7 @@
 //! Pages that are opened: kept in the user's folder, and shown by whatever shows pages on this desktop.
 
 use super::{page, written};
-use crate::incidents::kept;
+use crate::incidents::kept::{self, PAGE};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,6 @@ use tipme_analysis::Options;
 
 /// Pages that are kept, at most: the newest.
 const KEPT_MAX: usize = 20;
-const ENDING: &str = ".html";
 /// The program of a desktop that opens a file.
 const OPENER: &str = "xdg-open";
 /// An opener that has not failed after so long shows the page, or starts what shows it.
@@ -44,7 +43,7 @@ fn make(incident: &Path) -> Result<PathBuf> {
     let folder = kept::folder()
         .context("there is no folder to keep the page in; set XDG_CACHE_HOME, or give tipme report -o FILE")?;
     let id = incident.file_stem().unwrap_or_default().to_string_lossy();
-    let place = folder.join(format!("{id}{ENDING}"));
+    let place = folder.join(format!("{id}{PAGE}"));
     written::write(&place, &page(incident, &Options::default())?, true)?;
     prune(&folder);
     Ok(place)
@@ -53,7 +52,7 @@ fn make(incident: &Path) -> Result<PathBuf> {
 /// Removes the oldest beyond the bound.
 fn prune(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let pages = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(ENDING));
+    let pages = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(PAGE));
     let mut pages: Vec<_> =
         pages.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
     pages.sort();
