@@ -47,6 +47,9 @@ pub struct About {
     pub user_right: Option<bool>,
     /// Seconds before the mark that are held completely.
     pub window_s: f64,
+    /// The mark, by the clock of the interval (CLOCK_MONOTONIC).
+    #[serde(default)]
+    pub mark_ns: u64,
     pub losses: Vec<tipme_record::incident::Loss>,
 }
 

@@ -76,10 +76,21 @@ pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
             let sentence = doubted("not sure, but perhaps ", finding, interval);
             let first =
                 format!("{} ({:.0} % of the time).", capital(&sentence, finding), percent(finding.ms, interval));
-            first + &besides(verdict, interval)
+            first + &besides(verdict, interval) + &ago(verdict, interval)
         }
         None if percent(verdict.unattributed_ms, interval) >= 50.0 => format!("No cause was found. {UNEXPLAINED}"),
         None => format!("No cause was found. {PERHAPS_NOTHING}"),
+    }
+}
+
+/// Whoever presses a key this much later, in nanoseconds, may mean something else that is nearer.
+const LONG_AGO: u64 = 10_000_000_000;
+
+/// How long before the mark it was over, where that is not just before it.
+fn ago(verdict: &Verdict, interval: &Interval) -> String {
+    match verdict.incident.mark_ns.saturating_sub(interval.end_ns) {
+        ns if ns < LONG_AGO => String::new(),
+        ns => format!(" It was over {} before the mark.", span(ns as f64 / 1e6)),
     }
 }
 
@@ -241,6 +252,17 @@ mod tests {
     #[test]
     fn a_name_is_never_a_place_for_another() {
         assert_eq!(fill("{who} held {app} up", "{who}", "{app}"), "{app} held {who} up");
+    }
+
+    #[test]
+    fn what_was_over_long_before_the_mark_is_told_so() {
+        let interval = Interval { end_ns: 5_000_000_000, latency_ms: 1_000.0, ..Interval::default() };
+        let findings = vec![Finding { kind: Kind::Stall, ms: 980.0, confidence: 0.9, ..Finding::default() }];
+        let mut verdict = Verdict { findings, ..Verdict::default() };
+        verdict.incident.mark_ns = 34_000_000_000;
+        assert!(cause(&verdict, &interval).ends_with(" (98 % of the time). It was over 29.00 s before the mark."));
+        verdict.incident.mark_ns = 8_000_000_000;
+        assert!(cause(&verdict, &interval).ends_with(" (98 % of the time)."));
     }
 
     #[test]

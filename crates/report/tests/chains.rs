@@ -338,6 +338,7 @@ const DOCUMENT: &str = r#"{
     },
     "user_text": "editor froze",
     "window_s": 6.0,
+    "mark_ns": 7000000000,
     "losses": []
   },
   "interval": {

@@ -36,6 +36,10 @@ const RANK: f64 = 1e15;
 const WEIGHT_FOCUS: f64 = 1.5;
 const WEIGHT_WORDS: f64 = 3.0;
 
+/// A person presses the key because of what is just over: what ended this long before the mark weighs more.
+const RECENT: Nanos = Nanos::from_secs(15);
+const WEIGHT_RECENT: f64 = 2.0;
+
 /// Words of the user shorter than this name no application.
 const WORD_MIN: usize = 3;
 
@@ -295,13 +299,15 @@ fn score(
     let client = interaction.told.client;
     let focus = if focus == Some(client) { WEIGHT_FOCUS } else { 1.0 };
     let words = if wanted.named(client) { WEIGHT_WORDS } else { 1.0 };
-    let rank = match (excess > threshold, interaction.join) {
+    let exceeded = excess > threshold;
+    let recent = if exceeded && interaction.end >= recording.mark.before(RECENT) { WEIGHT_RECENT } else { 1.0 };
+    let rank = match (exceeded, interaction.join) {
         (false, _) => 0.0,
         (true, _) if aside => RANK,
         (true, Join::Speculative) => 2.0 * RANK,
         (true, _) => 3.0 * RANK,
     };
-    rank + excess as f64 * focus * words
+    rank + excess as f64 * focus * words * recent
 }
 
 fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) -> Problem {
