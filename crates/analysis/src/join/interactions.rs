@@ -221,14 +221,18 @@ impl<'a> Joiner<'a> {
     }
 
     /// The next drawing, where those who answer were busy from the input on until then: inputs that
-    /// pile up are answered in their order, and the drawing shows the effect of all of them. Motions and clicks
-    /// need no answer: where the thread that took one went idle, nothing was pending any more.
+    /// pile up are answered in their order, and the drawing shows the effect of all of them.
     fn piled(&self, index: usize) -> Option<Place> {
         let told = self.told[index];
         let (at, tid) = told.taken?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
-        let pending = told.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent;
-        (pending && self.is_busy(&told, at, sent)).then_some(place)
+        (self.is_pending(&told, at, tid, sent) && self.is_busy(&told, at, sent)).then_some(place)
+    }
+
+    /// Whether an answer may still have been due. Motions and clicks need none: where the thread that took one went idle,
+    /// nothing was pending any more.
+    fn is_pending(&self, told: &Told, at: Nanos, tid: Tid, sent: Nanos) -> bool {
+        told.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
     }
 
     /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
@@ -255,11 +259,12 @@ impl<'a> Joiner<'a> {
     /// which the client was busy.
     fn by_time(&self, index: usize) -> Option<Place> {
         let told = self.told[index];
-        let (at, _) = told.taken?;
+        let (at, tid) = told.taken?;
         let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
         let (sent, place) = *self.doubtful.get(first)?;
         let later = self.told.iter().filter_map(|other| other.taken).any(|(taken, _)| taken > at && taken <= sent);
-        (!later && (sent.since(at) <= FRAME || self.is_busy(&told, at, sent))).then_some(place)
+        let due = || self.is_pending(&told, at, tid, sent) && self.is_busy(&told, at, sent);
+        (!later && (sent.since(at) <= FRAME || due())).then_some(place)
     }
 
     /// An input without an answer is open where the client did not take it, or is still at it. Of motions and clicks
