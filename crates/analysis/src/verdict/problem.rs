@@ -38,7 +38,7 @@ const WEIGHT_WORDS: f64 = 3.0;
 
 /// A person presses the key because of what is just over: what ended this long before the mark weighs more.
 const RECENT: Nanos = Nanos::from_secs(15);
-const WEIGHT_RECENT: f64 = 2.0;
+const WEIGHT_RECENT: f64 = 8.0;
 
 /// Words of the user shorter than this name no application.
 const WORD_MIN: usize = 3;
