@@ -37,7 +37,7 @@ pub const BLOCKS_MAX: usize = 50;
 const SETTLING: Duration = Duration::from_secs(1);
 /// Waits for the right to be alone, at most, and how long all of them take.
 const TURNS: u32 = 6;
-const OTHERS_MAX: Duration = crate::alone::PATIENCE.saturating_mul(TURNS);
+const OTHERS_MAX: Duration = crate::alone::TIMEOUT.saturating_mul(TURNS);
 /// What `nice` without a number would not do: as far back as niceness goes.
 const NICE_MOST: i32 = 19;
 /// The strength of a manager that does nothing.

@@ -25,11 +25,11 @@ use tipme_desktop::clock;
 use tipme_measure::Intervals;
 
 /// How long a program may take to be in place.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long after its time the measuring process may still be in its last interval, before that is cut off.
 pub const GRACE: Duration = Duration::from_secs(15);
 /// Between two looks at what was stamped.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two lines of progress.
 const NEWS: Duration = Duration::from_secs(5);
 /// An interval this long is worth telling of at once.
@@ -106,7 +106,7 @@ impl Stamping {
         let cut_off = loop {
             interrupt.check()?;
             cpu = cpu_time(self.process.pid()).or(cpu);
-            if self.process.wait(GLANCE)?.is_some() {
+            if self.process.wait(POLL_INTERVAL)?.is_some() {
                 break None;
             }
             if begun.elapsed() > bounds.time + GRACE {
@@ -164,7 +164,7 @@ fn started(name: &str, mut command: Command, cpu: Option<usize>) -> Result<(Proc
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut process = Process::start(name, command, cpu)?;
     let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-    let line = first_line(output, PATIENCE).with_context(|| format!("{name} did not begin"))?;
+    let line = first_line(output, TIMEOUT).with_context(|| format!("{name} did not begin"))?;
     match line.trim().strip_prefix("ready") {
         Some(rest) => Ok((process, rest.trim().to_owned())),
         None => bail!("{name} did not begin; its message stands above"),

@@ -53,11 +53,11 @@ type Share = (u64, u64);
 /// A process works for so long beyond what it takes to fill its memory and the time that was asked for, if nobody ends it.
 const SPARE: Duration = Duration::from_secs(60);
 /// How long the processes may take to fill their memory.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// How long the end of the processes is waited for.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two looks while somebody waits for the load to run.
-const GLANCE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The types of background load of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -239,7 +239,7 @@ impl Options {
             bytes: self.bytes_each(),
             sessions: self.sessions,
             nice: self.nice,
-            life_s: (PATIENCE + self.time + SPARE).as_secs(),
+            life_s: (TIMEOUT + self.time + SPARE).as_secs(),
             churn: self.speed.churn(self.pages),
             folder: self.folder.clone(),
             ledger,
@@ -283,7 +283,7 @@ pub struct Load {
 
 impl Load {
     /// Its start and its end; to fill memory takes longer than this where that must be made free.
-    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(1), PATIENCE.saturating_add(END_PATIENCE));
+    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(1), TIMEOUT.saturating_add(END_TIMEOUT));
 
     /// Starts the processes, and waits until each has its memory and works.
     pub fn start(options: &Options) -> Result<Load> {
@@ -296,7 +296,7 @@ impl Load {
         let mut process = Process::start("the load", command, None)?;
         let output = process.child().stdout.take().context("the load has no output")?;
         let load = Load { process: Some(process), ledger, level: options.level, gone };
-        let line = first_line(output, PATIENCE).context("the load did not begin")?;
+        let line = first_line(output, TIMEOUT).context("the load did not begin")?;
         if line.trim() != "ready" {
             bail!("the load did not begin; its message stands above");
         }
@@ -343,7 +343,7 @@ impl Load {
         let begun = std::time::Instant::now();
         while begun.elapsed() < time {
             self.expect_alive()?;
-            interrupt.sleep(GLANCE.min(time.saturating_sub(begun.elapsed())))?;
+            interrupt.sleep(POLL_INTERVAL.min(time.saturating_sub(begun.elapsed())))?;
         }
         Ok(())
     }
@@ -352,9 +352,9 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         drop(self.process.take());
-        let patience = Timespec { tv_sec: END_PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let timeout = Timespec { tv_sec: END_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
         // Nobody writes: what is told is that the last writer is gone.
-        let _ = poll(&mut [PollFd::new(&self.gone, PollFlags::empty())], Some(&patience));
+        let _ = poll(&mut [PollFd::new(&self.gone, PollFlags::empty())], Some(&timeout));
     }
 }
 

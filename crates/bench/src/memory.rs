@@ -16,7 +16,7 @@ pub(crate) use programs::{children as run_children, fork, timer as run_timer, wo
 use crate::alone::Alone;
 use crate::group::ControlGroup;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, GRACE, Measured, PATIENCE, PREFIX, Stage, Stamping, Sweeper, Watch, Witness};
+use crate::intervals::{Bounds, GRACE, Measured, PREFIX, Stage, Stamping, Sweeper, TIMEOUT, Watch, Witness};
 use crate::job::Helper;
 use crate::process::Process;
 use crate::selftest::disk::PrivateDisk;
@@ -110,7 +110,7 @@ impl Options {
 
     /// Longer than all of it can take.
     fn life(&self) -> Duration {
-        self.time_max() + PATIENCE * (2 + self.children.len() as u32)
+        self.time_max() + TIMEOUT * (2 + self.children.len() as u32)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::arms::{Cell, Comparison, Estimate, all_turns};
 use crate::interrupt::Interrupt;
 use crate::intervals::{STAMPS_MAX, Sheet, Watch};
 use crate::session::{self, Session};
-use crate::typing::ANSWER_PATIENCE;
+use crate::typing::ANSWER_TIMEOUT;
 use anyhow::{Result, ensure};
 use program::WORDS;
 use std::time::Duration;
@@ -73,8 +73,8 @@ impl Options {
 
     /// The first lap is typed however long it takes, and so is what was begun.
     fn longest_block(&self) -> Duration {
-        let lap = (self.every + ANSWER_PATIENCE) * self.keys_per_lap as u32;
-        lap.max(self.time_per_block()) + self.every + ANSWER_PATIENCE + block::LATE_MAX
+        let lap = (self.every + ANSWER_TIMEOUT) * self.keys_per_lap as u32;
+        lap.max(self.time_per_block()) + self.every + ANSWER_TIMEOUT + block::LATE_MAX
     }
 
     /// How long all of it takes.

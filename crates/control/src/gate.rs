@@ -2,7 +2,7 @@
 //! Who may call a daemon: root, users that are named to it, members of a group, and those of whom an authority says so.
 //!
 //! What is known at once is answered at once. The authority is asked by a thread; a caller of whom it has
-//! not said anything within [`PATIENCE`] may call where it said yes within [`KEPT`]: a machine that is too busy to
+//! not said anything within [`TIMEOUT`] may call where it said yes within [`KEPT`]: a machine that is too busy to
 //! answer is what users complain of.
 
 use crate::accounts::is_member;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The group whose members may call the recorder.
 pub const GROUP: &str = "tipme";
 /// How long an authority may take.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a yes is good for that cannot be asked for again.
 const KEPT: Duration = Duration::from_secs(3600);
 /// How long it is kept in mind that a user is no member of the group.
@@ -112,7 +112,7 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         let Some(number) = authority.ask(question) else {
             return Some((visitor, self.decide(uid, Said::Nothing("polkit has too much to do".to_owned()), now)));
         };
-        self.waiting.push(Waiting { number, uid, until: now + PATIENCE, visitor });
+        self.waiting.push(Waiting { number, uid, until: now + TIMEOUT, visitor });
         None
     }
 
@@ -133,7 +133,7 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         let answers: BTreeMap<u64, Said> = self.authority.iter().flat_map(Authority::answers).collect();
         let mut settled = Vec::new();
         for one in std::mem::take(&mut self.waiting) {
-            let late = || (one.until <= now).then(|| Said::Nothing(format!("polkit is silent for {PATIENCE:?}")));
+            let late = || (one.until <= now).then(|| Said::Nothing(format!("polkit is silent for {TIMEOUT:?}")));
             match answers.get(&one.number).cloned().or_else(late) {
                 Some(said) => settled.push((one.visitor, self.decide(one.uid, said, now))),
                 None => self.waiting.push(one),
@@ -206,8 +206,8 @@ mod tests {
         let hang = move |_| held.recv().map_or(Said::Yes, |()| Said::Yes);
         let (mut gate, now) = (gate().with_authority(hang).expect("a thread"), Instant::now());
         assert_eq!(gate.judge(9, 9, 9, now), None);
-        assert_eq!((gate.settled(now), gate.waiting().count(), gate.deadline()), (vec![], 1, Some(now + PATIENCE)));
-        let settled = gate.settled(now + PATIENCE);
+        assert_eq!((gate.settled(now), gate.waiting().count(), gate.deadline()), (vec![], 1, Some(now + TIMEOUT)));
+        let settled = gate.settled(now + TIMEOUT);
         assert!(matches!(&settled[..], [(9, Err(why))] if why.contains("silent")), "{settled:?}");
         let judged: Vec<_> = (0..20).map(|visitor| gate.judge(100 + visitor, visitor, visitor, now)).collect();
         assert!(judged.last().is_some_and(Option::is_some), "the questions that wait are bounded");

@@ -29,7 +29,7 @@ const REFUSED_REST: Duration = Duration::from_millis(20);
 const REQUESTS_BURST: u32 = 50;
 const REQUEST_EVERY: Duration = Duration::from_millis(50);
 /// How long a connection may take to send its line.
-pub const READ_PATIENCE: Duration = Duration::from_secs(2);
+pub const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A request to the recorder.
 pub type Call = CallOf<Recorder>;
@@ -161,7 +161,7 @@ impl<D: Daemon> ServerOf<D> {
     }
 
     fn let_in(&mut self, entitled: Entitled, connection: Connection, now: Instant) {
-        self.connections.push((entitled, connection.until(now + READ_PATIENCE)));
+        self.connections.push((entitled, connection.until(now + READ_TIMEOUT)));
     }
 
     /// Why there is no room for one more connection of this user.

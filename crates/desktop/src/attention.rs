@@ -112,7 +112,7 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// Connects and asks for the root window's events; takes at most a few times the target's patience.
+    /// Connects and asks for the root window's events; takes at most a few times the target's timeout.
     pub fn open(target: &Target) -> Result<Attention, Error> {
         let connection = Connection::open(target)?;
         let atoms = ask::atoms(&connection)?;
@@ -129,7 +129,7 @@ impl Attention {
 
     /// What has changed since the last call; the whole state at the first one.
     ///
-    /// Never blocks longer than the target's patience: a server that does not answer is [`Error::Hung`]. States of
+    /// Never blocks longer than the target's timeout: a server that does not answer is [`Error::Hung`]. States of
     /// windows come before who has the focus, and windows that are gone come last. Another window with the
     /// keyboard is told at once; what must be asked at that time is asked in the next call, which is due then.
     pub fn changes(&mut self) -> Result<Vec<Change>, Error> {

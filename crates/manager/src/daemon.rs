@@ -30,7 +30,7 @@ const AWAY_AFTER_MS: u64 = 4 * 60 * 1000;
 const CORE_TICKS: u64 = 60;
 /// Ticks from one time that the history of focus changes is written down to the next.
 const SAVE_TICKS: u64 = 600;
-/// How often a display that does not answer is asked again, each time with the target's patience.
+/// How often a display that does not answer is asked again, each time with the target's timeout.
 const RECONNECTS_MAX: usize = 5;
 /// The nice value that the manager gives itself: it must answer where everything else has to wait.
 const OWN_NICE: i32 = -10;
@@ -179,8 +179,8 @@ impl Manager {
         fds.extend(server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let now = clock::now();
         let due = self.policy.next().into_iter().fold(self.schedule.next(now), Nanos::min);
-        let patience = server.timeout(Instant::now()).unwrap_or(Duration::MAX);
-        let time = Duration::from_nanos(due.since(now).0).min(patience);
+        let timeout = server.timeout(Instant::now()).unwrap_or(Duration::MAX);
+        let time = Duration::from_nanos(due.since(now).0).min(timeout);
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => Ok(!fds[0].revents().is_empty()),

@@ -51,7 +51,7 @@ const JOURNALS_MAX: usize = 4_096;
 /// Where the login manager tells who sits at the machine.
 const LOGIND: &str = "/run/systemd";
 /// How long the helper may take to say how it is.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How to help.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ pub fn help(options: &HelperOptions) -> Result<()> {
 /// # Errors
 /// Why none does, and the remedy.
 pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
-    let client = ClientOf::<Helper>::new(dir.unwrap_or(Path::new(DEFAULT_STATE_DIR))).with_patience(PATIENCE);
+    let client = ClientOf::<Helper>::new(dir.unwrap_or(Path::new(DEFAULT_STATE_DIR))).with_timeout(TIMEOUT);
     match client.call(&Request::Status) {
         Ok(Response::Status(status)) => Ok(format!("answers: pid {}, leases: {}", status.pid, status.leases)),
         Ok(_) => Err("the helper answered with something else; restart it".to_owned()),

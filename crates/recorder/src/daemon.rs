@@ -224,7 +224,7 @@ impl<'a> Recorder<'a> {
             }
             let rest = server.timeout(Instant::now()).map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
             let ready = wait(&server, signals, next_tick.since(monotonic_now()).min(rest))?;
-            // Without connections there is nothing to look at; silent ones are, since their patience may end.
+            // Without connections there is nothing to look at; silent ones are, since their timeout may end.
             if !ready && server.timeout(Instant::now()).is_none() {
                 continue;
             }

@@ -37,10 +37,10 @@ pub(crate) struct Asker<T> {
 }
 
 impl Inquiries {
-    /// Runs `ask` in a thread, and gives what it has told when it ends or `patience` does.
+    /// Runs `ask` in a thread, and gives what it has told when it ends or `timeout` does.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         ask: impl FnOnce(&Asker<T>) + Send + 'static,
     ) -> Answers<T> {
         let silent = self.silent();
@@ -48,14 +48,14 @@ impl Inquiries {
             return Answers { found: Vec::new(), missing: Some(unanswered(&silent)) };
         }
         let (answers, receiver) = channel();
-        let (until, asked) = (Instant::now() + patience, Arc::new(AtomicU32::new(NOBODY)));
+        let (until, asked) = (Instant::now() + timeout, Arc::new(AtomicU32::new(NOBODY)));
         let asker = Asker { answers, until, asked: asked.clone(), silent: silent.clone() };
         let thread = std::thread::spawn(move || ask(&asker));
         let (found, in_time) = receive(&receiver, until);
         let missing = if !in_time {
             let user = asked.load(Ordering::Acquire);
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&asked));
-            Some(format!("processes of user {user} did not answer within {} s", patience.as_secs_f32()))
+            Some(format!("processes of user {user} did not answer within {} s", timeout.as_secs_f32()))
         } else if thread.join().is_err() {
             Some("the thread that asked processes failed; see the messages of the recorder".to_owned())
         } else {

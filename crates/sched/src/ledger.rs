@@ -315,7 +315,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             return;
         }
         // A scope that comes late is waited for before anybody is looked for in it.
-        let found = patiently(|| self.world.get(&place));
+        let found = retried(|| self.world.get(&place));
         if let (Some((path, root)), Some(home)) = (place.dwelling(), &cell.home) {
             self.evacuate(path, root, home);
         }
@@ -323,7 +323,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             Ok(_) if self.is_stranded(&place, &cell) => Err(Fault::Vanished),
             Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
             Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
-            Ok(_) => patiently(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored),
+            Ok(_) => retried(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored),
             Err(fault) => Err(fault),
         };
         let count = match outcome {
@@ -393,7 +393,7 @@ impl<W: World, L: Log> Ledger<W, L> {
 }
 
 /// Tries until the kernel, or whoever else wants time for it, has had it.
-fn patiently<T>(mut work: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
+fn retried<T>(mut work: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
     for _ in 0..crate::LATER_TRIES_MAX {
         match work() {
             Err(Fault::Later) => std::thread::sleep(std::time::Duration::from_millis(crate::LATER_MS)),

@@ -8,7 +8,7 @@
 //! not accept the name that systemd signs with there.)
 //!
 //! Nothing here can hold up the caller for long. Opening a connection and each call are bounded by
-//! [`PATIENCE`]; calls that follow one another have [`CREDIT`] in all, which time without calls gives
+//! [`TIMEOUT`]; calls that follow one another have [`CREDIT`] in all, which time without calls gives
 //! back; who wants more is told to try later. A manager that did not answer is not asked for [`REST`], but once more
 //! when everything is taken back, which has [`HASTE`] in all.
 //!
@@ -30,7 +30,7 @@ use zbus::blocking::connection::Builder;
 use zbus::zvariant::{DynamicType, OwnedValue, Value};
 
 /// How long one call, or opening a connection, may take.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How long calls may take together that follow one another.
 const CREDIT: Duration = Duration::from_millis(500);
 /// How long a manager is not asked after it did not answer.
@@ -262,7 +262,7 @@ impl State {
             sender.send(line).ok();
         };
         std::thread::Builder::new().name("bus".to_owned()).spawn(work).map_err(fault)?;
-        match receiver.recv_timeout(PATIENCE) {
+        match receiver.recv_timeout(TIMEOUT) {
             Ok(Err(Fault::Refused(libc::ETIMEDOUT))) | Err(_) => Err(Fault::Refused(libc::ENOTCONN)),
             Ok(line) => line,
         }
@@ -284,7 +284,7 @@ fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, Fault> {
     if user.is_some_and(|uid| peer.uid.as_raw() != uid) {
         return Err(Fault::Refused(libc::EPERM));
     }
-    let builder = Builder::async_io_unix_stream(stream).method_timeout(PATIENCE);
+    let builder = Builder::async_io_unix_stream(stream).method_timeout(TIMEOUT);
     let builder = user.into_iter().fold(builder, Builder::user_id);
     builder.build().map_err(translate)
 }

@@ -15,7 +15,7 @@ use tipme_bench::session::Options;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// Only a test that fails waits for so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long what a command waits for is held back.
 const HELD: Duration = Duration::from_millis(1_500);
@@ -92,7 +92,7 @@ fn verdict(session: &Session, let_go: impl FnOnce()) -> Value {
     let_go();
     let (begun, done) = (Instant::now(), session.folder().join("d"));
     while !done.exists() {
-        assert!(begun.elapsed() < PATIENCE, "the command does not end");
+        assert!(begun.elapsed() < TIMEOUT, "the command does not end");
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(500));

@@ -99,7 +99,7 @@ fn switch(desk: &Desk, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
         focus(terminal);
         while priority(terminal.pid()) > favoured {
             std::thread::sleep(Duration::from_micros(50));
-            assert!(begun.elapsed() < family::PATIENCE, "no favour for turn {turn}");
+            assert!(begun.elapsed() < family::TIMEOUT, "no favour for turn {turn}");
         }
         let time = begun.elapsed().as_secs_f64() * 1e3;
         std::thread::sleep(APART);

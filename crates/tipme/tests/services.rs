@@ -133,7 +133,7 @@ fn auto(recording: &Recording) -> AutoCounts {
 
 /// The next thing that is told to the service manager.
 fn said(socket: &UnixDatagram) -> String {
-    socket.set_read_timeout(Some(family::PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(family::TIMEOUT)).unwrap();
     let mut bytes = [0; 256];
     let count = socket.recv(&mut bytes).unwrap();
     String::from_utf8_lossy(&bytes[..count]).trim().to_owned()

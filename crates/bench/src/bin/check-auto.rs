@@ -46,7 +46,7 @@ const MISSED_MAX: usize = 1;
 const FALSE_MAX: usize = 1;
 const CPU_PERCENT_MAX: f64 = 0.2;
 
-const ARM_PATIENCE: Duration = Duration::from_secs(30);
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Plan {
     minutes: f64,
@@ -157,7 +157,7 @@ fn start_recorder(plan: &Plan, session: &Session) -> Result<(Process, Receiver<L
             }
         }
     });
-    let first = lines.recv_timeout(ARM_PATIENCE).context("the recorder did not arm; it needs root")?;
+    let first = lines.recv_timeout(ARM_TIMEOUT).context("the recorder did not arm; it needs root")?;
     if !first.text.starts_with("recording") {
         bail!("the recorder said: {}", first.text);
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long the recorder may take to arm.
-const ARM_PATIENCE: Duration = Duration::from_secs(30);
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds that an incident reaches back.
 pub(crate) const WINDOW_S: &str = "40";
 
@@ -40,7 +40,7 @@ impl Witness {
             command.args(["--detail", &details.join(",")]);
         }
         let recorder = Follower::start("tipme record", command)?;
-        recorder.wait_for("recording", ARM_PATIENCE, interrupt)?;
+        recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
         Ok(Witness { _recorder: recorder, tipme: tipme.to_path_buf(), folder, _sweeper: sweeper })
     }
 

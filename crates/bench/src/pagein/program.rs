@@ -20,9 +20,9 @@ use tipme_record::Nanos;
 /// Words of a record on the sheet.
 pub(super) const WORDS: usize = 3;
 /// How long an exchange with the display may take; the display's own pages may have gone as well.
-const SERVER_PATIENCE: Duration = Duration::from_secs(300);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a key is waited for; whoever ends the benchmark ends this program before.
-const KEY_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
+const KEY_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// What a walk through a part of the buffer took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -85,11 +85,11 @@ pub(crate) fn run(display: u32, bytes: u32, keys: u32, authority: &Path, sheet: 
     let sheet = Sheet::open(sheet)?;
     let mut buffer = Mapping::of_small_pages(bytes as usize)?;
     (0..buffer.pages()).for_each(|page| buffer.fill(page));
-    let target = Target { authority: Some(authority.into()), patience: SERVER_PATIENCE, ..Target::new(display) };
+    let target = Target { authority: Some(authority.into()), timeout: SERVER_TIMEOUT, ..Target::new(display) };
     let mut window = EchoWindow::open(&target)?;
     let part = buffer.pages().div_ceil(keys.max(1) as usize);
     let mut at = 0;
-    while let Some(received) = window.receive(KEY_PATIENCE)? {
+    while let Some(received) = window.receive(KEY_TIMEOUT)? {
         let walk = Walk::through(&buffer, (at..at + part).map(|page| page % buffer.pages()));
         at = (at + part) % buffer.pages();
         window.answer(received)?;

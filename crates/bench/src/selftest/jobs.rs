@@ -22,7 +22,7 @@ pub(super) use delay::{Delay, note, noted, toil, toil_picoseconds};
 pub(super) use holders::Stopped;
 pub(crate) use pages::Mapping;
 pub(super) use pages::{read_file, touch_file};
-pub(super) use peers::{PATIENCE, PIPE_BYTES, ask};
+pub(super) use peers::{PIPE_BYTES, TIMEOUT, ask};
 pub(super) use realtime::sleep_until;
 pub(super) use semaphore::Pair;
 pub(crate) use shortages::run as run_shortage;

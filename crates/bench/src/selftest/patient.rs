@@ -20,17 +20,17 @@ const READY: &str = "ready";
 /// Why an order was not carried out.
 const FAILURE: &str = "failure";
 /// Without a key for so long the application ends: whoever started it is gone.
-const KEY_PATIENCE: Duration = Duration::from_secs(120);
+const KEY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long an exchange with the display may take, longer than any fault.
-const SERVER_PATIENCE: Duration = Duration::from_secs(30);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs the application with a window. Says `ready` on the standard output, too.
 pub(crate) fn window(display: u32, authority: &Path, folder: &Path) -> Result<()> {
-    let target = Target { authority: Some(authority.to_path_buf()), patience: SERVER_PATIENCE, ..Target::new(display) };
+    let target = Target { authority: Some(authority.to_path_buf()), timeout: SERVER_TIMEOUT, ..Target::new(display) };
     let mut window = EchoWindow::open(&target)?;
     say_ready(folder)?;
     println!("ready");
-    while let Some(received) = window.receive(KEY_PATIENCE)? {
+    while let Some(received) = window.receive(KEY_TIMEOUT)? {
         obey(folder)?;
         window.answer(received)?;
     }

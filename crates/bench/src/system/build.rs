@@ -27,7 +27,7 @@ const FUNCTIONS: usize = 1;
 /// Jobs for each CPU.
 const JOBS_PER_CPU: usize = 2;
 /// How long the first process may take to begin.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A process of the job has so many seconds of CPU time.
 const LIFE_S: u64 = 3_600;
 /// How often those who are left are looked for.
@@ -138,7 +138,7 @@ pub(crate) struct Build {
 
 impl Build {
     /// Its start and its end.
-    pub(super) const ESTIMATE: Estimate = Estimate::new(Duration::from_millis(500), PATIENCE);
+    pub(super) const ESTIMATE: Estimate = Estimate::new(Duration::from_millis(500), TIMEOUT);
 
     /// Starts it, in a session of its own like a terminal's job, or in this one.
     pub(super) fn start(tree: &Tree, own_session: bool, helper: &Helper) -> Result<Build> {
@@ -149,7 +149,7 @@ impl Build {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::start("the build", command, None)?;
         let output = process.child().stdout.take().context("the build has no output")?;
-        let line = first_line(output, PATIENCE).context("the build did not begin")?;
+        let line = first_line(output, TIMEOUT).context("the build did not begin")?;
         let Some(rest) = line.trim().strip_prefix("ready") else {
             bail!("the build did not begin; its message stands above")
         };

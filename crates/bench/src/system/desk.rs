@@ -8,7 +8,7 @@ use crate::process::{Process, is_group_member, missing};
 use crate::seen::Seen;
 use crate::session::Session;
 use crate::steady::Steady;
-use crate::typing::{ANSWER_PATIENCE, await_answer, nanos};
+use crate::typing::{ANSWER_TIMEOUT, await_answer, nanos};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(40);
 /// About what a click takes, with its rest on the place.
 const CLICK: Duration = Duration::from_millis(250);
 /// How long a window may take to come, and to get the focus.
-const WINDOW_PATIENCE: Duration = Duration::from_secs(60);
+const WINDOW_TIMEOUT: Duration = Duration::from_secs(60);
 /// The screen has been still for so long before the script begins.
 const QUIET: Duration = Duration::from_millis(300);
 /// Lines of the files that are looked at.
@@ -65,9 +65,9 @@ const KINDS: [Kind; 4] = [
 
 /// The applications come up.
 pub(super) const ESTIMATE: Estimate =
-    Estimate::new(Duration::from_secs(3), WINDOW_PATIENCE.saturating_mul(KINDS.len() as u32));
+    Estimate::new(Duration::from_secs(3), WINDOW_TIMEOUT.saturating_mul(KINDS.len() as u32));
 /// The longest that a visit to an application can take; a run may go on so long after its time.
-pub(super) const VISIT_MAX: Duration = WINDOW_PATIENCE.saturating_add(ANSWER_PATIENCE.saturating_mul(KEYS_MAX));
+pub(super) const VISIT_MAX: Duration = WINDOW_TIMEOUT.saturating_add(ANSWER_TIMEOUT.saturating_mul(KEYS_MAX));
 /// Keys of a visit, at most.
 const KEYS_MAX: u32 = 11;
 
@@ -110,7 +110,7 @@ impl<'a> Desk<'a> {
 
     fn wait_for_focus(&self, tool: &Tool) -> Result<()> {
         let group = tool.process.pid();
-        let focused = self.watcher.wait_for_focus_of(|pid| is_group_member(pid, group), WINDOW_PATIENCE);
+        let focused = self.watcher.wait_for_focus_of(|pid| is_group_member(pid, group), WINDOW_TIMEOUT);
         focused.with_context(|| format!("the window of {} does not get the focus", tool.kind.name))?;
         Ok(())
     }

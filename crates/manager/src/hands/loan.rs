@@ -13,7 +13,7 @@ use tipme_policy::{Action, Strength};
 use tipme_record::Nanos;
 
 /// How long the helper may take for a step: pushing memory out to a slow disk takes a while.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// From one try to reach a lost helper to the next.
 const AGAIN: Nanos = Nanos::from_secs(10);
 /// Bytes of actions in one request: what is left of a line is for the words around them.
@@ -126,7 +126,7 @@ impl Loan {
 }
 
 fn connect(dir: &Path) -> Result<Dialogue<Helper>, String> {
-    let talk = ClientOf::<Helper>::new(dir).with_patience(PATIENCE).converse().map_err(|error| error.to_string())?;
+    let talk = ClientOf::<Helper>::new(dir).with_timeout(TIMEOUT).converse().map_err(|error| error.to_string())?;
     match talk.server().uid {
         0 => Ok(talk),
         other => Err(format!("what listens in {} belongs to user {other}, and the helper to root", dir.display())),

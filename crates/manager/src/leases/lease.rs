@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tipme_control::{Caller, Conversation, Daemon as _, Heard, READ_PATIENCE};
+use tipme_control::{Caller, Conversation, Daemon as _, Heard, READ_TIMEOUT};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
 use tipme_sched::{Config, Error, Mechanism, Offer, processes};
 
@@ -90,7 +90,7 @@ pub(super) fn serve(mut caller: Conversation<Helper>, house: &House) {
 /// Answers one request; false where there is none, or none that can be answered.
 fn serve_one<'a>(caller: &mut Conversation<Helper>, lease: &mut Option<Lease<'a>>, house: &'a House) -> bool {
     // Who has no lease yet must say soon what it wants.
-    let heard = caller.hear(Some(if lease.is_none() { READ_PATIENCE } else { SEAT_EVERY }));
+    let heard = caller.hear(Some(if lease.is_none() { READ_TIMEOUT } else { SEAT_EVERY }));
     let uid = caller.caller().uid;
     match heard {
         Heard::Gone => false,

@@ -24,7 +24,7 @@ const SHOWN_MAX: usize = 64;
 /// Buttons that wait to be answered.
 const CHOICES_MAX: usize = 16;
 /// How long a dialog stays open.
-const READ_PATIENCE: Duration = Duration::from_secs(300);
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Buttons of a verdict: their keys, what stands on them, and what they mean.
 const BUTTONS: [(&str, &str, Choice); 5] = [
@@ -187,7 +187,7 @@ impl Screen {
         let text = format!("{}\n\n{}", message.notice.summary, message.notice.body);
         let begun = self.dialogs.start(move || {
             match Dialog::tell(&asker, &text, &display) {
-                Ok(dialog) => drop(dialog.answer(READ_PATIENCE)),
+                Ok(dialog) => drop(dialog.answer(READ_TIMEOUT)),
                 Err(error) => journal::warning(error).tell(),
             }
             if let (Some(incident), Some(press)) = (message.verdict, message.press) {

@@ -23,8 +23,8 @@ const FOR_ALL: &str = "/etc/xdg/autostart/tipme-agent.desktop";
 /// The first line of a file of ours.
 const MADE: &str = "# Made by tipme setup; tipme setup --undo removes it.";
 /// How long the agent may take to come or to go, and a mark to be written.
-const PATIENCE: Duration = Duration::from_secs(15);
-const GLANCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
     if let Some(step) = stranger() {
@@ -207,7 +207,7 @@ fn test(arguments: &Setup) -> Result<PathBuf> {
     {
         return Ok(incident);
     }
-    bail!("{key} was pressed, and no incident came within {} s; see the notification", PATIENCE.as_secs())
+    bail!("{key} was pressed, and no incident came within {} s; see the notification", TIMEOUT.as_secs())
 }
 
 fn display() -> Option<Target> {
@@ -222,12 +222,12 @@ fn autostart() -> Result<PathBuf> {
 
 /// Whether it is so in time.
 fn wait(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         if is_so() {
             return true;
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     false
 }

@@ -2,7 +2,7 @@
 //! A private display with terminals, and a manager of it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::family::{PATIENCE, until};
+use crate::family::{TIMEOUT, until};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -51,7 +51,7 @@ impl Desk {
         self.session.prepare(&mut command);
         let process = Process::start("a terminal", command, None).unwrap();
         let watcher = Watcher::open(&self.session.target()).unwrap();
-        let window = watcher.wait_for_focus(process.pid(), PATIENCE).unwrap();
+        let window = watcher.wait_for_focus(process.pid(), TIMEOUT).unwrap();
         let mut corner = place[1..].split('+').map(|number| number.parse::<i16>().unwrap() + 60);
         let at = (corner.next().unwrap(), corner.next().unwrap());
         let terminal = Terminal { process, at, window };

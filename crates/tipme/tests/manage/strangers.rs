@@ -100,7 +100,7 @@ pub fn strangers_terminal(desk: &Desk, folder: &TempDir) -> (Process, Window) {
     command.env("XAUTHORITY", &authority).env("HOME", "/").current_dir("/").uid(NOBODY).gid(NOBODY);
     let process = Process::start("a stranger's terminal", command, None).unwrap();
     let watcher = Watcher::open(&desk.session.target()).unwrap();
-    let window = watcher.wait_for_focus(process.pid(), crate::family::PATIENCE).unwrap();
+    let window = watcher.wait_for_focus(process.pid(), crate::family::TIMEOUT).unwrap();
     (process, window)
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine: another benchmark may hold it for five minutes.
-pub const PATIENCE: Duration = Duration::from_secs(400);
+pub const TIMEOUT: Duration = Duration::from_secs(400);
 
 /// A process by number and time of birth: numbers are used again.
 pub type Member = (u32, u64);
@@ -127,7 +127,7 @@ pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "waited for {what} for {PATIENCE:?}");
+        assert!(begun.elapsed() < TIMEOUT, "waited for {what} for {TIMEOUT:?}");
         sleep(Duration::from_millis(20));
     }
 }

@@ -94,7 +94,7 @@ impl Lender {
             UnixStream::connect(path).unwrap()
         });
         let stream = thread.join().unwrap();
-        stream.set_read_timeout(Some(crate::family::PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(crate::family::TIMEOUT)).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
         Peer { reader: BufReader::new(stream) }
     }

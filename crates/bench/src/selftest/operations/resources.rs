@@ -34,7 +34,7 @@ const TURN: Duration = Duration::from_micros(500);
 /// Rounds of counted work between two looks at the clock.
 const ROUNDS: u64 = 20_000;
 /// Pages that are filled between two looks at the clock.
-const GLANCE: usize = 32;
+const CLOCK_EVERY: usize = 32;
 /// Memory that is filled or mapped, at most.
 const MIB_MAX: u64 = 512;
 /// Bytes that are written at a time.
@@ -100,7 +100,9 @@ fn count_work(words: &[&str]) -> Result<()> {
 fn fill_memory(words: &[&str]) -> Result<()> {
     let mut memory = Mapping::of_memory(mebibytes(words)?, false)?;
     until_blocked(words, |delay| {
-        (0..memory.pages()).take_while(|page| page % GLANCE != 0 || delay.goes_on()).for_each(|page| memory.fill(page));
+        (0..memory.pages())
+            .take_while(|page| page % CLOCK_EVERY != 0 || delay.goes_on())
+            .for_each(|page| memory.fill(page));
         Ok(())
     })
 }

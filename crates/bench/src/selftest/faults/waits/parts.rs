@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// How long a job may take to be in place.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The site of a trial, to keep.
 pub struct Yard {
@@ -84,7 +84,7 @@ impl Job {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = Process::start(name, command, cpu)?;
         let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-        let line = first_line(output, PATIENCE).with_context(|| format!("{name} is not in place"))?;
+        let line = first_line(output, TIMEOUT).with_context(|| format!("{name} is not in place"))?;
         let said = line.strip_prefix(word);
         let said = said.with_context(|| format!("{name} is not in place; its message stands above"))?;
         Ok(Job { said: said.trim().to_string(), process })
