@@ -12,7 +12,7 @@ pub(crate) use programs::{load as run_load, timer as run_timer};
 
 use crate::faults::last_cpu;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, GRACE, Measured, PREFIX, Stage, Stamping, Sweeper, Watch, Witness};
+use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, Watch};
 use crate::job::Helper;
 use crate::process::Process;
 use anyhow::{Context, Result, ensure};
@@ -105,20 +105,20 @@ impl Options {
 /// Measures under each load. Everything that was started has ended when it returns.
 pub fn run(
     options: &Options,
-    witness: Option<&Witness>,
+    sidecar: Option<&SidecarRecorder>,
     interrupt: &Interrupt,
     watch: &mut dyn Watch,
 ) -> Result<Outcome> {
     let cpu = options.chosen_cpu()?;
-    let mut sweeper = Sweeper::start(&options.helper)?;
+    let mut cleanup = Cleanup::start(&options.helper)?;
     let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
-    sweeper.folder(folder.path())?;
+    cleanup.folder(folder.path())?;
     let stage = Stage { folder: folder.path(), helper: &options.helper };
     let mut loads = Vec::new();
     for load in &options.loads {
         interrupt.check()?;
         let mut measured = measure(&stage, *load, cpu, options, interrupt, watch)?;
-        measured.incident = witness.map(|witness| witness.mark(interrupt)).transpose()?;
+        measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
     let millis = |time: Duration| time.as_millis() as u64;

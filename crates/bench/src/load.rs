@@ -144,7 +144,7 @@ struct Order {
     nice: i32,
     life_s: u64,
     /// Arithmetic of one round.
-    churn: u64,
+    spin: u64,
     folder: Option<PathBuf>,
     ledger: PathBuf,
 }
@@ -240,7 +240,7 @@ impl Options {
             sessions: self.sessions,
             nice: self.nice,
             life_s: (TIMEOUT + self.time + SPARE).as_secs(),
-            churn: self.speed.churn(self.pages),
+            spin: self.speed.spin(self.pages),
             folder: self.folder.clone(),
             ledger,
         }

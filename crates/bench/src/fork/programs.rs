@@ -2,9 +2,9 @@
 //! The processes of the benchmark of births: one that works a little now and then, and the loads beside it.
 
 use super::{SLEEP, WORK};
+use crate::cpu_work::{cpu_time, next_random, spin};
 use crate::intervals::{Stamps, ready};
 use crate::memory::{fork, word};
-use crate::toil::{churn, cpu_time, next_chance};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const STORM_WIDTH: usize = 4;
 const STORM_LEAST_MS: u64 = 5;
 const STORM_MORE_MS: u64 = 60;
 
-/// `fork-timer SHEET COUNT MS`: sleeps for 50 ms, computes for 10 ms of CPU time, and stamps.
+/// `fork-timer STAMPS COUNT MS`: sleeps for 50 ms, computes for 10 ms of CPU time, and stamps.
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let rounds = calibrated(WORK / PARTS);
     let stamps = Stamps::begin(words, 0)?;
@@ -28,7 +28,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
         std::thread::sleep(SLEEP);
         let end = cpu_time() + WORK;
         while cpu_time() < end {
-            churn(rounds);
+            spin(rounds);
         }
     });
     Ok(())
@@ -73,14 +73,14 @@ fn end(child: Pid) {
 
 /// As in a build: some children at a time, each of which computes for a little while.
 fn storm(life: u64) -> Result<()> {
-    let mut chance = 1_u64;
+    let mut random = 1_u64;
     let mut birth = || {
-        chance = next_chance(chance);
-        let time = Duration::from_millis(STORM_LEAST_MS + (chance >> 33) % STORM_MORE_MS);
+        random = next_random(random);
+        let time = Duration::from_millis(STORM_LEAST_MS + (random >> 33) % STORM_MORE_MS);
         fork(life, "compiler", || {
             let end = cpu_time() + time;
             while cpu_time() < end {
-                churn(TRIED_ROUNDS);
+                spin(TRIED_ROUNDS);
             }
             Ok(())
         })
@@ -97,7 +97,7 @@ fn storm(life: u64) -> Result<()> {
 
 fn compute_for_ever() -> Result<()> {
     loop {
-        churn(TRIED_ROUNDS);
+        spin(TRIED_ROUNDS);
     }
 }
 
@@ -105,7 +105,7 @@ fn compute_for_ever() -> Result<()> {
 fn calibrated(time: Duration) -> u64 {
     let tries = (0..TRIES).map(|_| {
         let begun = Instant::now();
-        churn(TRIED_ROUNDS);
+        spin(TRIED_ROUNDS);
         begun.elapsed()
     });
     let least = tries.min().unwrap_or_default().as_nanos().max(1);

@@ -5,7 +5,7 @@ use super::buffer::Buffer;
 use super::classic::{self, Loop};
 use super::counter::Counter;
 use super::{GAP_MIN, Options, nanos, place};
-use crate::toil::cpu_time;
+use crate::cpu_work::cpu_time;
 use anyhow::Result;
 use rustix::thread::gettid;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,7 +4,7 @@
 use super::Options;
 use super::program::{Walk, walks};
 use crate::interrupt::Interrupt;
-use crate::intervals::Sheet;
+use crate::intervals::StampBuffer;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
 use crate::steady::Steady;
@@ -45,7 +45,7 @@ pub struct Block {
 pub(super) fn type_keys(
     options: &Options,
     session: &Session,
-    sheet: &Sheet,
+    stamp_buffer: &StampBuffer,
     typed: usize,
     interrupt: &Interrupt,
 ) -> Result<Block> {
@@ -65,17 +65,17 @@ pub(super) fn type_keys(
         pressed.push(at);
         interrupt.sleep(options.every)?;
     }
-    await_records(sheet, typed + pressed.len(), interrupt)?;
+    await_records(stamp_buffer, typed + pressed.len(), interrupt)?;
     let drawn = seen.finish()?;
     let counted = pressed.get(options.keys_per_lap..).unwrap_or_default();
-    let told = walks(sheet);
+    let told = walks(stamp_buffer);
     let told = told.get(typed + options.keys_per_lap..).unwrap_or_default();
     Ok(block(counted, told, &drawn, options.keys_per_block()))
 }
 
-fn await_records(sheet: &Sheet, count: usize, interrupt: &Interrupt) -> Result<()> {
+fn await_records(stamp_buffer: &StampBuffer, count: usize, interrupt: &Interrupt) -> Result<()> {
     let begun = clock::now();
-    while walks(sheet).len() < count && clock::now().since(begun) < nanos(LATE_MAX) {
+    while walks(stamp_buffer).len() < count && clock::now().since(begun) < nanos(LATE_MAX) {
         interrupt.sleep(POLL_INTERVAL)?;
     }
     Ok(())

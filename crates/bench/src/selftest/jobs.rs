@@ -18,7 +18,7 @@ mod waits;
 mod work;
 
 pub(super) use bus::look_up;
-pub(super) use delay::{Delay, note, noted, toil, toil_picoseconds};
+pub(super) use delay::{Delay, note, noted, round_picoseconds, spin_rounds};
 pub(super) use holders::Stopped;
 pub(crate) use pages::Mapping;
 pub(super) use pages::{read_file, touch_file};

@@ -3,7 +3,7 @@
 //! texts that are compressed.
 
 use crate::arms::Estimate;
-use crate::intervals::{PREFIX, Sweeper};
+use crate::intervals::{Cleanup, PREFIX};
 use crate::job::Helper;
 use crate::load::Reading;
 use crate::memory::fork;
@@ -85,9 +85,9 @@ pub struct Tree {
 
 impl Tree {
     /// Writes them.
-    pub(super) fn make(sweeper: &mut Sweeper) -> Result<Tree> {
+    pub(super) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder for the build")?;
-        sweeper.folder(folder.path())?;
+        cleanup.folder(folder.path())?;
         let files = (0..FILES).map(|number| (format!("part{number}.c"), source(number)));
         for (name, text) in files.chain([("Makefile".to_owned(), MAKEFILE.to_owned())]) {
             let path = folder.path().join(name);

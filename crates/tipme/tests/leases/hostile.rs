@@ -13,14 +13,14 @@ use tipme_policy::Strength;
 const RESIDENT_MAX: u64 = 24 << 20;
 
 /// Bert is served while somebody else does harm.
-struct Witness {
+struct Bystander {
     lease: Peer,
     own: Sleeper,
 }
 
-impl Witness {
-    fn new(lender: &Lender) -> Witness {
-        Witness { lease: lender.lease(BERT), own: Sleeper::of(BERT) }
+impl Bystander {
+    fn new(lender: &Lender) -> Bystander {
+        Bystander { lease: lender.lease(BERT), own: Sleeper::of(BERT) }
     }
 
     fn is_served(&mut self) {
@@ -42,10 +42,10 @@ fn favoured(lender: &Lender) -> (Peer, Sleeper) {
 #[test]
 fn half_a_line_ends_the_lease() {
     let lender = Lender::start(&[]);
-    let mut witness = Witness::new(&lender);
+    let mut bystander = Bystander::new(&lender);
     let (mut anna, own) = favoured(&lender);
     anna.send(br#"{"apply":[{"assi"#).unwrap();
-    witness.is_served();
+    bystander.is_served();
     let why = anna.hear().unwrap();
     assert!(why["error"].as_str().unwrap().contains("no request within 2 s"), "{why}");
     assert_eq!(anna.hear(), None);
@@ -59,7 +59,7 @@ fn half_a_line_ends_the_lease() {
 #[test]
 fn a_million_processes_in_a_line_end_the_lease() {
     let lender = Lender::start(&[]);
-    let mut witness = Witness::new(&lender);
+    let mut bystander = Bystander::new(&lender);
     let (anna, own) = favoured(&lender);
     let member = json!({ "who": own.who(), "because": "child" }).to_string();
     let begin = assignment("core", &[own.who()]).to_string();
@@ -70,14 +70,14 @@ fn a_million_processes_in_a_line_end_the_lease() {
     // The helper closes long before the end.
     let _ = anna.send(line.as_bytes());
     until("the end of the favour", || own.nice() == 0);
-    witness.is_served();
+    bystander.is_served();
     assert!(lender.resident() < RESIDENT_MAX, "{} bytes", lender.resident());
 }
 
 #[test]
 fn who_names_a_million_processes_in_many_lines_fills_only_his_share() {
     let lender = Lender::start(&[]);
-    let mut witness = Witness::new(&lender);
+    let mut bystander = Bystander::new(&lender);
     let (mut anna, own) = favoured(&lender);
     let mut refused = 0;
     for set in 0..200u32 {
@@ -85,7 +85,7 @@ fn who_names_a_million_processes_in_many_lines_fills_only_his_share() {
         let members: Vec<Value> = (0..400).map(member).collect();
         refused += anna.assign("core", &members)["skipped"].as_u64().unwrap();
         if set % 50 == 0 {
-            witness.is_served();
+            bystander.is_served();
         }
     }
     assert!(refused > 150, "{refused} refused");
@@ -97,7 +97,7 @@ fn who_names_a_million_processes_in_many_lines_fills_only_his_share() {
 #[test]
 fn who_floods_and_never_reads_waits_alone() {
     let lender = Lender::start(&[]);
-    let mut witness = Witness::new(&lender);
+    let mut bystander = Bystander::new(&lender);
     let (anna, own) = favoured(&lender);
     anna.stream().set_write_timeout(Some(Duration::from_millis(300))).unwrap();
     let request = format!("{}\n", json!({ "explain": { "pid": own.pid() } })).repeat(1_000);
@@ -107,7 +107,7 @@ fn who_floods_and_never_reads_waits_alone() {
         sent += 1;
     }
     for _ in 0..20 {
-        witness.is_served();
+        bystander.is_served();
     }
     assert!(lender.resident() < RESIDENT_MAX, "{} bytes after {sent} thousand requests", lender.resident());
     drop(anna);
@@ -118,8 +118,8 @@ fn who_floods_and_never_reads_waits_alone() {
 fn callers_who_say_nothing_take_no_place_from_others() {
     let lender = Lender::start(&[]);
     let mut silent: Vec<Peer> = (0..40).map(|_| lender.connect(ANNA)).collect();
-    let mut witness = Witness::new(&lender);
-    witness.is_served();
+    let mut bystander = Bystander::new(&lender);
+    bystander.is_served();
     let refused = silent.pop().unwrap().hear().unwrap();
     assert!(refused["error"].as_str().unwrap().contains("too many callers"), "{refused}");
     let waited = silent.remove(0).hear().unwrap();
@@ -136,13 +136,13 @@ impl Peer {
 #[test]
 fn bytes_of_every_kind_leave_the_helper_alive() {
     let lender = Lender::start(&[]);
-    let mut witness = Witness::new(&lender);
+    let mut bystander = Bystander::new(&lender);
     let deep = "[".repeat(60_000) + "\n";
     for bytes in [&b"\0\xff\n"[..], b"\n", b"{}\n", b"null\n", b"{\"apply\":7}\n", b"\"restore\"\n", deep.as_bytes()] {
         let answer = lender.say_once(ANNA, bytes);
         assert!(answer["error"].is_string(), "{answer}");
     }
-    witness.is_served();
+    bystander.is_served();
 }
 
 #[test]

@@ -95,8 +95,8 @@ impl Place {
         if let Some(noted) = noted(&self.path(NOTE))? {
             return Ok(Some(noted.millis()));
         }
-        let deeds = operations::deeds(&self.folder)?;
-        Ok(deeds.last().map(|deed| deed.done.since(deed.begun).millis()))
+        let done_orders = operations::done_orders(&self.folder)?;
+        Ok(done_orders.last().map(|order| order.done.since(order.begun).millis()))
     }
 }
 

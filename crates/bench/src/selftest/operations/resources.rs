@@ -6,7 +6,7 @@
 
 use super::Operation;
 use crate::selftest::jobs::{
-    Delay, Mapping, compute, millis, note, number, read_file, toil, touch_file, use_cpu_time, word,
+    Delay, Mapping, compute, millis, note, number, read_file, spin_rounds, touch_file, use_cpu_time, word,
 };
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -18,15 +18,15 @@ use tipme_record::Nanos;
 /// By name, with the words that follow the two.
 pub(super) const OPERATIONS: &[(&str, Operation)] = &[
     ("work", work),
-    ("toil", count_work), // PICOSECONDS
+    ("rounds", count_work), // PICOSECONDS
     ("touch-file", |words| until_blocked(words, |delay| touch_file(word(words, 2)?, delay))), // FILE
     ("read-file", |words| until_blocked(words, |delay| read_file(word(words, 2)?, delay))), // FILE
     ("fill-memory", fill_memory), // MIB
-    ("sync", sync),       // FILE
-    ("append", append),   // FILE
-    ("remap", remap),     // MIB
-    ("spend", spend),     // MS
-    ("poke", poke),       // PIPE
+    ("sync", sync),         // FILE
+    ("append", append),     // FILE
+    ("remap", remap),       // MIB
+    ("spend", spend),       // MS
+    ("poke", poke),         // PIPE
 ];
 
 /// A turn of computing, between two looks at the clock.
@@ -89,7 +89,7 @@ fn count_work(words: &[&str]) -> Result<()> {
     let (clock, mut rounds) = (Delay::until(goal), 0);
     let late = |rounds: u64| Nanos(clock.passed().0.saturating_sub(rounds * each / 1000));
     while late(rounds) < Nanos(goal.as_nanos() as u64) && clock.may_go_on() {
-        toil(ROUNDS);
+        spin_rounds(ROUNDS);
         rounds += ROUNDS;
     }
     note(word(words, 0)?, late(rounds))
@@ -171,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name).to_str().expect("plain letters").to_string();
         std::fs::write(path("file"), [1; 40_000]).expect("room");
-        for (name, operation) in OPERATIONS.iter().filter(|(name, _)| !["poke", "toil"].contains(name)) {
+        for (name, operation) in OPERATIONS.iter().filter(|(name, _)| !["poke", "rounds"].contains(name)) {
             let third = if ["fill-memory", "remap", "spend"].contains(name) { "4".to_string() } else { path("file") };
             operation(&[&path(name), "0", &third]).expect("it can be carried out");
             assert!(noted(&folder.path().join(name)).expect("a number").is_some(), "{name}");
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn counted_work_knows_what_it_should_take() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("toil");
+        let path = folder.path().join("rounds");
         count_work(&[path.to_str().expect("plain letters"), "5", "0"]).expect("it can be carried out");
         let late = noted(&path).expect("a number").expect("a note");
         assert!(late >= Nanos::from_millis(5), "{late}");

@@ -2,7 +2,7 @@
 //! Causes that an application of ours is told to run into: an order for it, and the jobs behind it.
 
 use crate::process::Process;
-use crate::selftest::operations::{self, Deed};
+use crate::selftest::operations::{self, DoneOrder};
 use crate::selftest::{Cause, Injected, Injection, Site};
 use crate::session::first_line;
 use anyhow::{Context, Result, bail};
@@ -16,7 +16,7 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The site of a trial, to keep.
-pub struct Yard {
+pub struct TrialSite {
     pub folder: PathBuf,
     pub cpu: usize,
     pub display: u32,
@@ -24,9 +24,9 @@ pub struct Yard {
     helper: crate::job::Helper,
 }
 
-impl Yard {
-    pub fn new(site: &Site<'_>) -> Yard {
-        Yard {
+impl TrialSite {
+    pub fn new(site: &Site<'_>) -> TrialSite {
+        TrialSite {
             folder: site.folder.to_path_buf(),
             cpu: site.cpu,
             display: site.display,
@@ -127,14 +127,14 @@ impl Part {
     }
 
     /// What was done, by the application's own account.
-    fn cause(&self, deed: &Deed) -> Result<Cause> {
+    fn cause(&self, order: &DoneOrder) -> Result<Cause> {
         let (pids, names) = match &self.culprit {
-            Culprit::Application => (vec![deed.pid], Vec::new()),
+            Culprit::Application => (vec![order.pid], Vec::new()),
             Culprit::Processes(pids) => (pids.clone(), Vec::new()),
             Culprit::Noted(path) => (vec![noted(path)?], Vec::new()),
             Culprit::Service(pid, address) => (vec![*pid], vec![address.clone()]),
         };
-        Ok(Cause { pids, names, ms: Some(deed.done.since(deed.begun).millis()) })
+        Ok(Cause { pids, names, ms: Some(order.done.since(order.begun).millis()) })
     }
 }
 
@@ -144,11 +144,11 @@ fn noted(path: &Path) -> Result<u32> {
 }
 
 /// Puts a cause in place that delays the application by about so many milliseconds.
-pub type Make = fn(&Yard, u32) -> Result<Part>;
+pub type Make = fn(&TrialSite, u32) -> Result<Part>;
 
 /// Causes, one after the other.
 pub struct Told {
-    yard: Yard,
+    site: TrialSite,
     makes: &'static [(Make, u32)],
     parts: Vec<Part>,
 }
@@ -156,26 +156,27 @@ pub struct Told {
 impl Told {
     /// Prepares causes, each with its milliseconds.
     pub fn prepare(site: &Site<'_>, makes: &'static [(Make, u32)]) -> Result<Box<dyn Injection>> {
-        Ok(Box::new(Told { yard: Yard::new(site), makes, parts: Vec::new() }))
+        Ok(Box::new(Told { site: TrialSite::new(site), makes, parts: Vec::new() }))
     }
 }
 
 impl Injection for Told {
     fn begin(&mut self, _: u32) -> Result<()> {
         for (make, millis) in self.makes {
-            self.parts.push(make(&self.yard, *millis)?);
+            self.parts.push(make(&self.site, *millis)?);
         }
         let orders: Vec<String> = self.parts.iter().map(|part| part.order.clone()).collect();
-        operations::order(&self.yard.folder, &orders)
+        operations::order(&self.site.folder, &orders)
     }
 
     fn end(&mut self) -> Result<Injected> {
         let parts = std::mem::take(&mut self.parts);
-        let deeds = operations::deeds(&self.yard.folder)?;
-        if deeds.len() != parts.len() {
-            bail!("{} of {} orders were carried out", deeds.len(), parts.len());
+        let done_orders = operations::done_orders(&self.site.folder)?;
+        if done_orders.len() != parts.len() {
+            bail!("{} of {} orders were carried out", done_orders.len(), parts.len());
         }
-        let causes = parts.iter().zip(&deeds).map(|(part, deed)| part.cause(deed)).collect::<Result<Vec<Cause>>>()?;
+        let causes =
+            parts.iter().zip(&done_orders).map(|(part, order)| part.cause(order)).collect::<Result<Vec<Cause>>>()?;
         Ok(Injected { causes })
     }
 }

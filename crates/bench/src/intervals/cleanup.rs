@@ -23,16 +23,16 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 pub(crate) const PREFIX: &str = "tipme-bench-";
 
 /// The process. Dropping it lets it do its work, and waits until it has.
-pub(crate) struct Sweeper {
+pub(crate) struct Cleanup {
     child: Child,
 }
 
-impl Sweeper {
+impl Cleanup {
     /// Starts it, out of reach of the terminal's Ctrl-C.
-    pub(crate) fn start(helper: &Helper) -> Result<Sweeper> {
-        let mut command = helper.command(None, &["sweeper".into()])?;
+    pub(crate) fn start(helper: &Helper) -> Result<Cleanup> {
+        let mut command = helper.command(None, &["cleanup".into()])?;
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
-        Ok(Sweeper { child: command.spawn().context("cannot start the process that cleans up")? })
+        Ok(Cleanup { child: command.spawn().context("cannot start the process that cleans up")? })
     }
 
     /// A control group that is to be emptied and removed.
@@ -61,7 +61,7 @@ impl Sweeper {
     }
 }
 
-impl Drop for Sweeper {
+impl Drop for Cleanup {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
@@ -77,7 +77,7 @@ enum Order {
     Zram(String),
 }
 
-/// `sweeper`: reads orders until nobody can give any, then carries them out, the last one first.
+/// `cleanup`: reads orders until nobody can give any, then carries them out, the last one first.
 pub(crate) fn run() -> Result<()> {
     ignore_signals()?;
     let lines = BufReader::new(std::io::stdin()).lines().map_while(std::result::Result::ok);

@@ -11,48 +11,48 @@ use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Stamps on one sheet, at most: 10,000 intervals are what the papers took.
+/// Stamps in one buffer, at most: 10,000 intervals are what the papers took.
 pub(crate) const STAMPS_MAX: usize = 100_001;
 const WORD_BYTES: usize = size_of::<u64>();
 
 /// A counter and the stamps. Whoever made it can be read from; whoever opened it can write.
-pub(crate) struct Sheet {
+pub(crate) struct StampBuffer {
     file: File,
     begin: NonNull<c_void>,
     bytes: usize,
 }
 
-impl Sheet {
+impl StampBuffer {
     /// A new one, with all its memory in place, so that writing a stamp never waits for any.
-    pub(crate) fn make(stamps: usize) -> Result<Sheet> {
-        ensure!((2..=STAMPS_MAX).contains(&stamps), "{stamps} time stamps do not fit on a sheet");
+    pub(crate) fn make(stamps: usize) -> Result<StampBuffer> {
+        ensure!((2..=STAMPS_MAX).contains(&stamps), "{stamps} time stamps do not fit into a buffer");
         let file = memfd_create("tipme-stamps", MemfdFlags::CLOEXEC).context("cannot make memory to share")?;
         let bytes = (stamps + 1) * WORD_BYTES;
         ftruncate(&file, bytes as u64).context("cannot make room for time stamps")?;
-        let sheet = Sheet::map(File::from(file), bytes)?;
-        (0..=stamps).for_each(|at| sheet.word(at).store(0, Ordering::Relaxed));
-        Ok(sheet)
+        let stamp_buffer = StampBuffer::map(File::from(file), bytes)?;
+        (0..=stamps).for_each(|at| stamp_buffer.word(at).store(0, Ordering::Relaxed));
+        Ok(stamp_buffer)
     }
 
     /// That of another process of the same user, by its path.
-    pub(crate) fn open(path: &Path) -> Result<Sheet> {
+    pub(crate) fn open(path: &Path) -> Result<StampBuffer> {
         let file = File::options().read(true).write(true).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let bytes = file.metadata()?.len() as usize;
         let words = bytes / WORD_BYTES;
-        ensure!((3..=STAMPS_MAX + 1).contains(&words), "{} is no sheet", path.display());
-        let sheet = Sheet::map(file, bytes)?;
+        ensure!((3..=STAMPS_MAX + 1).contains(&words), "{} is no buffer of time stamps", path.display());
+        let stamp_buffer = StampBuffer::map(file, bytes)?;
         // SAFETY: the range is that of the mapping. Without the right to lock it, it is merely likely to stay.
-        let _ = unsafe { mlock(sheet.begin.as_ptr(), bytes) };
-        Ok(sheet)
+        let _ = unsafe { mlock(stamp_buffer.begin.as_ptr(), bytes) };
+        Ok(stamp_buffer)
     }
 
-    fn map(file: File, bytes: usize) -> Result<Sheet> {
+    fn map(file: File, bytes: usize) -> Result<StampBuffer> {
         let both = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
         let begin = unsafe { mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0) };
         let begin = NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
-        Ok(Sheet { file, begin, bytes })
+        Ok(StampBuffer { file, begin, bytes })
     }
 
     /// Where another process of the same user finds it while this one lives.
@@ -95,7 +95,7 @@ impl Sheet {
     }
 }
 
-impl Drop for Sheet {
+impl Drop for StampBuffer {
     fn drop(&mut self) {
         // SAFETY: nothing refers to the mapping any more.
         let _ = unsafe { munmap(self.begin.as_ptr(), self.bytes) };
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn what_one_writes_the_other_reads_until_it_is_full() {
-        let made = Sheet::make(3).expect("memory");
-        let opened = Sheet::open(&made.path()).expect("the same process may open it");
+        let made = StampBuffer::make(3).expect("memory");
+        let opened = StampBuffer::open(&made.path()).expect("the same process may open it");
         assert_eq!((made.room(), opened.room(), made.count()), (3, 3, 0));
         assert!([5, 7, 9].into_iter().all(|at| opened.stamp(at)));
         assert!(!opened.stamp(11));
@@ -117,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_no_sheets() {
+    fn other_files_are_no_stamp_buffers() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        assert!(Sheet::open(file.path()).is_err());
-        assert!(Sheet::make(STAMPS_MAX + 1).is_err() && Sheet::make(1).is_err());
+        assert!(StampBuffer::open(file.path()).is_err());
+        assert!(StampBuffer::make(STAMPS_MAX + 1).is_err() && StampBuffer::make(1).is_err());
     }
 }

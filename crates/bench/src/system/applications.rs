@@ -83,25 +83,25 @@ struct Tool {
 }
 
 /// The applications, open.
-pub(super) struct Desk<'a> {
+pub(super) struct OpenApplications<'a> {
     session: &'a Session,
     watcher: Watcher,
     tools: Vec<Tool>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> OpenApplications<'a> {
     /// Opens those that are installed, and waits for each.
-    pub(super) fn set(session: &'a Session, interrupt: &Interrupt) -> Result<Desk<'a>> {
+    pub(super) fn set(session: &'a Session, interrupt: &Interrupt) -> Result<OpenApplications<'a>> {
         write_files(session.folder())?;
         let watcher = Watcher::open(&session.target())?;
-        let mut desk = Desk { session, watcher, tools: Vec::new() };
+        let mut open = OpenApplications { session, watcher, tools: Vec::new() };
         for kind in KINDS.iter().filter(|kind| missing(&[kind.words[0]]).is_empty()) {
             interrupt.check()?;
             let tool = Tool { kind, process: Process::start(kind.name, command(kind, session), None)? };
-            desk.wait_for_focus(&tool)?;
-            desk.tools.push(tool);
+            open.wait_for_focus(&tool)?;
+            open.tools.push(tool);
         }
-        Ok(desk)
+        Ok(open)
     }
 
     pub(super) fn names(&self) -> Vec<&'static str> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arithmetic that takes time and has no other effect, the CPU time that it took, and chance that repeats itself.
+//! Arithmetic that takes CPU time and has no other effect, the time that it took, and reproducible random numbers.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 /// A step of a linear congruential generator.
 #[inline(always)]
-pub(crate) fn next_chance(chance: u64) -> u64 {
-    chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
+pub(crate) fn next_random(state: u64) -> u64 {
+    state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
 }
 
 /// So many rounds of arithmetic that no compiler leaves out.
 #[inline(always)]
-pub(crate) fn churn(rounds: u64) {
+pub(crate) fn spin(rounds: u64) {
     let mut state = 1;
     for _ in 0..rounds {
-        state = black_box(next_chance(state));
+        state = black_box(next_random(state));
     }
 }
 
@@ -26,8 +26,8 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Time for which this thread waited for a CPU so far; nothing where the kernel does not tell.
-pub(crate) fn queued() -> Duration {
+/// The run-queue delay of this thread so far: how long it was runnable without a CPU. Zero where the kernel does not tell.
+pub(crate) fn run_queue_delay() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let waited = text.split(' ').nth(1).and_then(|word| word.parse().ok());
     Duration::from_nanos(waited.unwrap_or_default())
@@ -40,9 +40,9 @@ mod tests {
     #[test]
     fn arithmetic_takes_cpu_time() {
         let before = cpu_time();
-        churn(100_000);
+        spin(100_000);
         assert!(cpu_time() > before);
-        assert!(queued() <= queued());
-        assert_ne!(next_chance(1), next_chance(2));
+        assert!(run_queue_delay() <= run_queue_delay());
+        assert_ne!(next_random(1), next_random(2));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The product's own recorder beside a benchmark, so that its verdict stands beside the figures.
 
-use super::{PREFIX, Sweeper};
+use super::{Cleanup, PREFIX};
 use crate::interrupt::Interrupt;
 use crate::job::Helper;
 use crate::programs::{self, Follower};
@@ -17,22 +17,22 @@ const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const WINDOW_S: &str = "40";
 
 /// A recorder that runs with the value; its incidents go with it.
-pub struct Witness {
+pub struct SidecarRecorder {
     _recorder: Follower,
     tipme: PathBuf,
     folder: TempDir,
-    _sweeper: Sweeper,
+    _cleanup: Cleanup,
 }
 
-impl Witness {
+impl SidecarRecorder {
     /// Starts `tipme record` without a display, and with `details` of the use of resources. Needs root.
-    pub fn start(tipme: &Path, helper: &Helper, details: &[&str], interrupt: &Interrupt) -> Result<Witness> {
+    pub fn start(tipme: &Path, helper: &Helper, details: &[&str], interrupt: &Interrupt) -> Result<SidecarRecorder> {
         if !rustix::process::geteuid().is_root() {
             bail!("recording takes root");
         }
-        let mut sweeper = Sweeper::start(helper)?;
+        let mut cleanup = Cleanup::start(helper)?;
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
-        sweeper.folder(folder.path())?;
+        cleanup.folder(folder.path())?;
         let mut command = Command::new(tipme);
         command.args(["record", "--hot-keys", "off", "--display", "none", "--window", WINDOW_S]);
         command.arg("--state-dir").arg(folder.path());
@@ -41,7 +41,7 @@ impl Witness {
         }
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
-        Ok(Witness { _recorder: recorder, tipme: tipme.to_path_buf(), folder, _sweeper: sweeper })
+        Ok(SidecarRecorder { _recorder: recorder, tipme: tipme.to_path_buf(), folder, _cleanup: cleanup })
     }
 
     /// Keeps the last 40 seconds; the incident's path.
