@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late a process comes to its CPU while others are born.
+//! The run-queue delay of a process while others fork.
 //!
 //! One process sleeps for 50 ms, computes for 10 ms of CPU time, and stamps the time; beside it there is nothing,
-//! one process that computes for ever, one that is ended and born anew every two seconds, or a storm of short
+//! one process that computes for ever, one that is ended and forked again every two seconds, or a storm of short
 //! lives as in a build. All of them are on one CPU, as on the machine of the paper, and in one session, so that
 //! the kernel does not share out CPU time by session. It takes no right, and no file.
 
@@ -34,7 +34,7 @@ pub enum Load {
     None,
     /// One process that computes for ever.
     Hog,
-    /// A process that computes for ever, ended and born anew again and again.
+    /// A process that computes for ever, ended and forked again and again.
     Fork,
     /// Four short lives at a time.
     Storm,
@@ -61,7 +61,7 @@ pub struct Options {
     /// One after the other.
     pub loads: Vec<Load>,
     pub bounds: Bounds,
-    /// Between two births of the load with one child.
+    /// Between two forks of the load with one child.
     pub every: Duration,
     /// The CPU of all processes; the last one that this process may use, where it is not given.
     pub cpu: Option<usize>,

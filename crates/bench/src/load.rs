@@ -373,7 +373,8 @@ pub struct Achieved {
     pub rounds: u64,
     pub rounds_per_s: f64,
     /// Short-lived children that ended.
-    pub births: u64,
+    #[serde(rename = "births")]
+    pub forks: u64,
     /// Processes and short-lived children that ended before their time.
     pub casualties: u64,
     /// The fewest rounds that a process did in any ten seconds; `None` where that was not watched for so long.
@@ -395,7 +396,7 @@ impl Achieved {
             pages_per_ms: if cpu_ns > 0.0 { pages as f64 / (cpu_ns / 1e6) } else { 0.0 },
             rounds,
             rounds_per_s: rounds as f64 / (wall_ns / 1e9),
-            births: difference(|reading| reading.births),
+            forks: difference(|reading| reading.forks),
             casualties: after.casualties,
             window_rounds_min: None,
         }
@@ -415,7 +416,7 @@ impl Achieved {
             pages_per_ms: share(pages as f64, cpu_s * 1e3),
             rounds,
             rounds_per_s: share(rounds as f64, seconds),
-            births: self.births + other.births,
+            forks: self.forks + other.forks,
             casualties: self.casualties + other.casualties,
             window_rounds_min: [self.window_rounds_min, other.window_rounds_min].into_iter().flatten().min(),
         }
@@ -487,7 +488,7 @@ mod tests {
             pages: 50,
             cpu_ns: 7,
             runnable_ns: 9,
-            births: 1,
+            forks: 1,
             casualties: 0,
         };
         let after = Reading {
@@ -496,12 +497,12 @@ mod tests {
             pages: 4_050,
             cpu_ns: 2_000_000_007,
             runnable_ns: 8_000_000_009,
-            births: 4,
+            forks: 4,
             casualties: 2,
         };
         let achieved = Achieved::between(before, after);
         assert_eq!((achieved.runnable_mean, achieved.cpu_s, achieved.rounds_per_s), (4.0, 2.0, 200.0));
-        assert_eq!((achieved.pages_per_ms, achieved.births, achieved.casualties), (2.0, 3, 2));
+        assert_eq!((achieved.pages_per_ms, achieved.forks, achieved.casualties), (2.0, 3, 2));
         let more = Achieved { seconds: 2.0, rounds: 800, window_rounds_min: Some(3), ..Achieved::default() };
         let both = achieved.and(more);
         assert_eq!((both.casualties, both.window_rounds_min), (2, Some(3)));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tipme_desktop::attention::{Change, HELPERS_MAX, Owner, WINDOWS_MAX, WindowState};
 use tipme_policy::{Event, Identity, Member, Membership, SetId};
 use tipme_record::Nanos;
-use tipme_sched::Births;
+use tipme_sched::LastPid;
 use tipme_sched::processes::{self, Stat};
 
 /// From one look at the processes of a set to the next, at least.
@@ -28,7 +28,7 @@ pub(crate) struct Desk {
     groups: BTreeMap<Identity, Group>,
     keyboard: Focus,
     pointer: Focus,
-    births: Births,
+    last_pid: LastPid,
     budget: Budget,
     /// Busy processes without a place for which the client above was looked at.
     strangers: BTreeSet<Identity>,
@@ -58,10 +58,10 @@ struct Group {
     visible: bool,
     terminals: Vec<Terminal>,
     /// When it appeared.
-    born: Nanos,
+    first_seen: Nanos,
     looked: Nanos,
-    /// Who had been born last at the last look, and at the one before.
-    births: [Option<u64>; 2],
+    /// Who had been forked last at the last look, and at the one before.
+    last_pid: [Option<u64>; 2],
 }
 
 /// A window with a focus, and the set that the policy was told of.
@@ -76,7 +76,7 @@ impl Desk {
     /// `server`: the process in which connections of clients end, where that can be seen.
     pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> Desk {
         Desk {
-            births: Births::open(&proc),
+            last_pid: LastPid::open(&proc),
             budget: Budget::default(),
             strangers: BTreeSet::new(),
             proc,
@@ -141,9 +141,9 @@ impl Desk {
 
     /// Looks at the processes of a client again, where there can be new ones and the budget is not far overdrawn.
     pub(crate) fn refresh(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
-        let births = self.births.count();
+        let last_pid = self.last_pid.count();
         let Some(group) = self.groups.get_mut(&set.0) else { return Vec::new() };
-        if group.is_settled(births) {
+        if group.is_settled(last_pid) {
             group.looked = now;
             return Vec::new();
         }
@@ -170,7 +170,7 @@ impl Desk {
 
     /// Whether a set has just appeared, so that its programs may still be starting.
     pub(crate) fn is_young(&self, set: SetId, now: Nanos) -> bool {
-        self.groups.get(&set.0).is_some_and(|group| now.since(group.born) < YOUNG)
+        self.groups.get(&set.0).is_some_and(|group| now.since(group.first_seen) < YOUNG)
     }
 
     /// Whether another job has come to the foreground of one of the client's terminals: a file for each terminal.
@@ -349,7 +349,7 @@ impl Desk {
 
     /// Reads which processes a client has, and tells what differs from before.
     fn look(&mut self, client: Identity, now: Nanos) -> Vec<Event> {
-        let (begun, births) = (Budget::clock(), self.births.count());
+        let (begun, last_pid) = (Budget::clock(), self.last_pid.count());
         let Some(family) = self.family(client) else { return self.forget(client) };
         self.counts.dropped += family.dropped;
         let visible = self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
@@ -358,9 +358,10 @@ impl Desk {
         told.insert(SetId(client), family.members);
         let before = self.groups.remove(&client);
         let events = differences(before.as_ref(), &told, SetId(client), visible);
-        let (born, births_before) = before.map_or((now, None), |group| (group.born, group.births[0]));
-        let births = [births, births_before];
-        self.groups.insert(client, Group { told, visible, terminals: family.terminals, born, looked: now, births });
+        let (first_seen, last_pid_before) = before.map_or((now, None), |group| (group.first_seen, group.last_pid[0]));
+        let last_pid = [last_pid, last_pid_before];
+        self.groups
+            .insert(client, Group { told, visible, terminals: family.terminals, first_seen, looked: now, last_pid });
         self.budget.spend(Budget::clock().since(begun), now);
         events
     }
@@ -400,10 +401,10 @@ impl Focus {
 }
 
 impl Group {
-    /// Whether nobody was born since the look before the last one. The last one alone does not do: it may have come
-    /// between a birth and the change of process group that makes a job of the child.
-    fn is_settled(&self, births: Option<u64>) -> bool {
-        births.is_some() && self.births == [births; 2]
+    /// Whether nobody was forked since the look before the last one. The last one alone does not do: it may have come
+    /// between a fork and the change of process group that makes a job of the child.
+    fn is_settled(&self, last_pid: Option<u64>) -> bool {
+        last_pid.is_some() && self.last_pid == [last_pid; 2]
     }
 
     fn processes(&self) -> impl Iterator<Item = Identity> + '_ {

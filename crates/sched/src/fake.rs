@@ -128,8 +128,8 @@ pub(crate) struct Machine {
     pub(crate) owner: Option<u32>,
     /// How often the threads of a process were listed.
     pub(crate) looks: Rc<Cell<usize>>,
-    /// A child of this process is born, with this number, just before the next change.
-    pub(crate) birth: Rc<Cell<Option<(Identity, u32)>>>,
+    /// A child of this process is forked, with this number, just before the next change.
+    pub(crate) fork_before_change: Rc<Cell<Option<(Identity, u32)>>>,
     /// Nobody answers who keeps units.
     pub(crate) mute: Rc<Cell<bool>>,
     /// Who keeps units is not asked before everything is taken back.
@@ -387,7 +387,7 @@ impl World for Machine {
             self.late.borrow_mut().push((place.clone(), value.clone()));
             return Err(Fault::Refused(libc::ETIMEDOUT));
         }
-        if let Some((parent, pid)) = self.birth.take() {
+        if let Some((parent, pid)) = self.fork_before_change.take() {
             self.fork(pid, Some(parent), false);
         }
         let outcome = self.state.borrow_mut().set(place, value);
@@ -459,7 +459,7 @@ impl World for Machine {
         self.all().into_iter().filter(is_below).collect()
     }
 
-    fn births(&self) -> Option<u64> {
+    fn last_pid(&self) -> Option<u64> {
         Some(self.clock.get())
     }
 

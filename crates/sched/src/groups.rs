@@ -19,7 +19,7 @@ use tipme_policy::{Assignment, Backend, Identity, Reason, Role, SetId};
 const CONTROLLERS: [&str; 3] = ["cpu", "io", "memory"];
 /// Switching the controllers on is tried again after so many clock ticks: ten seconds, where they last 10 ms.
 const RETRY_TICKS: u64 = 1_000;
-/// How often the delegated group is looked at again for children that were born in it while their parents moved out.
+/// How often the delegated group is looked at again for children that were forked in it while their parents moved out.
 const LOOKS_MAX: usize = 8;
 
 /// The delegated group.
@@ -189,7 +189,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Where a process belongs: its group, or the home of the group of ours in which it was born.
+    /// Where a process belongs: its group, or the home of the group of ours in which it was forked.
     fn origin(&self, subtree: &Subtree, who: Identity) -> Option<String> {
         let place = Place::Member { process: who, root: subtree.root.clone() };
         let Ok(Value::Text(present)) = self.ledger.world.get(&place) else { return None };
@@ -226,7 +226,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cells().filter(|(place, _)| matches!(place, Place::Controller { .. })).count()
     }
 
-    /// Moves everybody into `rest`. A child that is born meanwhile may be left behind, and would keep the controllers off.
+    /// Moves everybody into `rest`. A child that is forked meanwhile may be left behind, and would keep the controllers off.
     fn empty(&mut self, subtree: &Subtree, applied: &mut Applied) {
         let mut tried = BTreeSet::new();
         for _ in 0..LOOKS_MAX {

@@ -3,7 +3,7 @@
 //!
 //! The kernel hands nice value, slice, policy and I/O priority on to every child and thread. Such a value is
 //! nobody's wish. It is told from one that the user has set by all of: it is a value that was put
-//! into a process here; the bearer was born after that; and the bearer descends from that process, or
+//! into a process here; the bearer was forked after that; and the bearer descends from that process, or
 //! it or one above it shares its session, or it could not have got a negative nice value by itself. A child that leaves
 //! its session and loses its parent, and whose value the user could have set, is taken for the user's own.
 //!

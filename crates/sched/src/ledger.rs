@@ -87,7 +87,7 @@ pub(crate) struct Ledger<W, L> {
     pub(crate) world: W,
     journal: Journal<L>,
     cells: BTreeMap<Place, Cell>,
-    /// What was taken back since [`Ledger::begin`]: a child born just before still has the value.
+    /// What was taken back since [`Ledger::begin`]: a child forked just before still has the value.
     recent: Vec<(Place, Cell)>,
 }
 
@@ -125,7 +125,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.cells.range(edge(0, ThreadKnob::Nice)..=edge(u64::MAX, ThreadKnob::Io))
     }
 
-    /// Values that a child or thread born since may have inherited.
+    /// Values that a child or thread forked since may have inherited.
     pub(crate) fn marks(&self) -> Marks {
         Marks::new(self.cells.iter().chain(self.recent.iter().map(|(place, cell)| (place, cell))))
     }
@@ -345,7 +345,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.world.get(&home) != Ok(1.into()) && !self.world.members(folder).is_empty()
     }
 
-    /// Moves the processes of a group out that nobody has listed: they were born in it.
+    /// Moves the processes of a group out that nobody has listed: they were forked in it.
     pub(crate) fn evacuate(&mut self, group: &str, root: &str, home: &str) {
         for _ in 0..SEARCHES_MAX {
             let members = self.world.members(group);

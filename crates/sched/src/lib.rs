@@ -45,7 +45,6 @@
 //! A process may change its own values at any time; then they are its own, by rule 2.
 
 mod advice;
-mod births;
 mod cgroup;
 mod engine;
 mod explain;
@@ -56,6 +55,7 @@ mod groups;
 mod held;
 mod inherit;
 mod journal;
+mod last_pid;
 mod ledger;
 mod limits;
 mod linux;
@@ -77,10 +77,10 @@ mod units_real;
 mod why;
 mod world;
 
-pub use births::Births;
 pub use cgroup::full_average;
 pub use explain::{Explanation, KnobState};
 pub use fuzz::{exercise_journal, exercise_processes};
+pub use last_pid::LastPid;
 pub use offers::{Desk, Offer, extension, offers, plain_offers};
 pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
 

@@ -6,10 +6,10 @@
 //! that is checked after it was opened.
 
 use crate::advice;
-use crate::births::Births;
 use crate::cgroup;
 use crate::held::Held;
 use crate::journal::hash;
+use crate::last_pid::LastPid;
 use crate::processes::{self, Stat};
 use crate::slice::{self, Attributes, Slices};
 use crate::units_bus::Bus;
@@ -45,7 +45,7 @@ pub(crate) struct Linux {
     /// This process may set any nice value.
     may_nice: bool,
     slices: Slices,
-    births: Births,
+    last_pid: LastPid,
     cursors: advice::Cursors,
     held: RefCell<BTreeMap<Identity, Rc<Held>>>,
     /// The managers of units.
@@ -60,7 +60,7 @@ impl Linux {
             under,
             may_nice: may_nice(),
             slices: Slices::open(),
-            births: Births::open(proc),
+            last_pid: LastPid::open(proc),
             cursors: advice::Cursors::default(),
             held: RefCell::default(),
             bus: Bus::new(Path::new(RUN)),
@@ -287,8 +287,8 @@ impl World for Linux {
         below.into_iter().map(|stat| stat.identity).collect()
     }
 
-    fn births(&self) -> Option<u64> {
-        self.births.count()
+    fn last_pid(&self) -> Option<u64> {
+        self.last_pid.count()
     }
 
     fn all(&self) -> Vec<Identity> {

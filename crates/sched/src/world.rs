@@ -234,8 +234,8 @@ pub(crate) trait World {
     fn lineage(&self, process: Identity) -> Vec<(Identity, u32)>;
     /// The processes below it, without those that `leads` knows and what is below them.
     fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity>;
-    /// A number that is another one once any process or thread was born; `None` where that cannot be told.
-    fn births(&self) -> Option<u64>;
+    /// A number that is another one once any process or thread was forked; `None` where that cannot be told.
+    fn last_pid(&self) -> Option<u64>;
     /// All processes.
     fn all(&self) -> Vec<Identity>;
     /// The processes in a control group.

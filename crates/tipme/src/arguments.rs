@@ -106,7 +106,7 @@ pub enum Verb {
     Selftest(Selftest),
     /// What takes the CPUs' time; needs no root and no tracing
     Idle(Idle),
-    /// Timers, memory, births of processes, typing, scrolling ...
+    /// Timers, memory, forks of processes, typing, scrolling ...
     #[command(
         subcommand,
         after_help = "Examples:
@@ -422,7 +422,7 @@ pub enum Bench {
     Timer(Timer),
     /// How late a process comes to a page of its own while others fill the memory
     Memory(Memory),
-    /// How late a process comes to its CPU while others are born
+    /// The run-queue delay of a process while others fork
     Fork(Fork),
     /// How long a key takes to its letter in a terminal beside a load, with and without the manager
     Typing(Typing),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of the benchmark of births: one that works a little now and then, and the loads beside it.
+//! The processes of the benchmark of forks: one that works a little now and then, and the loads beside it.
 
 use super::{SLEEP, WORK};
 use crate::cpu_work::{cpu_time, next_random, spin};
@@ -55,7 +55,7 @@ fn hog(life: u64) -> Result<()> {
     Ok(())
 }
 
-/// A child that computes for ever, and after a while another one, before whose birth it is ended.
+/// A child that computes for ever, and after a while another one, before whose fork it is ended.
 fn one_after_the_other(every: Duration, life: u64) -> Result<()> {
     let mut child = fork(life, "newborn", compute_for_ever)?;
     ready("")?;
@@ -74,7 +74,7 @@ fn end(child: Pid) {
 /// As in a build: some children at a time, each of which computes for a little while.
 fn storm(life: u64) -> Result<()> {
     let mut random = 1_u64;
-    let mut birth = || {
+    let mut fork = || {
         random = next_random(random);
         let time = Duration::from_millis(STORM_LEAST_MS + (random >> 33) % STORM_MORE_MS);
         fork(life, "compiler", || {
@@ -86,12 +86,12 @@ fn storm(life: u64) -> Result<()> {
         })
     };
     for _ in 0..STORM_WIDTH {
-        birth()?;
+        fork()?;
     }
     ready("")?;
     loop {
         wait(WaitOptions::empty()).context("no child to wait for")?;
-        birth()?;
+        fork()?;
     }
 }
 

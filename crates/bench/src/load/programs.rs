@@ -144,7 +144,7 @@ impl Assignment<'_> {
             random = next_random(random);
             let rounds = LIFE_LEAST + (random >> 33) % LIFE_MORE;
             let child = fork(self.order.life_s, name, || self.live(rounds))?;
-            let count = if ended_well(child)? { Count::Births } else { Count::Cut };
+            let count = if ended_well(child)? { Count::Forks } else { Count::Cut };
             self.add(count, 1);
             spent = self.note(spent);
         }

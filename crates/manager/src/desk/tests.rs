@@ -227,15 +227,15 @@ fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
     world.add(10, 1, 5, USER);
     world.show(7, 10, How::Server, &[]);
     let group = world.desk.groups.values_mut().next().expect("the test made it");
-    for (births, now, settled) in [
+    for (last_pid, now, settled) in [
         ([Some(5), Some(5)], Some(5), true),
         ([Some(5), Some(5)], Some(6), false),
         ([Some(6), Some(5)], Some(6), false),
         ([Some(6), None], Some(6), false),
         ([None, None], None, false),
     ] {
-        group.births = births;
-        assert_eq!(group.is_settled(now), settled, "{births:?} {now:?}");
+        group.last_pid = last_pid;
+        assert_eq!(group.is_settled(now), settled, "{last_pid:?} {now:?}");
     }
 }
 

@@ -35,7 +35,7 @@ fn weight(machine: &Machine, set: Identity) -> Option<i64> {
 fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
     let machine = Machine::new();
     let (editor, shell) = (machine.fork(10, None, true), machine.fork(20, None, true));
-    machine.birth.set(Some((shell, 21)));
+    machine.fork_before_change.set(Some((shell, 21)));
     let mut engine = engine(&machine);
     let applied = engine.apply(&[focused(editor)]);
     assert_eq!((controllers(&machine).len(), applied.skipped.len()), (CONTROLLERS.len(), 0), "{applied:?}");

@@ -79,10 +79,10 @@ fn whoever_is_born_while_its_parent_is_changed_follows() {
     let mut desk = Desk::new();
     let parent = desk.machine.fork(20, None, true);
     desk.assign(Role::Focused, &[parent]);
-    desk.machine.birth.set(Some((parent, 30)));
+    desk.machine.fork_before_change.set(Some((parent, 30)));
     desk.assign(Role::Visible, &[parent]);
     let child = desk.machine.state.borrow().processes.keys().copied().find(|who| who.pid == 30);
-    assert_eq!(desk.value(child.expect("it was born"), NICE), nice(Role::Visible));
+    assert_eq!(desk.value(child.expect("it was forked"), NICE), nice(Role::Visible));
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn plan(options: &Options) -> String {
 fn bounds(conditions: &Conditions) -> Vec<String> {
     let every = conditions.every_ms as f64 / 1e3;
     vec![format!(
-        "all on CPU {}, in one session; fork: a birth every {every} s; storm: four lives of 5 to 65 ms at a time",
+        "all on CPU {}, in one session; fork: a fork every {every} s; storm: four lives of 5 to 65 ms at a time",
         conditions.cpu
     )]
 }

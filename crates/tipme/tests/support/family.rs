@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// How long anything may take on a busy machine: another benchmark may hold it for five minutes.
 pub const TIMEOUT: Duration = Duration::from_secs(400);
 
-/// A process by number and time of birth: numbers are used again.
+/// A process by number and start time: numbers are used again.
 pub type Member = (u32, u64);
 
 /// A running program whose error output is kept.
@@ -89,7 +89,7 @@ impl Drop for Program {
     }
 }
 
-/// Number, parent and time of birth of all processes that have not ended.
+/// Number, parent and start time of all processes that have not ended.
 fn processes() -> impl Iterator<Item = (u32, u32, u64)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(status)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether any process or thread has been born since: one read of one open file.
+//! Whether any process or thread has been forked since: one read of one open file.
 //!
 //! The kernel tells of the number that it has given last, whoever got it. Where it is still the same, there is
 //! nobody new to look for.
@@ -14,16 +14,16 @@ const PROC_MAGIC: u64 = 0x9fa0;
 const BYTES_MAX: usize = 128;
 
 /// The number that the kernel has given last to a process or thread, whoever got it: where it is still the same, nobody
-/// was born since.
+/// was forked since.
 #[derive(Debug)]
-pub struct Births(Option<File>);
+pub struct LastPid(Option<File>);
 
-impl Births {
+impl LastPid {
     /// Of the /proc that is at this root.
-    pub fn open(proc: &Path) -> Births {
+    pub fn open(proc: &Path) -> LastPid {
         let is_kernels =
             |file: &File| rustix::fs::fstatfs(file).is_ok_and(|found| u64::try_from(found.f_type) == Ok(PROC_MAGIC));
-        Births(File::open(proc.join("loadavg")).ok().filter(is_kernels))
+        LastPid(File::open(proc.join("loadavg")).ok().filter(is_kernels))
     }
 
     /// The number that was given last; `None` where that cannot be told.
@@ -45,17 +45,17 @@ mod tests {
 
     #[test]
     fn a_birth_is_noticed() {
-        let births = Births::open(Path::new("/proc"));
-        let before = births.count().expect("this is Linux");
+        let last_pid = LastPid::open(Path::new("/proc"));
+        let before = last_pid.count().expect("this is Linux");
         std::thread::spawn(|| ()).join().expect("it does nothing");
-        assert_ne!(births.count(), Some(before));
+        assert_ne!(last_pid.count(), Some(before));
     }
 
     #[test]
     fn a_file_that_is_not_the_kernels_tells_nothing() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         std::fs::write(folder.path().join("loadavg"), "0.00 0.01 0.05 1/80 11206\n").expect("it can be written");
-        assert_eq!(Births::open(folder.path()).count(), None);
+        assert_eq!(LastPid::open(folder.path()).count(), None);
         assert_eq!(last(b"0.00 0.01 0.05 1/80 11206\n"), Some(11206));
         assert_eq!(last(b"0.00 0.01 0.05"), None);
     }
