@@ -358,13 +358,13 @@ fn is_ours(group: &str) -> bool {
 }
 
 impl World for Machine {
-    fn look_anew(&mut self) {}
+    fn begin_call(&mut self) {}
 
-    fn make_haste(&mut self) {
+    fn begin_restore(&mut self) {
         self.closed.set(false);
     }
 
-    fn let_go(&mut self) {}
+    fn end_call(&mut self) {}
 
     fn get(&self, place: &Place) -> Result<Value, Fault> {
         if self.mute.get() && matches!(place, Place::Unit { .. }) {

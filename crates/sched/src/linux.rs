@@ -67,7 +67,7 @@ impl Linux {
         }
     }
 
-    /// The process, held fast until [`World::let_go`].
+    /// The process, kept open until [`World::end_call`].
     pub(crate) fn held(&self, who: Identity) -> Result<Rc<Held>, Fault> {
         if let Some(held) = self.held.borrow().get(&who) {
             return Ok(Rc::clone(held));
@@ -165,18 +165,18 @@ impl Linux {
 }
 
 impl World for Linux {
-    fn look_anew(&mut self) {
-        self.let_go();
+    fn begin_call(&mut self) {
+        self.end_call();
         self.slices.look();
     }
 
-    fn let_go(&mut self) {
+    fn end_call(&mut self) {
         self.held.get_mut().clear();
-        self.bus.relax();
+        self.bus.end_restore();
     }
 
-    fn make_haste(&mut self) {
-        self.bus.hasten();
+    fn begin_restore(&mut self) {
+        self.bus.begin_restore();
     }
 
     fn get(&self, place: &Place) -> Result<Value, Fault> {

@@ -77,8 +77,9 @@ fn units_fault(proc: &Path, desk: Option<Desk>) -> Option<String> {
     let own = rustix::process::geteuid();
     let keeper = if own.is_root() { Keeper::System } else { Keeper::User(own.as_raw()) };
     let unit = |pid: u32| {
-        let home = cgroup::group_of(proc, pid, &root).and_then(|group| units_names::home_of(&root, &group))?;
-        Unit::of(&home)
+        let origin_unit =
+            cgroup::group_of(proc, pid, &root).and_then(|group| units_names::unit_folder(&root, &group))?;
+        Unit::of(&origin_unit)
     };
     let of_user = |pid: u32, user| processes::read(proc, pid).is_some_and(|process| process.uid == user);
     let in_units = desk.is_none_or(|desk| match keeper {

@@ -101,7 +101,7 @@ struct Desk {
 
 impl Desk {
     fn new(fuse: &Fuse, backend: Backend) -> Desk {
-        let homes = if backend == Backend::Systemd { [LOGIN, APP, SERVICE] } else { [DIR; 3] };
+        let groups = if backend == Backend::Systemd { [LOGIN, APP, SERVICE] } else { [DIR; 3] };
         let machine = || {
             let machine = Machine::new();
             machine.state.borrow_mut().groups.entry(OTHER.to_owned()).or_default();
@@ -110,11 +110,11 @@ impl Desk {
         let mut desk = Desk { machine: machine(), shadow: machine(), log: Memory::default(), pids: 10 };
         desk.machine.fuse = fuse.clone();
         desk.log.fuse = fuse.clone();
-        for home in homes {
+        for group in groups {
             let parent = desk.fork(None, true);
             desk.both(|machine| {
                 let mut state = machine.state.borrow_mut();
-                state.processes.get_mut(&parent).expect("it was just made").group = home.to_owned();
+                state.processes.get_mut(&parent).expect("it was just made").group = group.to_owned();
             });
             desk.fork(Some(parent), false);
         }

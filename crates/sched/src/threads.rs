@@ -209,7 +209,7 @@ impl<W: World, L: Log> Engine<W, L> {
         };
         let known = self.ledger.cell(&place).is_some_and(|cell| cell.applied == to);
         if present != to || !(known || to == baseline) {
-            let details = Details { session: thread.session, home: None };
+            let details = Details { session: thread.session, return_to: None };
             plan.steps.push(Step { place, to, baseline, from: present, details });
         }
     }

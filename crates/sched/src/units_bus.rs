@@ -10,7 +10,7 @@
 //! Nothing here can hold up the caller for long. Opening a connection and each call are bounded by
 //! [`TIMEOUT`]; calls that follow one another have [`CREDIT`] in all, which time without calls gives
 //! back; who wants more is told to try later. A manager that did not answer is not asked for [`REST`], but once more
-//! when everything is taken back, which has [`HASTE`] in all.
+//! when everything is taken back, which has [`RESTORE_TIME_MAX`] in all.
 //!
 //! `ETIMEDOUT` says that a manager was asked and may still do it; whoever was not asked at all, is `ENOTCONN`.
 
@@ -36,7 +36,7 @@ const CREDIT: Duration = Duration::from_millis(500);
 /// How long a manager is not asked after it did not answer.
 const REST: Duration = Duration::from_secs(60);
 /// How long calls may be made while everything is taken back.
-const HASTE: Duration = Duration::from_secs(10);
+const RESTORE_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a scope may come late: above the 90 s that systemd gives a job by itself.
 const LATE: Duration = Duration::from_secs(120);
 /// Connections that may hang while they are opened; each keeps a thread.
@@ -142,15 +142,15 @@ impl Bus {
     }
 
     /// Everything is going to be taken back: all managers get a new chance, for a time that is bounded.
-    pub(crate) fn hasten(&self) {
+    pub(crate) fn begin_restore(&self) {
         let mut state = self.state.borrow_mut();
         state.closed.clear();
         state.spent = Duration::ZERO;
-        state.until = Some(Instant::now() + HASTE);
+        state.until = Some(Instant::now() + RESTORE_TIME_MAX);
     }
 
     /// Everything is taken back.
-    pub(crate) fn relax(&self) {
+    pub(crate) fn end_restore(&self) {
         self.state.borrow_mut().until = None;
     }
 

@@ -85,7 +85,7 @@ impl Unit {
 }
 
 /// The folder of the scope or service that a group lies in, below the hierarchy's `root`.
-pub(crate) fn home_of(root: &str, group: &str) -> Option<String> {
+pub(crate) fn unit_folder(root: &str, group: &str) -> Option<String> {
     let (mut folder, mut in_user) = (root.to_owned(), false);
     for part in group.strip_prefix(root)?.split('/').filter(|part| !part.is_empty()) {
         folder.push('/');
@@ -93,7 +93,7 @@ pub(crate) fn home_of(root: &str, group: &str) -> Option<String> {
         match () {
             () if part.ends_with(".slice") => {}
             () if !in_user && user_manager(part).is_some() => in_user = true,
-            () => return is_tenement(part).then_some(folder),
+            () => return is_scope_or_service(part).then_some(folder),
         }
     }
     None
@@ -140,7 +140,7 @@ pub(crate) fn is_login(folder: &str) -> bool {
 }
 
 /// True for what holds processes itself.
-pub(crate) fn is_tenement(part: &str) -> bool {
+pub(crate) fn is_scope_or_service(part: &str) -> bool {
     part.ends_with(".scope") || part.ends_with(".service")
 }
 
@@ -186,10 +186,10 @@ mod tests {
     #[test]
     fn the_unit_of_a_group_is_the_outermost_that_holds_processes() {
         let inside = format!("{APP}/deep.service/x");
-        assert_eq!(home_of("/cg", &inside).as_deref(), Some(APP));
-        assert_eq!(home_of("/cg", "/cg/system.slice/a.service/b").as_deref(), Some("/cg/system.slice/a.service"));
+        assert_eq!(unit_folder("/cg", &inside).as_deref(), Some(APP));
+        assert_eq!(unit_folder("/cg", "/cg/system.slice/a.service/b").as_deref(), Some("/cg/system.slice/a.service"));
         for none in ["/cg", "/cg/lxc/a.scope", "/cg/user.slice/user-1.slice/user@1.service", "/other/a.scope"] {
-            assert_eq!(home_of("/cg", none), None, "{none}");
+            assert_eq!(unit_folder("/cg", none), None, "{none}");
         }
     }
 

@@ -78,15 +78,15 @@ fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
 fn a_scope_that_comes_late_is_known_and_left() {
     let (machine, log, mut ledger, who) = desk();
     let scope = Place::Scope { folder: SCOPE.to_owned(), root: ROOT.to_owned(), first: who };
-    let details = Details { session: 0, home: Some(LOGIN.to_owned()) };
+    let details = Details { session: 0, return_to: Some(LOGIN.to_owned()) };
     machine.slow.set(true);
     let done = ledger.commit(vec![Step { details, ..step(scope.clone(), 1.into(), 0.into()) }]);
     assert_eq!(done.failed, [(scope, Why::Refused(libc::ETIMEDOUT))]);
     machine.slow.set(false);
     drop(ledger);
     machine.land();
-    let home = || machine.state.borrow().processes[&who].group.clone();
-    assert_eq!(home(), SCOPE);
+    let group = || machine.state.borrow().processes[&who].group.clone();
+    assert_eq!(group(), SCOPE);
     let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is no file");
-    assert_eq!((home(), restored.failed), (LOGIN.to_owned(), 0));
+    assert_eq!((group(), restored.failed), (LOGIN.to_owned(), 0));
 }

@@ -29,10 +29,10 @@ impl Desk {
         Desk { engine, machine, pid: 10 }
     }
 
-    fn process(&mut self, home: &str, mib: u64) -> Identity {
+    fn process(&mut self, group: &str, mib: u64) -> Identity {
         self.pid += 10;
         let who = self.machine.fork(self.pid, None, true);
-        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = home.to_owned();
+        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = group.to_owned();
         self.machine.resident.borrow_mut().insert(who, mib << 20);
         who
     }
@@ -56,7 +56,7 @@ impl Desk {
         self.engine.apply(&[Action::Memory(MemoryAction::Room { more, least: 0 })])
     }
 
-    fn home(&self, who: Identity) -> String {
+    fn group(&self, who: Identity) -> String {
         self.machine.state.borrow().processes[&who].group.clone()
     }
 
@@ -85,10 +85,10 @@ fn relieve(who: Identity, bytes: u64) -> Action {
 /// Two processes of a hog, with 10 and 8 MiB of the 24 that their folder has.
 fn hogs(backend: Backend) -> (Desk, [Identity; 2], String) {
     let mut desk = Desk::new(backend);
-    let home = if backend == Backend::Systemd { APP } else { DIR };
-    let pair = [desk.process(home, 10), desk.process(home, 8)];
+    let group = if backend == Backend::Systemd { APP } else { DIR };
+    let pair = [desk.process(group, 10), desk.process(group, 8)];
     desk.assign(Role::Hog, &pair);
-    let folder = desk.home(pair[0]);
+    let folder = desk.group(pair[0]);
     desk.put(&folder, "memory.current", 24 * MIB);
     (desk, pair, folder)
 }
@@ -121,7 +121,7 @@ fn a_folder_keeps_a_part_of_all_memory_and_what_its_processes_may_have() {
 }
 
 #[test]
-fn a_limit_of_an_own_home_goes_with_the_set() {
+fn a_limit_of_an_own_unit_goes_with_the_set() {
     let (mut desk, [first, _], _) = hogs(Backend::Systemd);
     desk.high(first, 9);
     assert_ne!(desk.limit(APP), -1);
@@ -170,16 +170,16 @@ fn a_process_that_is_gone_or_elsewhere_leaves_no_limit_and_gets_no_group() {
 #[test]
 fn the_seat_of_a_process_that_is_gone_goes() {
     let mut desk = Desk::new(Backend::Systemd);
-    let [_, hog, term] = [LOGIN; 3].map(|home| desk.process(home, 1));
+    let [_, hog, term] = [LOGIN; 3].map(|group| desk.process(group, 1));
     desk.assign(Role::Focused, &[term]);
     desk.high(hog, 1);
-    let seats = |desk: &Desk| desk.engine.units.as_ref().expect("it has units").seats.len();
-    assert_eq!(seats(&desk), 2);
+    let placements = |desk: &Desk| desk.engine.units.as_ref().expect("it has units").placements.len();
+    assert_eq!(placements(&desk), 2);
     [hog, term].iter().for_each(|who| desk.machine.exit(*who));
     desk.relieve(hog, UNLIMITED);
     desk.engine.apply(&[Action::Forget(SetId(term))]);
-    assert_eq!(seats(&desk), 0);
-    let scopes = desk.engine.ledger.cells().filter(|(place, _)| place.dwelling().is_some()).count();
+    assert_eq!(placements(&desk), 0);
+    let scopes = desk.engine.ledger.cells().filter(|(place, _)| place.group_folder().is_some()).count();
     assert_eq!(scopes, 0, "no scope is left as used");
 }
 
@@ -200,7 +200,7 @@ fn protection_that_an_administrator_has_set_stays() {
 /// A group `rest` with 20 MiB; the kernel can take 6 of them.
 fn with_rest() -> (Desk, String) {
     let mut desk = Desk::new(Backend::Cgroup);
-    let [front, _] = [DIR; 2].map(|home| desk.process(home, 1));
+    let [front, _] = [DIR; 2].map(|group| desk.process(group, 1));
     desk.assign(Role::Focused, &[front]);
     let rest = format!("{DIR}/rest");
     desk.put(&rest, "memory.current", 20 * MIB);

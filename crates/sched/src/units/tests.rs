@@ -28,10 +28,10 @@ impl Desk {
         Desk { engine, machine, pid: 10 }
     }
 
-    fn process(&mut self, home: &str) -> Identity {
+    fn process(&mut self, group: &str) -> Identity {
         self.pid += 10;
         let who = self.machine.fork(self.pid, None, true);
-        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = home.to_owned();
+        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = group.to_owned();
         who
     }
 
@@ -41,7 +41,7 @@ impl Desk {
         self.engine.apply(&[Action::Assign(Assignment { set, role, reason, faded: 0.0, members })])
     }
 
-    fn home(&self, who: Identity) -> String {
+    fn group(&self, who: Identity) -> String {
         self.machine.state.borrow().processes[&who].group.clone()
     }
 
@@ -57,45 +57,45 @@ impl Desk {
 #[test]
 fn of_a_login_only_what_is_weighed_is_split_out() {
     let mut desk = Desk::new();
-    let [shell, term, make] = [LOGIN; 3].map(|home| desk.process(home));
+    let [shell, term, make] = [LOGIN; 3].map(|group| desk.process(group));
     desk.assign(Role::Rest, make, &[make]);
     let applied = desk.assign(Role::Focused, term, &[term]);
     assert!(applied.skipped.is_empty(), "{applied:?}");
-    let scope = desk.home(term);
+    let scope = desk.group(term);
     assert!(scope.starts_with("/cg/user.slice/user-1000.slice/tipme-30-") && scope.ends_with(".scope"), "{scope}");
-    assert_eq!((desk.home(shell), desk.home(make)), (LOGIN.to_owned(), LOGIN.to_owned()));
+    assert_eq!((desk.group(shell), desk.group(make)), (LOGIN.to_owned(), LOGIN.to_owned()));
     assert_eq!((desk.weight(&scope), desk.weight(LOGIN)), (Some(3_000), None));
     desk.assign(Role::Rest, term, &[term]);
-    assert_eq!((desk.home(term), desk.weight(&scope)), (scope.clone(), Some(100)), "moved once, then only weighed");
+    assert_eq!((desk.group(term), desk.weight(&scope)), (scope.clone(), Some(100)), "moved once, then only weighed");
     desk.engine.apply(&[Action::Forget(SetId(term))]);
-    assert_eq!((desk.home(term), desk.weight(&scope)), (LOGIN.to_owned(), None));
+    assert_eq!((desk.group(term), desk.weight(&scope)), (LOGIN.to_owned(), None));
     assert!(!desk.machine.state.borrow().groups.contains_key(&scope));
 }
 
 #[test]
 fn a_login_is_never_left_empty() {
     let mut desk = Desk::new();
-    let [term, other] = [LOGIN; 2].map(|home| desk.process(home));
+    let [term, other] = [LOGIN; 2].map(|group| desk.process(group));
     desk.assign(Role::Core, other, &[other]);
     desk.assign(Role::Focused, term, &[term]);
-    assert_eq!((desk.home(term), desk.weight(LOGIN)), (LOGIN.to_owned(), Some(3_000)));
-    assert_ne!(desk.home(other), LOGIN);
+    assert_eq!((desk.group(term), desk.weight(LOGIN)), (LOGIN.to_owned(), Some(3_000)));
+    assert_ne!(desk.group(other), LOGIN);
 }
 
 #[test]
 fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
     let mut desk = Desk::new();
-    let [term, shell, job] = [APP; 3].map(|home| desk.process(home));
+    let [term, shell, job] = [APP; 3].map(|group| desk.process(group));
     desk.assign(Role::Focused, term, &[term, shell, job]);
-    assert_eq!(desk.home(job), APP);
+    assert_eq!(desk.group(job), APP);
     assert_eq!((desk.weight(APP), desk.weight(APPS), desk.weight(USER)), (Some(3_000), Some(500), Some(500)));
     desk.assign(Role::Focused, term, &[term, shell]);
     desk.assign(Role::Rest, job, &[job]);
-    assert!(desk.home(job).starts_with(&format!("{APPS}/tipme-")), "{}", desk.home(job));
-    assert_eq!((desk.home(term), desk.weight(&desk.home(job))), (APP.to_owned(), Some(100)));
+    assert!(desk.group(job).starts_with(&format!("{APPS}/tipme-")), "{}", desk.group(job));
+    assert_eq!((desk.group(term), desk.weight(&desk.group(job))), (APP.to_owned(), Some(100)));
     desk.engine.apply(&[Action::Forget(SetId(job))]);
     desk.assign(Role::Focused, term, &[term, shell, job]);
-    assert_eq!(desk.home(job), APP, "in the foreground again");
+    assert_eq!(desk.group(job), APP, "in the foreground again");
     desk.engine.restore();
     assert!(desk.machine.state.borrow().units.is_empty());
 }
@@ -103,11 +103,11 @@ fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
 #[test]
 fn nobody_is_taken_out_of_a_service() {
     let mut desk = Desk::new();
-    let [server, other] = [SERVICE; 2].map(|home| desk.process(home));
+    let [server, other] = [SERVICE; 2].map(|group| desk.process(group));
     let applied = desk.assign(Role::Core, server, &[server]);
     let found = applied.skipped.iter().find(|skipped| skipped.knob == Knob::Group).map(|skipped| &skipped.why);
     assert_eq!(found, Some(&Why::Unit("display.service".to_owned())));
-    assert_eq!((desk.home(server), desk.weight(SERVICE)), (SERVICE.to_owned(), None));
+    assert_eq!((desk.group(server), desk.weight(SERVICE)), (SERVICE.to_owned(), None));
     desk.assign(Role::Core, other, &[other]);
     assert_eq!(desk.weight(SERVICE), Some(500), "all in it are of the core");
 }
@@ -123,16 +123,16 @@ fn a_weight_that_somebody_has_set_stays() {
 }
 
 #[test]
-fn a_hog_is_limited_in_a_scope_of_its_own_and_goes_home_when_it_is_free() {
+fn a_hog_is_limited_in_a_scope_of_its_own_and_goes_back_when_it_is_free() {
     let mut desk = Desk::new();
-    let [_, hog] = [LOGIN; 2].map(|home| desk.process(home));
+    let [_, hog] = [LOGIN; 2].map(|group| desk.process(group));
     let group = MemoryGroup::Process(hog);
     let high = Action::Memory(MemoryAction::High { group: group.clone(), bytes: 1 << 20 });
     desk.engine.apply(std::slice::from_ref(&high));
-    let scope = desk.home(hog);
+    let scope = desk.group(hog);
     assert_eq!(desk.has(&scope, Property::MemoryHigh), Some(1 << 20));
     desk.engine.apply(&[Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })]);
-    assert_eq!(desk.home(hog), LOGIN);
+    assert_eq!(desk.group(hog), LOGIN);
     assert!(desk.machine.state.borrow().units.is_empty());
 }
 
@@ -164,17 +164,17 @@ fn where_nobody_answers_nice_values_are_set_and_it_is_told() {
 #[test]
 fn a_scope_that_comes_late_is_no_seat_and_is_left_again() {
     let mut desk = Desk::new();
-    let [_, term, second] = [LOGIN; 3].map(|home| desk.process(home));
+    let [_, term, second] = [LOGIN; 3].map(|group| desk.process(group));
     desk.machine.slow.set(true);
     let applied = desk.assign(Role::Focused, term, &[term, second]);
     assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::Refused(libc::ETIMEDOUT)), "{applied:?}");
-    assert_eq!((desk.home(term), applied.vanished), (LOGIN.to_owned(), 0));
+    assert_eq!((desk.group(term), applied.vanished), (LOGIN.to_owned(), 0));
     let known = |(scope, _): &(_, _)| desk.engine.ledger.cell(scope).is_some();
     assert!(desk.machine.late.borrow().iter().all(known));
-    assert!(desk.engine.units.iter().all(|units| units.seats.is_empty()));
+    assert!(desk.engine.units.iter().all(|units| units.placements.is_empty()));
     desk.machine.slow.set(false);
     desk.machine.land();
-    assert_ne!(desk.home(term), LOGIN);
+    assert_ne!(desk.group(term), LOGIN);
     desk.engine.restore();
-    assert_eq!([desk.home(term), desk.home(second)], [LOGIN; 2]);
+    assert_eq!([desk.group(term), desk.group(second)], [LOGIN; 2]);
 }

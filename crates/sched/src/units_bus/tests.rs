@@ -158,11 +158,11 @@ fn haste_asks_again_who_did_not_answer_for_a_bounded_time() {
     bus.give_up(&unit(), FOLDER);
     bus.state.borrow_mut().spent = CREDIT * 100;
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(Fault::Refused(libc::ENOTCONN)));
-    bus.hasten();
+    bus.begin_restore();
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
     let (end, late) = (bus.state.borrow().until.expect("it is bounded"), Fault::Refused(libc::ENOTCONN));
     assert_eq!(bus.state.borrow_mut().admit(Keeper::System, end), Err(late));
-    bus.relax();
+    bus.end_restore();
     assert_eq!(bus.state.borrow_mut().admit(Keeper::System, end), Ok(()));
     assert_eq!((bus.is_late(FOLDER), bus.is_late("/other")), (true, false));
     drop(bus);
