@@ -123,7 +123,7 @@ replay: build ## what the field test kept, diagnosed again (REPLAY="--against OL
 
 fuzz: ## each decoder with 100,000 mutated inputs, each socket with as many lines (FUZZ="--minutes 60": an hour)
 	cargo run --locked --profile fuzz -p tipme-fuzz -- $(FUZZ)
-	$(AS_ROOT) env TIPME_LINES=100000 cargo test --release -p tipme --test floods --test leases --test manage mutated_lines -- --nocapture --test-threads 1 $(GIVE_BACK)
+	$(AS_ROOT) env TIPME_LINES=100000 cargo test --release -p tipme --test floods --test helper_sessions --test manage mutated_lines -- --nocapture --test-threads 1 $(GIVE_BACK)
 
 fuzz-guided: ## the decoders guided by coverage, four minutes each (needs cargo-fuzz and a nightly compiler)
 	for target in $$(cargo run --locked --profile fuzz -p tipme-fuzz -- --list | cut -d' ' -f1); do \

@@ -2,7 +2,7 @@
 //! What those who ask are told.
 
 use crate::daemon::Manager;
-use crate::leases::messages::Explained;
+use crate::helper_service::messages::Explained;
 use crate::session::{not_favoured, program};
 use crate::trust::Refusal;
 use serde::Serialize;
@@ -36,7 +36,7 @@ impl Manager {
             under: self.setting.under.map(|top| top.pid),
             strength: self.strength.to_string(),
             backend: self.setting.backend.to_string(),
-            helper: self.hands.helper(),
+            helper: self.actuator.helper(),
             missing: self.missing(),
             seconds,
             present: self.present.unwrap_or(true),
@@ -54,7 +54,7 @@ impl Manager {
 
     /// What cannot be done, and for whom of the session's core nothing is done.
     fn missing(&self) -> Vec<String> {
-        let known = self.setting.missing.iter().cloned().chain(self.hands.trouble());
+        let known = self.setting.missing.iter().cloned().chain(self.actuator.trouble());
         known.chain(not_favoured(&self.setting.proc, self.setting.user, &self.core, self.parts.manager)).collect()
     }
 
@@ -89,7 +89,7 @@ impl Manager {
     fn why(&mut self, pid: u32) -> Result<Why, String> {
         let process = processes::read(&self.setting.proc, pid).ok_or_else(|| format!("there is no process {pid}"))?;
         let why = Why { pid, program: process.command.clone(), ..Why::default() };
-        if let Some(explanation) = self.hands.explain(pid).filter(|found| found.who == process.identity) {
+        if let Some(explanation) = self.actuator.explain(pid).filter(|found| found.who == process.identity) {
             let is_job = self.desk.is_job(explanation.set);
             return Ok(explained(why, explanation, is_job));
         }

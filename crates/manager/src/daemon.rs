@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager's one loop: the display's news, requests, signals, and what is due.
 
+use crate::actuator::{self, Actuator};
 use crate::busy;
 use crate::desk::Desk;
-use crate::hands::{self, Hands};
-use crate::leases::messages::{Applied, Restored};
+use crate::helper_service::messages::{Applied, Restored};
 use crate::memory::{Circle, Watch};
 use crate::schedule::{Schedule, TERMINALS, TICK};
 use crate::session;
@@ -55,17 +55,17 @@ pub fn run(options: &Options) -> Result<Ended> {
     let target = session::target(options.display.as_deref())?;
     let mut attention = Attention::open(&target)?;
     let first = attention.changes()?;
-    let helper = hands::find(options)?;
+    let helper = actuator::find(options)?;
     // What the helper can use is not asked of this process.
     let asked = Options { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
     let mut setting = Setting::find(&asked, target, &attention)?;
     let mut server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
-    let (hands, restored) = Hands::open(options, helper, &mut setting, attention.core().server_pid)?;
+    let (actuator, restored) = Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
     rustix::process::setpriority_process(None, OWN_NICE).ok();
-    let mut manager = Manager::new(options, setting, attention, hands);
+    let mut manager = Manager::new(options, setting, attention, actuator);
     let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
-    tell_restored("this manager", &manager.hands.restore());
+    tell_restored("this manager", &manager.actuator.restore());
     manager.warmth.save();
     drop(lock);
     ended
@@ -91,7 +91,7 @@ pub(crate) struct Manager {
     window_manager: Option<Identity>,
     pub(crate) desk: Desk,
     pub(crate) policy: Policy,
-    pub(crate) hands: Hands,
+    pub(crate) actuator: Actuator,
     pub(crate) memory: Watch,
     busy: busy::Watch,
     pub(crate) warmth: Warmth,
@@ -112,7 +112,7 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    fn new(options: &Options, setting: Setting, attention: Attention, hands: Hands) -> Manager {
+    fn new(options: &Options, setting: Setting, attention: Attention, actuator: Actuator) -> Manager {
         let now = clock::now();
         Manager {
             parts: attention.core(),
@@ -120,7 +120,7 @@ impl Manager {
             attention,
             desk: Desk::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
             policy: Policy::new(options.strength),
-            hands,
+            actuator,
             memory: Watch::new(setting.proc.clone(), now),
             busy: busy::Watch::new(setting.proc.clone()),
             warmth: Warmth::open(options),
@@ -249,7 +249,7 @@ impl Manager {
     }
 
     fn apply(&mut self, actions: &[Action]) {
-        let applied = self.hands.apply(actions);
+        let applied = self.actuator.apply(actions);
         self.note(&applied);
     }
 
@@ -298,7 +298,7 @@ impl Manager {
 
     /// Says on the error output what cannot be done.
     fn tell_missing(&self) {
-        if self.hands.helper().is_none() {
+        if self.actuator.helper().is_none() {
             return self.setting.tell_missing();
         }
         for missing in &self.setting.missing {
@@ -307,8 +307,8 @@ impl Manager {
     }
 
     /// Assigns everything anew where the helper was lost and is back.
-    fn revive_hands(&mut self, now: Nanos) {
-        if self.hands.revive(now) {
+    fn revive_helper(&mut self, now: Nanos) {
+        if self.actuator.revive(now) {
             let actions: Vec<Action> = self.assigned.values().cloned().map(Action::Assign).collect();
             self.apply(&actions);
         }
@@ -316,7 +316,7 @@ impl Manager {
 
     /// What is looked at each second.
     fn tick(&mut self, now: Nanos) -> Result<(), Error> {
-        self.revive_hands(now);
+        self.revive_helper(now);
         let idle_ms = self.attention.idle_ms()?;
         self.schedule.input(now.before(Nanos::from_millis(idle_ms.unwrap_or(0))));
         let present = idle_ms.is_none_or(|idle_ms| idle_ms < AWAY_AFTER_MS);
@@ -407,7 +407,7 @@ impl Manager {
     /// Turns the user's knob.
     pub(crate) fn set_strength(&mut self, strength: Strength) {
         self.strength = strength;
-        let applied = self.hands.set_strength(strength);
+        let applied = self.actuator.set_strength(strength);
         self.note(&applied);
         self.handle(clock::now(), vec![Event::Strength(strength)]);
     }

@@ -7,11 +7,12 @@
 //! (`daemon`), and what is told to those who ask.
 //!
 //! Without root the display, the policy and the socket stay with the user, and only the knobs are turned by somebody else:
-//! `hands` asks the helper, and `leases` is the helper.
+//! `actuator` asks the helper, and `helper_service` is the helper.
 //!
 //! A change of focus goes straight through: the sets are known before it comes. Processes are looked at again
 //! afterwards, and only as often as a thousandth of a CPU allows.
 
+mod actuator;
 mod answers;
 mod budget;
 mod busy;
@@ -20,9 +21,8 @@ mod daemon;
 mod desk;
 mod family;
 mod fuzz;
-mod hands;
+mod helper_service;
 mod installed;
-mod leases;
 mod memory;
 mod schedule;
 mod session;
@@ -33,10 +33,10 @@ mod times;
 mod trust;
 mod warmth;
 
+pub use actuator::UseHelper;
 pub use daemon::{Ended, run};
 pub use fuzz::{exercise_lines, exercise_predictions};
-pub use hands::UseHelper;
-pub use leases::{HelperOptions, ask_helper, help};
+pub use helper_service::{HelperOptions, ask_helper, help};
 pub use setting::Options;
 pub use state::StateDir;
 pub use tipme_policy::{Backend, Strength};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is managed, for whom, and by which means.
 
+use crate::actuator::UseHelper;
 use crate::connections::are_connected;
-use crate::hands::UseHelper;
 use crate::session;
 use crate::state::StateDir;
 use anyhow::{Context, Result, bail};

@@ -7,8 +7,8 @@
 mod family;
 #[path = "manage/fixture.rs"]
 mod fixture;
-#[path = "support/lender.rs"]
-mod lender;
+#[path = "support/helper_daemon.rs"]
+mod helper_daemon;
 #[path = "support/lines.rs"]
 mod lines;
 #[path = "manage/rootless.rs"]

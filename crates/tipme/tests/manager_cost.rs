@@ -10,11 +10,11 @@ mod family;
 #[path = "manage/fixture.rs"]
 #[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
-#[path = "support/lender.rs"]
-mod lender;
+#[path = "support/helper_daemon.rs"]
+mod helper_daemon;
 
 use fixture::{Desk, Managed, Terminal};
-use lender::Lender;
+use helper_daemon::HelperDaemon;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -68,9 +68,9 @@ fn knobs_follow_the_focus_soon_and_cheaply() {
 }
 
 fn follow_by_a_helper(desk: &Desk, terminals: &[Terminal; 2], switches: usize) {
-    let lender = Lender::start(&[]);
-    let managed = Managed::start(desk, &["--helper", lender.dir.path().to_str().unwrap()]);
-    assert_eq!(managed.status()["helper"], lender.pid());
+    let helper = HelperDaemon::start(&[]);
+    let managed = Managed::start(desk, &["--helper", helper.dir.path().to_str().unwrap()]);
+    assert_eq!(managed.status()["helper"], helper.pid());
     let last = told("focus set to nice value seen, by a helper", switch(desk, terminals, switches));
     assert!(!judged() || last <= TO_KNOBS_MS);
 }

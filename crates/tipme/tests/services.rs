@@ -9,15 +9,15 @@ mod family;
 #[path = "manage/fixture.rs"]
 #[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
-#[path = "support/lender.rs"]
-mod lender;
+#[path = "support/helper_daemon.rs"]
+mod helper_daemon;
 mod support;
 #[path = "support/unit.rs"]
 mod unit;
 
 use family::until;
 use fixture::{Desk, Managed, nice};
-use lender::{ANNA, Lender, Sleeper, favour};
+use helper_daemon::{ANNA, HelperDaemon, Sleeper, favour};
 use rustix::process::{Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -160,13 +160,13 @@ fn the_manager_works_within_its_unit() {
 #[test]
 fn the_helper_works_within_its_unit() {
     let unit = Installed::new().unit("tipme-manage-helper");
-    let mut lender = Lender::start_by(|command| unit.limit(command), &[]);
+    let mut helper = HelperDaemon::start_by(|command| unit.limit(command), &[]);
     let own = Sleeper::of(ANNA);
-    let mut anna = lender.lease(ANNA);
+    let mut anna = helper.session(ANNA);
     let applied = anna.assign("focused", &[own.who()]);
     assert!(applied["changed"].as_u64() > Some(0), "{applied}");
     assert_eq!(own.nice(), favour(Strength::Normal));
     drop(anna);
     until("the end of the favour", || own.nice() == 0);
-    assert_eq!(lender.stop(Signal::TERM), Some(0));
+    assert_eq!(helper.stop(Signal::TERM), Some(0));
 }

@@ -4,7 +4,7 @@
 
 use crate::family::{for_everybody, until};
 use crate::fixture::{Desk, Managed, nice};
-use crate::lender::{Lender, favour};
+use crate::helper_daemon::{HelperDaemon, favour};
 use crate::strangers::{NOBODY, strangers_terminal};
 use rustix::process::Signal;
 use std::os::unix::process::CommandExt;
@@ -49,15 +49,15 @@ impl User {
 
 #[test]
 fn the_helper_turns_the_knobs_of_a_manager_without_root() {
-    let (desk, user, lender) = (Desk::start(), User::new(), Lender::start(&[NOBODY]));
+    let (desk, user, helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
     let roots = desk.terminal("+20+20");
     let (own, _) = strangers_terminal(&desk, &user.keys);
-    let mut managed = user.manage(&desk, lender.dir.path());
+    let mut managed = user.manage(&desk, helper.dir.path());
     until("the favour of the user's terminal", || nice(own.pid()) < 0);
     let status = managed.status();
-    assert_eq!((&status["helper"], &status["user"]), (&lender.pid().into(), &NOBODY.into()), "{status:#}");
+    assert_eq!((&status["helper"], &status["user"]), (&helper.pid().into(), &NOBODY.into()), "{status:#}");
     assert!(status["missing"].to_string().contains("the display server is not favoured"), "{status:#}");
-    assert!(managed.said(&["manage", "status"]).contains(&format!("by the helper (pid {})", lender.pid())));
+    assert!(managed.said(&["manage", "status"]).contains(&format!("by the helper (pid {})", helper.pid())));
     let why = managed.why(own.pid());
     assert_eq!((&why["role"], &why["knobs"][0]["name"]), (&"focused".into(), &"nice value".into()), "{why:#}");
     desk.click(&roots);
@@ -73,31 +73,31 @@ fn the_helper_turns_the_knobs_of_a_manager_without_root() {
 
 #[test]
 fn a_manager_that_is_killed_leaves_nothing_changed() {
-    let (desk, user, lender) = (Desk::start(), User::new(), Lender::start(&[NOBODY]));
+    let (desk, user, helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
     let (own, _) = strangers_terminal(&desk, &user.keys);
-    let mut managed = user.manage(&desk, lender.dir.path());
+    let mut managed = user.manage(&desk, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
     managed.stop(Signal::KILL);
     until("the end of the favour", || nice(own.pid()) == 0);
-    lender.expect_no_lease();
+    helper.expect_no_session();
 }
 
 #[test]
 fn a_manager_outlives_its_helper_and_finds_the_next_one() {
-    let (desk, user, mut lender) = (Desk::start(), User::new(), Lender::start(&[NOBODY]));
+    let (desk, user, mut helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
     let (own, _) = strangers_terminal(&desk, &user.keys);
-    let managed = user.manage(&desk, lender.dir.path());
+    let managed = user.manage(&desk, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
-    lender.stop(Signal::TERM);
+    helper.stop(Signal::TERM);
     assert_eq!(nice(own.pid()), 0);
     until("that the manager has seen it", || {
         managed.said(&["manage", "gentle"]);
         managed.status()["missing"].to_string().contains("until the helper is back")
     });
-    lender.start_again(&[NOBODY]);
+    helper.start_again(&[NOBODY]);
     until("the favour again, with the strength of now", || nice(own.pid()) == favour(Strength::Gentle));
     let status = managed.status();
-    assert_eq!(status["helper"], lender.pid());
+    assert_eq!(status["helper"], helper.pid());
     assert!(!status["missing"].to_string().contains("until the helper is back"), "{status:#}");
 }
 

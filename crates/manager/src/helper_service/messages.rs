@@ -42,7 +42,7 @@ impl Daemon for Helper {
 pub(crate) enum Request {
     /// How the helper is. Answer: [`Response::Status`].
     Status,
-    /// Begins the lease, which ends with the connection. Answer: [`Response::Opened`].
+    /// Begins the helper session, which ends with the connection. Answer: [`Response::Opened`].
     Open(Terms),
     /// Does what the actions say; with none, what had to wait. Answer: [`Response::Applied`].
     Apply(Vec<Action>),
@@ -54,7 +54,7 @@ pub(crate) enum Request {
     Restore,
 }
 
-/// What a lease is for.
+/// What a helper session is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Terms {
@@ -86,8 +86,9 @@ pub(crate) enum Response {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Status {
     pub(crate) pid: u32,
-    /// Leases that are open.
-    pub(crate) leases: usize,
+    /// Helper sessions that are open.
+    #[serde(rename = "leases")]
+    pub(crate) sessions: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

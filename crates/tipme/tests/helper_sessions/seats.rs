@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::until;
-use crate::lender::{ANNA, BERT, Lender, Sleeper, assignment, favour};
+use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tipme_policy::Strength;
@@ -74,16 +74,16 @@ impl Drop for Scopes {
 }
 
 #[test]
-fn who_is_switched_away_loses_the_favour_and_the_lease() {
+fn who_is_switched_away_loses_the_favour_and_the_session() {
     let seat = Seat::new();
     // One test at a time has the helper, and so the groups.
-    let (lender, scopes) = (Lender::start_for_seats(seat.0.path()), Scopes::new());
+    let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());
     let own = Sleeper::of(ANNA);
     scopes.put(&own, "session-a1.scope");
-    let mut anna = lender.lease(ANNA);
+    let mut anna = helper.session(ANNA);
     anna.assign("focused", &[own.who()]);
     assert_eq!(own.nice(), favour(Strength::Normal));
-    let refused = lender.connect(BERT).hear().unwrap();
+    let refused = helper.connect(BERT).hear().unwrap();
     assert!(refused["error"].as_str().unwrap().contains("does not sit at a seat"), "{refused}");
 
     seat.switch_to("b1");
@@ -93,7 +93,7 @@ fn who_is_switched_away_loses_the_favour_and_the_lease() {
     assert_eq!(anna.hear(), None);
 
     seat.switch_to("a1");
-    let mut anna = lender.lease(ANNA);
+    let mut anna = helper.session(ANNA);
     seat.switch_to("b1");
     let told = anna.ask(&serde_json::json!({ "apply": [assignment("focused", &[own.who()])] }));
     assert!(told["error"].as_str().unwrap().contains("does not sit at a seat"), "{told}");
@@ -104,11 +104,11 @@ fn who_is_switched_away_loses_the_favour_and_the_lease() {
 fn what_a_user_runs_elsewhere_is_not_favoured() {
     let seat = Seat::new();
     // One test at a time has the helper, and so the groups.
-    let (lender, scopes) = (Lender::start_for_seats(seat.0.path()), Scopes::new());
+    let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());
     let (front, remote, loose) = (Sleeper::of(ANNA), Sleeper::of(ANNA), Sleeper::of(ANNA));
     scopes.put(&front, "session-a1.scope");
     scopes.put(&remote, "session-ssh.scope");
-    let mut anna = lender.lease(ANNA);
+    let mut anna = helper.session(ANNA);
     for role in ["core", "focused", "visible", "recent"] {
         let applied = anna.assign(role, &[front.who(), remote.who(), loose.who()]);
         assert_eq!(applied["skipped"], 2, "{role}: {applied}");

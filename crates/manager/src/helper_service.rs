@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The helper: turns knobs for managers that run without root.
 //!
-//! A manager connects, opens a lease, and says which role each set of its user's processes has. The helper has no
+//! A manager connects, opens a helper session, and says which role each set of its user's processes has. The helper has no
 //! policy and looks at no display. It checks who calls (the kernel says so), that each process is that user's,
-//! and it takes every value from the policy's table. The lease ends with the connection, so also when the
+//! and it takes every value from the policy's table. The helper session ends with the connection, so also when the
 //! caller is killed: then all that it changed is taken back. What a killed helper has left is taken back when the
 //! next one starts.
 //!
 //! Root may call, the users that are named to the helper, and who sits at this machine (`seat`), since favour for one user is
 //! taken from the others. Whether a user still sits there is looked at with each request and every two seconds; the
-//! lease ends with the seat. Who has it for sitting there has only processes of the session in front favoured.
+//! helper session ends with the seat. Who has it for sitting there has only processes of the session in front favoured.
 //!
-//! Each lease has a thread of its own. A caller that floods, sends half lines, never reads, or has the kernel do
+//! Each helper session has a thread of its own. A caller that floods, sends half lines, never reads, or has the kernel do
 //! slow things, holds up only itself; what it may cost is bounded in callers ([`CONVERSATIONS_MAX`],
 //! [`OF_ONE_USER_MAX`]), bytes (a line's), sets and members (`bounds`), and CPU time (`budget`).
 
 mod bounds;
 mod budget;
-mod lease;
 pub(crate) mod messages;
 mod seat;
+mod session;
 
 use crate::signals::Signals;
 use crate::state::StateDir;
 use anyhow::{Context, Result};
-use lease::House;
 use messages::{Helper, Request, Response};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use seat::Seats;
+use session::SharedState;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -40,9 +40,9 @@ use tipme_control::{Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as
 use tipme_policy::{Action, Assignment, Backend, Member, Membership, Reason, Role, SetId, Strength};
 use tipme_sched::{Config, Mechanism, processes};
 
-/// Callers at a time, with and without a lease.
+/// Callers at a time, with and without a helper session.
 const CONVERSATIONS_MAX: usize = 16;
-/// Of these, callers of one user: one with the lease, and one who asks how the helper is.
+/// Of these, callers of one user: one with the helper session, and one who asks how the helper is.
 const OF_ONE_USER_MAX: usize = 2;
 /// Callers that are accepted in a row; then nobody for a moment.
 const ACCEPTED_MAX: usize = 64;
@@ -73,17 +73,17 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     let state = StateDir::choose(Some(&dir));
     state.make()?;
     let mut listener = Listener::bind::<Helper>(&dir.join(Helper::SOCKET))?;
-    let house = House {
+    let shared = SharedState {
         seats: Seats { run: LOGIND.into(), proc: "/proc".into() },
         allowed: options.allowed.clone(),
         journals: dir.join("leases"),
-        leases: AtomicUsize::new(0),
+        sessions: AtomicUsize::new(0),
         budgets: Mutex::default(),
     };
-    StateDir::choose(Some(&house.journals)).make()?;
-    restore_dead(&house);
-    let own = favour_itself(&house);
-    let mut callers = Callers { house: Arc::new(house), open: Vec::new() };
+    StateDir::choose(Some(&shared.journals)).make()?;
+    restore_dead(&shared);
+    let own = favour_itself(&shared);
+    let mut callers = Callers { shared: Arc::new(shared), open: Vec::new() };
     let words = format!("helping managers at {}", dir.join(Helper::SOCKET).display());
     journal::info(words).event(Event::Helping).tell();
     while !signals.have_come() {
@@ -102,13 +102,13 @@ pub fn help(options: &HelperOptions) -> Result<()> {
 pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
     let client = ClientOf::<Helper>::new(dir.unwrap_or(Path::new(DEFAULT_STATE_DIR))).with_timeout(TIMEOUT);
     match client.call(&Request::Status) {
-        Ok(Response::Status(status)) => Ok(format!("answers: pid {}, leases: {}", status.pid, status.leases)),
+        Ok(Response::Status(status)) => Ok(format!("answers: pid {}, sessions: {}", status.pid, status.sessions)),
         Ok(_) => Err("the helper answered with something else; restart it".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Holds any actions against the bounds of a lease, more than once.
+/// Holds any actions against the bounds of a helper session, more than once.
 pub(crate) fn admit_any(actions: Vec<Action>) {
     let mut bounds = bounds::Bounds::default();
     drop((bounds.admit(actions.clone()), bounds.admit(actions)));
@@ -128,7 +128,7 @@ fn wait(listener: &Listener, signals: &Signals) -> Result<()> {
 
 /// Those who have connected.
 struct Callers {
-    house: Arc<House>,
+    shared: Arc<SharedState>,
     open: Vec<Open>,
 }
 
@@ -156,7 +156,7 @@ impl Callers {
     }
 
     fn refusal(&self, caller: Caller) -> Option<String> {
-        if !self.house.admits(caller.uid) {
+        if !self.shared.admits(caller.uid) {
             return Some(Helper::stranger(caller.uid));
         }
         let of_user = self.open.iter().filter(|open| open.uid == caller.uid).count();
@@ -166,9 +166,9 @@ impl Callers {
 
     /// Gives a caller its thread. Where there is none to be had, the connection is closed.
     fn begin(&mut self, stream: UnixStream, caller: Caller) {
-        let (house, Ok(other)) = (Arc::clone(&self.house), stream.try_clone()) else { return };
-        let serve = move || lease::serve(Conversation::new(stream, caller), &house);
-        if let Ok(thread) = std::thread::Builder::new().name(format!("lease-{}", caller.uid)).spawn(serve) {
+        let (shared, Ok(other)) = (Arc::clone(&self.shared), stream.try_clone()) else { return };
+        let serve = move || session::serve(Conversation::new(stream, caller), &shared);
+        if let Ok(thread) = std::thread::Builder::new().name(format!("session-{}", caller.uid)).spawn(serve) {
             self.open.push(Open { uid: caller.uid, stream: other, thread });
         }
     }
@@ -181,20 +181,20 @@ impl Callers {
         }
         for open in self.open {
             if open.thread.join().is_err() {
-                journal::warning(format!("the lease of user {} ended with an error", open.uid)).tell();
+                journal::warning(format!("the helper session of user {} ended with an error", open.uid)).tell();
             }
         }
     }
 }
 
 /// Takes back what dead predecessors have left, and removes journals that say nothing any more.
-fn restore_dead(house: &House) {
-    let entries = std::fs::read_dir(&house.journals).into_iter().flatten().flatten().take(JOURNALS_MAX);
+fn restore_dead(shared: &SharedState) {
+    let entries = std::fs::read_dir(&shared.journals).into_iter().flatten().flatten().take(JOURNALS_MAX);
     for path in entries.map(|entry| entry.path()) {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".journal"));
         let Some(uid) = name.and_then(|name| name.split('.').next()?.parse::<u32>().ok()) else { continue };
         let owner = if name.is_some_and(|name| name.ends_with(".server")) { 0 } else { uid };
-        match Mechanism::open(config(house, path.clone(), owner)) {
+        match Mechanism::open(config(shared, path.clone(), owner)) {
             Ok((_, restored)) if restored.failed > 0 || restored.unreadable > 0 => {
                 crate::daemon::tell_restored("a helper that was killed", &restored.into());
             }
@@ -209,10 +209,10 @@ fn restore_dead(house: &House) {
 }
 
 /// The helper belongs to what every answer needs: without it no favour goes with the focus. Threads inherit it.
-fn favour_itself(house: &House) -> Option<Mechanism> {
-    let who = processes::identity(&house.seats.proc, std::process::id())?;
+fn favour_itself(shared: &SharedState) -> Option<Mechanism> {
+    let who = processes::identity(&shared.seats.proc, std::process::id())?;
     let own = rustix::process::geteuid().as_raw();
-    let config = Config { under: Some(who), ..config(house, house.journals.join("helper.journal"), own) };
+    let config = Config { under: Some(who), ..config(shared, shared.journals.join("helper.journal"), own) };
     let (mut mechanism, _) = Mechanism::open(config).ok()?;
     let members = vec![Member { who, because: Membership::Client }];
     let (role, reason) = (Role::Core, Reason::Session);
@@ -220,11 +220,11 @@ fn favour_itself(house: &House) -> Option<Mechanism> {
     Some(mechanism)
 }
 
-fn config(house: &House, journal: PathBuf, owner: u32) -> Config {
+fn config(shared: &SharedState, journal: PathBuf, owner: u32) -> Config {
     Config {
         backend: Backend::Nice,
         strength: Strength::Normal,
-        proc: house.seats.proc.clone(),
+        proc: shared.seats.proc.clone(),
         cgroup: None,
         journal,
         owner: Some(owner),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One user's lease: the mechanism for that user's processes, for as long as the caller lives.
+//! One user's helper session: the mechanism for that user's processes, for as long as the caller lives.
 
 use super::bounds::Bounds;
 use super::budget::Budget;
@@ -14,8 +14,8 @@ use tipme_control::{Caller, Conversation, Daemon as _, Heard, READ_TIMEOUT};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
 use tipme_sched::{Config, Error, Mechanism, Offer, processes};
 
-/// The means that a lease can have: those that change nothing but processes and their sessions. Groups and units
-/// would be shared with other leases, and users weigh those that belong to them without any help.
+/// The means that a helper session can have: those that change nothing but processes and their sessions. Groups and units
+/// would be shared with other helper sessions, and users weigh those that belong to them without any help.
 const BACKENDS: [Backend; 2] = [Backend::Autogroup, Backend::Nice];
 
 /// How often, and how far apart, a user's journal is asked for that is still in use.
@@ -25,21 +25,21 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// How often the seat is looked at while a caller asks for nothing.
 const SEAT_EVERY: Duration = Duration::from_secs(2);
 
-/// What all leases share.
+/// What all helper sessions share.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct SharedState {
     pub(super) seats: Seats,
     /// Users who may call wherever they are.
     pub(super) allowed: Vec<u32>,
     /// The folder of the journals.
     pub(super) journals: PathBuf,
-    /// Leases that are open.
-    pub(super) leases: AtomicUsize,
+    /// Helper sessions that are open.
+    pub(super) sessions: AtomicUsize,
     /// What each user has left: a new connection brings nothing. Those who may call are few.
     pub(super) budgets: Mutex<BTreeMap<u32, Budget>>,
 }
 
-impl House {
+impl SharedState {
     /// The journal of what was changed for a user.
     pub(super) fn journal(&self, owner: u32) -> PathBuf {
         self.journals.join(format!("{owner}.journal"))
@@ -69,37 +69,41 @@ impl House {
 }
 
 /// Answers a caller until it goes, does wrong, or does not read. Then everything is taken back.
-pub(super) fn serve(mut caller: Conversation<Helper>, house: &House) {
-    let (uid, mut lease, mut spent) = (caller.caller().uid, None, Duration::ZERO);
+pub(super) fn serve(mut caller: Conversation<Helper>, shared: &SharedState) {
+    let (uid, mut session, mut spent) = (caller.caller().uid, None, Duration::ZERO);
     loop {
-        let debt = house.spend(uid, spent);
+        let debt = shared.spend(uid, spent);
         if !debt.is_zero() && !caller.pause(debt) {
             break;
         }
         let begun = thread_time();
-        if !serve_one(&mut caller, &mut lease, house) {
+        if !serve_one(&mut caller, &mut session, shared) {
             break;
         }
         spent = thread_time().saturating_sub(begun);
     }
     let begun = thread_time();
-    drop(lease);
-    house.spend(uid, thread_time().saturating_sub(begun));
+    drop(session);
+    shared.spend(uid, thread_time().saturating_sub(begun));
 }
 
 /// Answers one request; false where there is none, or none that can be answered.
-fn serve_one<'a>(caller: &mut Conversation<Helper>, lease: &mut Option<Lease<'a>>, house: &'a House) -> bool {
-    // Who has no lease yet must say soon what it wants.
-    let heard = caller.hear(Some(if lease.is_none() { READ_TIMEOUT } else { SEAT_EVERY }));
+fn serve_one<'a>(
+    caller: &mut Conversation<Helper>,
+    session: &mut Option<Session<'a>>,
+    shared: &'a SharedState,
+) -> bool {
+    // Who has no helper session yet must say soon what it wants.
+    let heard = caller.hear(Some(if session.is_none() { READ_TIMEOUT } else { SEAT_EVERY }));
     let uid = caller.caller().uid;
     match heard {
         Heard::Gone => false,
         // The seat may have gone to another user: then everything is taken back.
-        _ if !house.admits(uid) => {
+        _ if !shared.admits(uid) => {
             caller.answer(&Response::Error(Helper::stranger(uid)));
             false
         }
-        Heard::Nothing if lease.is_some() => true,
+        Heard::Nothing if session.is_some() => true,
         Heard::Nothing => {
             caller.answer(&Response::Error("no request came in time".to_owned()));
             false
@@ -109,30 +113,30 @@ fn serve_one<'a>(caller: &mut Conversation<Helper>, lease: &mut Option<Lease<'a>
             false
         }
         Heard::Request(request) => {
-            let response = answer(lease, request, caller.caller(), house);
+            let response = answer(session, request, caller.caller(), shared);
             caller.answer(&response.unwrap_or_else(Response::Error))
         }
     }
 }
 
 fn answer<'a>(
-    lease: &mut Option<Lease<'a>>,
+    session: &mut Option<Session<'a>>,
     request: Request,
     caller: Caller,
-    house: &'a House,
+    shared: &'a SharedState,
 ) -> Result<Response, String> {
-    match (request, lease.as_mut()) {
+    match (request, session.as_mut()) {
         (Request::Status, _) => {
-            let leases = house.leases.load(Ordering::Relaxed);
-            Ok(Response::Status(Status { pid: std::process::id(), leases }))
+            let sessions = shared.sessions.load(Ordering::Relaxed);
+            Ok(Response::Status(Status { pid: std::process::id(), sessions }))
         }
         (Request::Open(terms), None) => {
-            let (opened, answer) = Lease::open(house, caller.uid, owner(caller, &terms)?, &terms)?;
-            *lease = Some(opened);
+            let (opened, answer) = Session::open(shared, caller.uid, owner(caller, &terms)?, &terms)?;
+            *session = Some(opened);
             Ok(Response::Opened(answer))
         }
-        (request, Some(lease)) => Ok(lease.answer(request)),
-        (_, None) => Err("there is no lease; open one first".to_owned()),
+        (request, Some(session)) => Ok(session.answer(request)),
+        (_, None) => Err("there is no helper session; open one first".to_owned()),
     }
 }
 
@@ -146,25 +150,25 @@ fn owner(caller: Caller, terms: &Terms) -> Result<u32, String> {
     }
 }
 
-/// Fields are dropped in this order: a lease is counted until everything is taken back.
-struct Lease<'a> {
+/// Fields are dropped in this order: a helper session is counted until everything is taken back.
+struct Session<'a> {
     /// First: whoever finds the other journal free finds this one free as well.
     server: Option<Server>,
     own: Mechanism,
     bounds: Bounds,
-    house: &'a House,
+    shared: &'a SharedState,
     caller: u32,
     owner: u32,
     _counted: Counted<'a>,
 }
 
-/// One more lease, for as long as it lives.
+/// One more helper session, for as long as it lives.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl Counted<'_> {
-    fn new(leases: &AtomicUsize) -> Counted<'_> {
-        leases.fetch_add(1, Ordering::Relaxed);
-        Counted(leases)
+    fn new(sessions: &AtomicUsize) -> Counted<'_> {
+        sessions.fetch_add(1, Ordering::Relaxed);
+        Counted(sessions)
     }
 }
 
@@ -180,21 +184,26 @@ struct Server {
     mechanism: Mechanism,
 }
 
-impl Lease<'_> {
-    fn open<'a>(house: &'a House, caller: u32, owner: u32, terms: &Terms) -> Result<(Lease<'a>, Opened), String> {
-        let (backend, mut missing) = choose(&tipme_sched::plain_offers(&house.seats.proc, None), terms.backend)?;
+impl Session<'_> {
+    fn open<'a>(
+        shared: &'a SharedState,
+        caller: u32,
+        owner: u32,
+        terms: &Terms,
+    ) -> Result<(Session<'a>, Opened), String> {
+        let (backend, mut missing) = choose(&tipme_sched::plain_offers(&shared.seats.proc, None), terms.backend)?;
         let config = Config {
             backend,
             strength: terms.strength,
-            proc: house.seats.proc.clone(),
+            proc: shared.seats.proc.clone(),
             cgroup: None,
-            journal: house.journal(owner),
+            journal: shared.journal(owner),
             owner: Some(owner),
             under: terms.under,
         };
         let (own, restored) = open_soon(&config).map_err(|error| refusal(owner, &error))?;
         let mut restored = Restored::from(restored);
-        let server = terms.server.and_then(|who| match open_server(house, owner, who, &config) {
+        let server = terms.server.and_then(|who| match open_server(shared, owner, who, &config) {
             Ok((mechanism, more)) => {
                 restored = restored.and(more);
                 Some(Server { who, mechanism })
@@ -205,8 +214,8 @@ impl Lease<'_> {
             }
         });
         let bounds = Bounds::default();
-        let lease = Lease { server, own, bounds, house, caller, owner, _counted: Counted::new(&house.leases) };
-        Ok((lease, Opened { backend, missing, restored }))
+        let session = Session { server, own, bounds, shared, caller, owner, _counted: Counted::new(&shared.sessions) };
+        Ok((session, Opened { backend, missing, restored }))
     }
 
     fn answer(&mut self, request: Request) -> Response {
@@ -215,7 +224,9 @@ impl Lease<'_> {
             Request::Strength(strength) => Response::Applied(self.set_strength(strength)),
             Request::Explain { pid } => Response::Explained(self.explain(pid)),
             Request::Restore => Response::Restored(self.restore()),
-            Request::Status | Request::Open(_) => Response::Error("this connection has its lease already".to_owned()),
+            Request::Status | Request::Open(_) => {
+                Response::Error("this connection has its helper session already".to_owned())
+            }
         }
     }
 
@@ -232,14 +243,14 @@ impl Lease<'_> {
     /// of these. Nobody can tell here what has the focus, but it is none of what a user runs elsewhere.
     fn in_front(&self, mut actions: Vec<Action>) -> (Vec<Action>, usize) {
         let mut behind = 0;
-        if !self.house.is_exempt(self.caller) {
+        if !self.shared.is_exempt(self.caller) {
             for action in &mut actions {
                 let Action::Assign(assignment) = action else { continue };
                 if !assignment.role.is_favoured() {
                     continue;
                 }
                 let before = assignment.members.len();
-                let in_front = |pid: u32| self.house.seats.is_in_front(self.owner, pid);
+                let in_front = |pid: u32| self.shared.seats.is_in_front(self.owner, pid);
                 assignment.members.retain(|member| in_front(member.who.pid));
                 behind += before - assignment.members.len();
             }
@@ -254,7 +265,7 @@ impl Lease<'_> {
         if !actions.iter().all(Server::is_favour) {
             return refused;
         }
-        if !actions.is_empty() && self.house.seats.may_favour(self.owner, server.who).is_err() {
+        if !actions.is_empty() && self.shared.seats.may_favour(self.owner, server.who).is_err() {
             server.mechanism.restore();
             return refused;
         }
@@ -278,7 +289,7 @@ impl Lease<'_> {
     }
 }
 
-/// Opens a mechanism; where its journal is in use it is a lease that ends just now, or one that stays.
+/// Opens a mechanism; where its journal is in use it is a helper session that ends just now, or one that stays.
 fn open_soon(config: &Config) -> Result<(Mechanism, tipme_sched::Restored), Error> {
     for _ in 0..BUSY_TRIES {
         match Mechanism::open(config.clone()) {
@@ -304,12 +315,12 @@ impl Server {
 }
 
 /// A mechanism for the display server alone, where it may be favoured for this user.
-fn open_server(house: &House, owner: u32, who: Identity, own: &Config) -> Result<(Mechanism, Restored), String> {
-    house.seats.may_favour(owner, who)?;
+fn open_server(shared: &SharedState, owner: u32, who: Identity, own: &Config) -> Result<(Mechanism, Restored), String> {
+    shared.seats.may_favour(owner, who)?;
     if own.under.is_some_and(|top| !processes::is_below(&own.proc, who, top)) {
         return Err("only what is below another process may be changed".to_owned());
     }
-    let journal = house.server_journal(owner);
+    let journal = shared.server_journal(owner);
     let config = Config { journal, owner: Some(0), under: Some(who), ..own.clone() };
     let (mechanism, restored) = open_soon(&config).map_err(|error| error.to_string())?;
     Ok((mechanism, restored.into()))
@@ -329,7 +340,7 @@ fn choose(offers: &[Offer], asked: Option<Backend>) -> Result<(Backend, Vec<Stri
 
 fn refusal(owner: u32, error: &Error) -> String {
     match error {
-        Error::Busy { .. } => format!("user {owner} has a lease already; end the manager that runs already"),
+        Error::Busy { .. } => format!("user {owner} has a helper session already; end the manager that runs already"),
         error => error.to_string(),
     }
 }

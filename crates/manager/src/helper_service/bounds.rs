@@ -7,16 +7,16 @@
 use std::collections::BTreeMap;
 use tipme_policy::{Action, MemoryAction, MemoryGroup, SetId};
 
-/// Sets of a lease at most; twice of what the policy keeps.
+/// Sets of a helper session at most; twice of what the policy keeps.
 pub(super) const SETS_MAX: usize = 512;
-/// Members of all sets of a lease together at most.
+/// Members of all sets of a helper session together at most.
 pub(super) const MEMBERS_MAX: usize = 8_192;
 /// Actions about memory in one request at most: the kernel does each of them while the caller waits.
 const MEMORY_ACTIONS_MAX: usize = 64;
 /// Bytes that one action pushes out at most.
 const RECLAIM_BYTES_MAX: u64 = 256 << 20;
 
-/// How many members each set of a lease has.
+/// How many members each set of a helper session has.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     members: BTreeMap<SetId, usize>,

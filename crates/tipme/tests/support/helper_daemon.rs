@@ -22,48 +22,48 @@ pub const ANNA: u32 = 64_101;
 pub const BERT: u32 = 64_102;
 pub const STRANGER: u32 = 64_103;
 
-/// Two helpers with leases for the same user would take back each other's favours, as what a process can only have
+/// Two helpers with sessions for the same user would take back each other's favours, as what a process can only have
 /// inherited. A machine has one helper, and so has this program at a time.
 static ONLY_ONE: Mutex<()> = Mutex::new(());
 
 /// `tipme manage-helper` in a folder of its own; killed with the value.
-pub struct Lender {
+pub struct HelperDaemon {
     pub child: Child,
     pub dir: TempDir,
     _only: MutexGuard<'static, ()>,
 }
 
-impl Lender {
+impl HelperDaemon {
     /// Serves Anna, Bert and the users who are named besides.
-    pub fn start(more: &[u32]) -> Lender {
-        Lender::start_by(|_| (), more)
+    pub fn start(more: &[u32]) -> HelperDaemon {
+        HelperDaemon::start_by(|_| (), more)
     }
 
     /// The same, by a command to which something was done.
-    pub fn start_by(prepare: impl FnOnce(&mut Command), more: &[u32]) -> Lender {
+    pub fn start_by(prepare: impl FnOnce(&mut Command), more: &[u32]) -> HelperDaemon {
         let mut command = helper();
         prepare(&mut command);
-        Lender::begun(command, &users(more))
+        HelperDaemon::begun(command, &users(more))
     }
 
     /// Serves whom this login manager has at a seat, and nobody else but root. It is seen by this helper only.
-    pub fn start_for_seats(logind: &Path) -> Lender {
+    pub fn start_for_seats(logind: &Path) -> HelperDaemon {
         const SCRIPT: &str = "set -e; mount -t tmpfs none /run; mkdir /run/systemd
             mount --bind \"$1\" /run/systemd; shift; exec \"$@\"";
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"]).arg(logind);
         command.arg(env!("CARGO_BIN_EXE_tipme"));
-        Lender::begun(command, &[])
+        HelperDaemon::begun(command, &[])
     }
 
-    fn begun(command: Command, users: &[u32]) -> Lender {
+    fn begun(command: Command, users: &[u32]) -> HelperDaemon {
         // A test that failed has killed its helper as well.
         let only = ONLY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // Services have a `/tmp` of their own.
         let dir = TempDir::new_in("/var/tmp").unwrap();
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let child = begin(command, dir.path(), users);
-        Lender { child, dir, _only: only }
+        HelperDaemon { child, dir, _only: only }
     }
 
     /// Starts another one in place of the one that has ended.
@@ -99,8 +99,8 @@ impl Lender {
         Peer { reader: BufReader::new(stream) }
     }
 
-    /// Connects, and opens a lease with the back end of nice values.
-    pub fn lease(&self, uid: u32) -> Peer {
+    /// Connects, and opens a session with the back end of nice values.
+    pub fn session(&self, uid: u32) -> Peer {
         let mut peer = self.connect(uid);
         let opened = peer.ask(&json!({ "open": { "backend": "nice" } }));
         assert_eq!(opened["opened"]["backend"], "nice", "{opened}");
@@ -134,9 +134,9 @@ impl Lender {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
-    /// Waits until no lease is open.
-    pub fn expect_no_lease(&self) {
-        until("the end of all leases", || self.connect(0).ask(&json!("status"))["status"]["leases"] == 0);
+    /// Waits until no session is open.
+    pub fn expect_no_session(&self) {
+        until("the end of all sessions", || self.connect(0).ask(&json!("status"))["status"]["leases"] == 0);
     }
 }
 
@@ -161,7 +161,7 @@ fn begin(mut command: Command, dir: &Path, users: &[u32]) -> Child {
     child
 }
 
-impl Drop for Lender {
+impl Drop for HelperDaemon {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();

@@ -5,17 +5,17 @@
 #[path = "support/family.rs"]
 #[allow(dead_code, reason = "each test target uses a part")]
 mod family;
-#[path = "leases/hostile.rs"]
+#[path = "support/helper_daemon.rs"]
+mod helper_daemon;
+#[path = "helper_sessions/hostile.rs"]
 mod hostile;
-#[path = "support/lender.rs"]
-mod lender;
 #[path = "support/lines.rs"]
 mod lines;
-#[path = "leases/seats.rs"]
+#[path = "helper_sessions/seats.rs"]
 mod seats;
 
 use family::until;
-use lender::{ANNA, BERT, Lender, STRANGER, Sleeper, assignment, favour};
+use helper_daemon::{ANNA, BERT, HelperDaemon, STRANGER, Sleeper, assignment, favour};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -25,9 +25,9 @@ use std::process::{Command, Stdio};
 use tipme_policy::{Backend, Role, Strength, knobs};
 
 #[test]
-fn a_lease_favours_its_users_processes_and_ends_with_the_connection() {
-    let (lender, own) = (Lender::start(&[]), Sleeper::of(ANNA));
-    let mut anna = lender.lease(ANNA);
+fn a_session_favours_its_users_processes_and_ends_with_the_connection() {
+    let (helper, own) = (HelperDaemon::start(&[]), Sleeper::of(ANNA));
+    let mut anna = helper.session(ANNA);
     let applied = anna.assign("focused", &[own.who()]);
     assert!(applied["changed"].as_u64() > Some(0), "{applied}");
     assert_eq!(own.nice(), favour(Strength::Normal));
@@ -43,15 +43,15 @@ fn a_lease_favours_its_users_processes_and_ends_with_the_connection() {
     assert_eq!(own.nice(), favour(Strength::Strong));
     drop(anna);
     until("the end of the favour", || own.nice() == 0);
-    lender.expect_no_lease();
+    helper.expect_no_session();
 }
 
 #[test]
 fn processes_of_others_are_left_alone() {
-    let lender = Lender::start(&[]);
+    let helper = HelperDaemon::start(&[]);
     let (own, berts, roots) = (Sleeper::of(ANNA), Sleeper::of(BERT), Sleeper::of(0));
     let init = json!({ "pid": 1, "start": start_of(1) });
-    let mut anna = lender.lease(ANNA);
+    let mut anna = helper.session(ANNA);
     let applied = anna.assign("core", &[own.who(), berts.who(), roots.who(), init]);
     assert!(applied["skipped"].as_u64() >= Some(3), "{applied}");
     assert_eq!((own.nice(), berts.nice(), roots.nice()), (favour(Strength::Normal), 0, 0));
@@ -74,21 +74,21 @@ fn start_of(pid: u32) -> u64 {
 }
 
 #[test]
-fn each_user_has_a_lease_of_its_own_and_only_that() {
-    let lender = Lender::start(&[]);
+fn each_user_has_a_session_of_its_own_and_only_that() {
+    let helper = HelperDaemon::start(&[]);
     let (annas, berts, favoured) = (Sleeper::of(ANNA), Sleeper::of(BERT), favour(Strength::Normal));
-    let mut anna = lender.lease(ANNA);
-    let mut bert = lender.lease(BERT);
+    let mut anna = helper.session(ANNA);
+    let mut bert = helper.session(BERT);
     anna.assign("focused", &[annas.who()]);
     bert.assign("focused", &[berts.who()]);
     assert_eq!((annas.nice(), berts.nice()), (favoured, favoured));
     for owner in [BERT, 0] {
-        let refused = lender.ask_once(ANNA, &json!({ "open": { "owner": owner } }));
+        let refused = helper.ask_once(ANNA, &json!({ "open": { "owner": owner } }));
         let expected = format!("user {ANNA} may not have the processes of user {owner} changed");
         assert_eq!(refused["error"], expected.as_str());
     }
-    let second = lender.ask_once(ANNA, &json!({ "open": {} }));
-    assert!(second["error"].as_str().unwrap().contains("has a lease already"), "{second}");
+    let second = helper.ask_once(ANNA, &json!({ "open": {} }));
+    assert!(second["error"].as_str().unwrap().contains("has a helper session already"), "{second}");
     assert_eq!(bert.ask(&json!({ "explain": { "pid": annas.pid() } })), json!({ "explained": null }));
     drop(anna);
     until("the end of Anna's favour", || annas.nice() == 0);
@@ -96,21 +96,21 @@ fn each_user_has_a_lease_of_its_own_and_only_that() {
 }
 
 #[test]
-fn root_has_a_lease_for_any_user_and_a_stranger_has_none() {
-    let (lender, annas) = (Lender::start(&[]), Sleeper::of(ANNA));
-    let mut root = lender.connect(0);
+fn root_has_a_session_for_any_user_and_another_user_has_none() {
+    let (helper, annas) = (HelperDaemon::start(&[]), Sleeper::of(ANNA));
+    let mut root = helper.connect(0);
     let opened = root.ask(&json!({ "open": { "backend": "nice", "owner": ANNA } }));
     assert_eq!(opened["opened"]["backend"], "nice", "{opened}");
     root.assign("focused", &[annas.who()]);
     assert_eq!(annas.nice(), favour(Strength::Normal));
-    let refused = lender.connect(STRANGER).hear().unwrap();
+    let refused = helper.connect(STRANGER).hear().unwrap();
     assert!(refused["error"].as_str().unwrap().contains(&format!("--allow-user {STRANGER}")), "{refused}");
 }
 
 #[test]
 fn a_display_server_that_somebody_names_is_left_alone() {
-    let (lender, roots) = (Lender::start(&[]), Sleeper::of(0));
-    let mut anna = lender.connect(ANNA);
+    let (helper, roots) = (HelperDaemon::start(&[]), Sleeper::of(0));
+    let mut anna = helper.connect(ANNA);
     let opened = anna.ask(&json!({ "open": { "backend": "nice", "server": roots.who() } }));
     assert!(opened["opened"]["missing"].to_string().contains("the display server is not favoured"), "{opened}");
     anna.assign("core", &[roots.who()]);
@@ -119,9 +119,9 @@ fn a_display_server_that_somebody_names_is_left_alone() {
 
 #[test]
 fn a_number_that_is_used_again_is_another_process() {
-    let (lender, first) = (Lender::start(&[]), Sleeper::of(ANNA));
+    let (helper, first) = (HelperDaemon::start(&[]), Sleeper::of(ANNA));
     let (number, who) = (first.pid(), first.who());
-    let mut anna = lender.lease(ANNA);
+    let mut anna = helper.session(ANNA);
     anna.assign("focused", std::slice::from_ref(&who));
     assert_eq!(first.nice(), favour(Strength::Normal));
     drop(first);
@@ -147,8 +147,8 @@ fn process_with_number(number: u32, other: &Value) -> Sleeper {
 /// Whatever is asked for, the values are those of the table.
 #[test]
 fn no_value_outside_of_the_table_is_ever_set() {
-    let (lender, own) = (Lender::start(&[]), Sleeper::of(ANNA));
-    let mut anna = lender.lease(ANNA);
+    let (helper, own) = (HelperDaemon::start(&[]), Sleeper::of(ANNA));
+    let mut anna = helper.session(ANNA);
     for strength in Strength::ALL {
         anna.ask(&json!({ "strength": strength }));
         for (role, faded) in Role::ALL.into_iter().flat_map(|role| [0.0, 0.3, -1e30, 1e30].map(|faded| (role, faded))) {
@@ -163,42 +163,42 @@ fn no_value_outside_of_the_table_is_ever_set() {
         }
     }
     for unknown in [json!({ "strength": "mighty" }), json!({ "apply": [assignment("king", &[own.who()])] })] {
-        let mut bert = lender.lease(BERT);
+        let mut bert = helper.session(BERT);
         assert!(bert.ask(&unknown)["error"].as_str().unwrap().contains("not understood"));
         assert_eq!(bert.hear(), None, "who speaks nonsense is no longer heard");
-        lender_forgets(&lender);
+        helper_forgets(&helper);
     }
 }
 
-/// Waits until only one lease is open.
-fn lender_forgets(lender: &Lender) {
-    until("the end of the lease", || lender.connect(0).ask(&json!("status"))["status"]["leases"] == 1);
+/// Waits until only one session is open.
+fn helper_forgets(helper: &HelperDaemon) {
+    until("the end of the session", || helper.connect(0).ask(&json!("status"))["status"]["leases"] == 1);
 }
 
 #[test]
 fn a_helper_that_is_stopped_puts_everything_back() {
-    let (mut lender, own) = (Lender::start(&[]), Sleeper::of(ANNA));
-    let mut anna = lender.lease(ANNA);
+    let (mut helper, own) = (HelperDaemon::start(&[]), Sleeper::of(ANNA));
+    let mut anna = helper.session(ANNA);
     anna.assign("focused", &[own.who()]);
     assert_eq!(own.nice(), favour(Strength::Normal));
-    assert_eq!(lender.stop(Signal::TERM), Some(0));
+    assert_eq!(helper.stop(Signal::TERM), Some(0));
     assert_eq!(own.nice(), 0);
     assert_eq!(anna.hear(), None);
 }
 
 #[test]
 fn after_a_kill_the_next_helper_puts_everything_back() {
-    let mut lender = Lender::start(&[]);
+    let mut helper = HelperDaemon::start(&[]);
     let (annas, berts) = (Sleeper::of(ANNA), Sleeper::of(BERT));
-    let (mut anna, mut bert) = (lender.lease(ANNA), lender.lease(BERT));
+    let (mut anna, mut bert) = (helper.session(ANNA), helper.session(BERT));
     anna.assign("focused", &[annas.who()]);
     bert.assign("hog", &[berts.who()]);
     assert_eq!((annas.nice(), berts.policy()), (favour(Strength::Normal), 5));
-    lender.stop(Signal::KILL);
+    helper.stop(Signal::KILL);
     assert_eq!((annas.nice(), berts.policy()), (favour(Strength::Normal), 5));
-    lender.start_again(&[]);
+    helper.start_again(&[]);
     assert_eq!((annas.nice(), berts.policy()), (0, 0));
-    let journals = std::fs::read_dir(lender.dir.path().join("leases")).unwrap().flatten();
+    let journals = std::fs::read_dir(helper.dir.path().join("leases")).unwrap().flatten();
     let left: Vec<String> = journals.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert!(!left.iter().any(|name| name.starts_with("64") && name.ends_with(".journal")), "{left:?}");
 }
@@ -209,20 +209,20 @@ const CALLING: &str = "TIPME_CALLING";
 const REQUESTS: &str = "TIPME_REQUESTS";
 
 #[test]
-fn who_holds_the_lease_is_killed_and_everything_goes_back() {
+fn who_holds_the_session_is_killed_and_everything_goes_back() {
     if let Ok(path) = std::env::var(CALLING) {
         return call(&path, &std::env::var(REQUESTS).unwrap());
     }
-    let (lender, own, folder) = (Lender::start(&[]), Sleeper::of(ANNA), tempfile::tempdir().unwrap());
+    let (helper, own, folder) = (HelperDaemon::start(&[]), Sleeper::of(ANNA), tempfile::tempdir().unwrap());
     // Where every user can read it.
     let program = folder.path().join("caller");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = Command::new(&program);
-    command.args(["--exact", "who_holds_the_lease_is_killed_and_everything_goes_back", "--nocapture"]).uid(ANNA);
+    command.args(["--exact", "who_holds_the_session_is_killed_and_everything_goes_back", "--nocapture"]).uid(ANNA);
     let open = json!({ "open": { "backend": "nice" } });
     let requests = format!("{open}\n{}\n", json!({ "apply": [assignment("focused", &[own.who()])] }));
-    command.env(CALLING, lender.dir.path().join("helper.sock")).env(REQUESTS, requests).current_dir("/");
+    command.env(CALLING, helper.dir.path().join("helper.sock")).env(REQUESTS, requests).current_dir("/");
     let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     until("the favour", || own.nice() == favour(Strength::Normal));
     holder.kill().unwrap();
@@ -240,9 +240,9 @@ fn call(path: &str, requests: &str) {
 
 #[test]
 fn doctor_and_a_second_helper_tell_how_it_is() {
-    let lender = Lender::start(&[]);
+    let helper = HelperDaemon::start(&[]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_tipme"));
-    let second = command.arg("manage-helper").arg("--state-dir").arg(lender.dir.path()).output().unwrap();
+    let second = command.arg("manage-helper").arg("--state-dir").arg(helper.dir.path()).output().unwrap();
     let error = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(2));
     assert!(error.contains("a helper listens at") && error.contains("already"), "{error}");

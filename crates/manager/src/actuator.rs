@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What turns the knobs: this process, or the helper for one without the right to.
 
-mod loan;
+mod helper_client;
 
-use crate::leases::messages::{Applied, Explained, Restored, Terms};
+use crate::helper_service::messages::{Applied, Explained, Restored, Terms};
 use crate::setting::{Options, Setting};
 use anyhow::{Result, bail};
-use loan::Loan;
+use helper_client::HelperClient;
 use std::path::PathBuf;
 use tipme_control::DEFAULT_STATE_DIR;
 use tipme_policy::{Action, Backend, Strength};
@@ -25,14 +25,14 @@ pub enum UseHelper {
 }
 
 /// The one who turns the knobs.
-pub(crate) enum Hands {
-    Own(Box<Mechanism>),
-    Lent(Box<Loan>),
+pub(crate) enum Actuator {
+    Local(Box<Mechanism>),
+    Remote(Box<HelperClient>),
 }
 
-/// The helper as it was found: asked for its lease as soon as it is known for what.
+/// The helper as it was found: asked for its helper session as soon as it is known for what.
 pub(crate) enum Found {
-    Helper(Box<Loan>),
+    Helper(Box<HelperClient>),
     /// Why there is none, where there should be one.
     None(Option<String>),
 }
@@ -49,8 +49,8 @@ pub(crate) fn find(options: &Options) -> Result<Found> {
         UseHelper::Auto => PathBuf::from(DEFAULT_STATE_DIR),
         UseHelper::In(dir) => dir.clone(),
     };
-    match Loan::find(&dir) {
-        Ok(loan) => Ok(Found::Helper(Box::new(loan))),
+    match HelperClient::find(&dir) {
+        Ok(client) => Ok(Found::Helper(Box::new(client))),
         Err(why) if options.helper != UseHelper::Auto => bail!(why),
         Err(why) => Ok(Found::None(Some(why))),
     }
@@ -62,7 +62,7 @@ impl Found {
     }
 }
 
-impl Hands {
+impl Actuator {
     /// Opens the mechanism, here or at the helper, and tells what was taken back first. The setting is brought in line.
     ///
     /// # Errors
@@ -72,15 +72,15 @@ impl Hands {
         found: Found,
         setting: &mut Setting,
         server: u32,
-    ) -> Result<(Hands, Restored)> {
+    ) -> Result<(Actuator, Restored)> {
         let why = match found {
             Found::None(why) => why,
             // A user weighs what belongs to that user without help, and across sessions.
             Found::Helper(_) if is_left_to_choice(options) && is_of_groups(setting.backend) => None,
-            Found::Helper(mut loan) => match loan.open(terms(options, setting, server)) {
+            Found::Helper(mut client) => match client.open(terms(options, setting, server)) {
                 Ok(opened) => {
                     (setting.backend, setting.missing) = (opened.backend, opened.missing);
-                    return Ok((Hands::Lent(loan), opened.restored));
+                    return Ok((Actuator::Remote(client), opened.restored));
                 }
                 Err(why) if options.helper != UseHelper::Auto || options.backend.is_some() => bail!(why),
                 Err(why) => Some(why),
@@ -88,62 +88,62 @@ impl Hands {
         };
         setting.missing.extend(why.map(|why| format!("helper: {why}")));
         let (mechanism, restored) = Mechanism::open(setting.config(options))?;
-        Ok((Hands::Own(Box::new(mechanism)), restored.into()))
+        Ok((Actuator::Local(Box::new(mechanism)), restored.into()))
     }
 
     /// The helper's process.
     pub(crate) fn helper(&self) -> Option<u32> {
         match self {
-            Hands::Own(_) => None,
-            Hands::Lent(loan) => Some(loan.helper()),
+            Actuator::Local(_) => None,
+            Actuator::Remote(client) => Some(client.helper()),
         }
     }
 
     /// Why nothing can be changed at the moment.
     pub(crate) fn trouble(&self) -> Option<String> {
         match self {
-            Hands::Own(_) => None,
-            Hands::Lent(loan) => loan.trouble(),
+            Actuator::Local(_) => None,
+            Actuator::Remote(client) => client.trouble(),
         }
     }
 
-    /// Asks a helper anew that was lost; true where it has a new lease, in which nothing is assigned yet.
+    /// Asks a helper anew that was lost; true where it has a new helper session, in which nothing is assigned yet.
     pub(crate) fn revive(&mut self, now: Nanos) -> bool {
         match self {
-            Hands::Own(_) => false,
-            Hands::Lent(loan) => loan.revive(now),
+            Actuator::Local(_) => false,
+            Actuator::Remote(client) => client.revive(now),
         }
     }
 
     /// As [`Mechanism::apply`].
     pub(crate) fn apply(&mut self, actions: &[Action]) -> Applied {
         match self {
-            Hands::Own(mechanism) => mechanism.apply(actions).into(),
-            Hands::Lent(loan) => loan.apply(actions),
+            Actuator::Local(mechanism) => mechanism.apply(actions).into(),
+            Actuator::Remote(client) => client.apply(actions),
         }
     }
 
     /// As [`Mechanism::set_strength`].
     pub(crate) fn set_strength(&mut self, strength: Strength) -> Applied {
         match self {
-            Hands::Own(mechanism) => mechanism.set_strength(strength).into(),
-            Hands::Lent(loan) => loan.set_strength(strength),
+            Actuator::Local(mechanism) => mechanism.set_strength(strength).into(),
+            Actuator::Remote(client) => client.set_strength(strength),
         }
     }
 
     /// As [`Mechanism::explain`].
     pub(crate) fn explain(&mut self, pid: u32) -> Option<Explained> {
         match self {
-            Hands::Own(mechanism) => mechanism.explain(pid).map(Explained::from),
-            Hands::Lent(loan) => loan.explain(pid),
+            Actuator::Local(mechanism) => mechanism.explain(pid).map(Explained::from),
+            Actuator::Remote(client) => client.explain(pid),
         }
     }
 
     /// As [`Mechanism::restore`].
     pub(crate) fn restore(&mut self) -> Restored {
         match self {
-            Hands::Own(mechanism) => mechanism.restore().into(),
-            Hands::Lent(loan) => loan.restore(),
+            Actuator::Local(mechanism) => mechanism.restore().into(),
+            Actuator::Remote(client) => client.restore(),
         }
     }
 }
@@ -156,7 +156,7 @@ fn is_of_groups(backend: Backend) -> bool {
     matches!(backend, Backend::Systemd | Backend::Cgroup)
 }
 
-/// What the lease is for. The display server is named where it is not the user's own.
+/// What the helper session is for. The display server is named where it is not the user's own.
 fn terms(options: &Options, setting: &Setting, server: u32) -> Terms {
     let server = processes::read(&setting.proc, server)
         .filter(|server| server.uid != setting.user)

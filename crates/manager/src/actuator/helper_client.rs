@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The helper's lease, seen by the manager that has it.
+//! A helper session, seen by the manager that has it.
 //!
 //! A helper that is gone, or hangs, is asked again now and then. Until then nothing is changed, and nothing is left changed
 //! either: a helper that ends, and one that starts, takes everything back.
 
-use crate::leases::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Terms};
+use crate::helper_service::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Terms};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tipme_control::{CallError, ClientOf, Dialogue};
@@ -22,8 +22,8 @@ const REQUEST_BYTES: usize = tipme_control::MAX_LINE_BYTES - 1_024;
 const ACTION_BYTES: usize = 384;
 const MEMBER_BYTES: usize = 96;
 
-/// A lease, or the place where there was one.
-pub(crate) struct Loan {
+/// A helper session, or the place where there was one.
+pub(crate) struct HelperClient {
     dir: PathBuf,
     terms: Terms,
     talk: Result<Dialogue<Helper>, Lost>,
@@ -36,18 +36,18 @@ struct Lost {
     again: Nanos,
 }
 
-impl Loan {
-    /// Connects to the helper; the lease is still to be opened.
+impl HelperClient {
+    /// Connects to the helper; the helper session is still to be opened.
     ///
     /// # Errors
     /// Where none answers, or it is not root's.
-    pub(crate) fn find(dir: &Path) -> Result<Loan, String> {
+    pub(crate) fn find(dir: &Path) -> Result<HelperClient, String> {
         let talk = connect(dir)?;
         let helper = talk.server().pid;
-        Ok(Loan { dir: dir.to_owned(), terms: Terms::default(), talk: Ok(talk), helper })
+        Ok(HelperClient { dir: dir.to_owned(), terms: Terms::default(), talk: Ok(talk), helper })
     }
 
-    /// Opens the lease.
+    /// Opens the helper session.
     ///
     /// # Errors
     /// The helper's words, or why it has none.
@@ -71,9 +71,9 @@ impl Loan {
         if !self.talk.as_ref().is_err_and(|lost| lost.again <= now) {
             return false;
         }
-        let found = Loan::find(&self.dir).and_then(|mut loan| loan.open(self.terms).map(|_| loan));
+        let found = HelperClient::find(&self.dir).and_then(|mut client| client.open(self.terms).map(|_| client));
         match found {
-            Ok(loan) => *self = loan,
+            Ok(client) => *self = client,
             Err(why) => self.talk = Err(Lost { why, again: clock::now().after(AGAIN) }),
         }
         self.talk.is_ok()

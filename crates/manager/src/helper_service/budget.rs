@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a lease may cost: the helper works for its callers with time that is not theirs.
+//! What a helper session may cost: the helper works for its callers with time that is not theirs.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ const SAVED_MAX: Duration = Duration::from_secs(1);
 /// What it gets back: one part in so many of the time that goes by. A manager takes a hundredth of that.
 const SHARE_DIVISOR: u32 = 5;
 
-/// The CPU time that is left to a user's leases.
+/// The CPU time that is left to a user's helper sessions.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: Duration,
