@@ -11,7 +11,7 @@ const DEPUTY: u32 = 300;
 const PIPE: (u32, u32) = (3, DEPUTY);
 const WORKER: u32 = 310;
 /// Somebody else.
-const STRANGER: u32 = 400;
+const UNRELATED: u32 = 400;
 
 /// A timer's interrupt wakes, and no task does.
 const BY_INTERRUPT: u8 = 2;
@@ -24,7 +24,7 @@ const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
 fn browser() -> Machinery {
     let mut machine = Machinery::with_app("browser");
     machine.task(DEPUTY, DEPUTY, APP, "deputy", 1).task(WORKER, DEPUTY, APP, "worker", 1);
-    machine.task(STRANGER, STRANGER, 1, "stranger", 1);
+    machine.task(UNRELATED, UNRELATED, 1, "unrelated", 1);
     machine.typing(100_000, 1).press(300_000);
     machine
 }
@@ -118,14 +118,14 @@ fn a_frame_that_would_have_come_anyway_is_a_guess() {
 fn work_that_somebody_else_gave_answers_no_input() {
     let mut machine = Machinery::with_app("browser");
     machine.task(DEPUTY, DEPUTY, APP, "deputy", 1).task(WORKER, DEPUTY, APP, "worker", 1);
-    machine.task(STRANGER, STRANGER, 1, "stranger", 1).press(300_000);
+    machine.task(UNRELATED, UNRELATED, 1, "unrelated", 1).press(300_000);
     hand_on(&mut machine, 300_400, APP, WORKER);
     machine.switch(300_500, 1, 0, 1);
-    machine.wake_from(400_000, STRANGER, 0, BY_INTERRUPT, 1).switch(400_010, 1, STRANGER, 0);
+    machine.wake_from(400_000, UNRELATED, 0, BY_INTERRUPT, 1).switch(400_010, 1, UNRELATED, 0);
     machine.wait(400_021, WORKER, 300_500, |wait| {
         (wait.syscall, wait.args) = (FUTEX, [0, WAIT_BITSET_PRIVATE, 0]);
     });
-    hand_on(&mut machine, 400_020, STRANGER, WORKER);
+    hand_on(&mut machine, 400_020, UNRELATED, WORKER);
     hand_on(&mut machine, 400_200, WORKER, DEPUTY);
     deputy_draws(&mut machine, 400_400);
     assert_eq!(joins(&mut machine), []);

@@ -22,7 +22,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(2);
 const KEPT: Duration = Duration::from_secs(3600);
 /// How long it is kept in mind that a user is no member of the group.
 const LOOKED_UP: Duration = Duration::from_secs(1);
-/// Users whose yes is kept in mind, or who are strangers.
+/// Users whose yes is kept in mind, or of whom nothing is known.
 const KEPT_MAX: usize = 64;
 /// Questions about one user at once, and how often one more.
 const ASKED_BURST: u32 = 10;
@@ -62,7 +62,7 @@ pub struct Gate<Q, T> {
     /// When the authority last said yes.
     yes: BTreeMap<u32, Instant>,
     /// Until when users of whom nothing is known are not looked up again: who calls in a storm costs little.
-    strangers: BTreeMap<u32, Instant>,
+    unknown: BTreeMap<u32, Instant>,
 }
 
 #[derive(Debug)]
@@ -77,8 +77,8 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
     /// Root and these users.
     pub fn of(named: &[u32]) -> Gate<Q, T> {
         let rates = Rates::new(ASKED_BURST, ASK_EVERY);
-        let (yes, strangers) = (BTreeMap::new(), BTreeMap::new());
-        Gate { named: named.to_vec(), authority: None, waiting: Vec::new(), rates, yes, strangers }
+        let (yes, unknown) = (BTreeMap::new(), BTreeMap::new());
+        Gate { named: named.to_vec(), authority: None, waiting: Vec::new(), rates, yes, unknown }
     }
 
     /// Members of the group [`GROUP`] besides, and those of whom `ask` says yes.
@@ -117,13 +117,13 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
     }
 
     fn looked_up(&mut self, uid: u32, now: Instant) -> Option<Entitled> {
-        self.strangers.retain(|_, until| now < *until);
-        if self.strangers.contains_key(&uid) {
+        self.unknown.retain(|_, until| now < *until);
+        if self.unknown.contains_key(&uid) {
             return None;
         }
         let known = self.known(uid);
-        if known.is_none() && self.strangers.len() < KEPT_MAX {
-            self.strangers.insert(uid, now + LOOKED_UP);
+        if known.is_none() && self.unknown.len() < KEPT_MAX {
+            self.unknown.insert(uid, now + LOOKED_UP);
         }
         known
     }

@@ -158,7 +158,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_lock_has_one_holder_and_strangers_cannot_open_it() {
+    fn a_lock_has_one_holder_and_other_users_cannot_open_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let first = lock(&path).unwrap();

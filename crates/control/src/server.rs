@@ -149,7 +149,7 @@ impl<D: Daemon> ServerOf<D> {
         }
         match self.gate.judge(uid, connection.caller, connection, now) {
             None => Ok(()),
-            Some((connection, Err(why))) => Err((D::stranger_because(uid, &why), connection)),
+            Some((connection, Err(why))) => Err((D::not_allowed_because(uid, &why), connection)),
             Some((connection, Ok(entitled))) => match self.haste(uid, now) {
                 Some(why) => Err((why, connection)),
                 None => {
@@ -188,7 +188,7 @@ impl<D: Daemon> ServerOf<D> {
             match judged {
                 Ok(entitled) => self.let_in(entitled, connection, now),
                 Err(why) => {
-                    let why = D::stranger_because(connection.caller.uid, &why);
+                    let why = D::not_allowed_because(connection.caller.uid, &why);
                     connection.refuse(D::refusal(why));
                 }
             }

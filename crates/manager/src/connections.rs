@@ -109,12 +109,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_connected() {
+    fn an_unrelated_process_is_not_connected() {
         let _pair = UnixStream::pair().unwrap();
-        let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let found = are_connected(Path::new("/proc"), stranger.id(), std::process::id());
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        let mut unrelated = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let found = are_connected(Path::new("/proc"), unrelated.id(), std::process::id());
+        unrelated.kill().unwrap();
+        unrelated.wait().unwrap();
         assert_eq!(found, Some(false));
         assert_eq!(are_connected(Path::new("/nonexistent"), 1, 2), None);
     }

@@ -344,7 +344,7 @@ impl Manager {
     fn look_at_cpus(&mut self, now: Nanos) {
         let setting = &self.setting;
         if let Some(busy) = self.busy.look(now, |process| setting.may_change(process)) {
-            let mut events = self.desk.place_strangers(&busy, now);
+            let mut events = self.desk.place_unplaced(&busy, now);
             events.push(Event::Busy(busy));
             self.handle(now, events);
         }

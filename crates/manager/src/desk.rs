@@ -31,7 +31,7 @@ pub(crate) struct Desk {
     last_pid: LastPid,
     budget: Budget,
     /// Busy processes without a place for which the client above was looked at.
-    strangers: BTreeSet<Identity>,
+    unplaced: BTreeSet<Identity>,
     pub(crate) counts: Counts,
 }
 
@@ -78,7 +78,7 @@ impl Desk {
         Desk {
             last_pid: LastPid::open(&proc),
             budget: Budget::default(),
-            strangers: BTreeSet::new(),
+            unplaced: BTreeSet::new(),
             proc,
             user,
             server_knows,
@@ -191,13 +191,13 @@ impl Desk {
     }
 
     /// Looks on credit at the clients above processes that are in no set yet: what belongs to a window must not be taken
-    /// for a stranger because it is young. Who has no place after that is not asked for again while it is among them.
-    pub(crate) fn place_strangers(&mut self, processes: &[Identity], now: Nanos) -> Vec<Event> {
+    /// for unplaced because it is young. Who has no place after that is not asked for again while it is among them.
+    pub(crate) fn place_unplaced(&mut self, processes: &[Identity], now: Nanos) -> Vec<Event> {
         let begun = Budget::clock();
         let placed: BTreeSet<Identity> = self.groups.values().flat_map(Group::processes).collect();
-        let strangers: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
-        self.strangers.retain(|who| strangers.contains(who));
-        let new: Vec<Identity> = strangers.difference(&self.strangers).copied().collect();
+        let unplaced: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
+        self.unplaced.retain(|who| unplaced.contains(who));
+        let new: Vec<Identity> = unplaced.difference(&self.unplaced).copied().collect();
         if new.is_empty() || !self.budget.has_credit(now) {
             return Vec::new();
         }
@@ -208,7 +208,7 @@ impl Desk {
         self.budget.spend(Budget::clock().since(begun), now);
         let mut events = Vec::new();
         for (client, processes) in below {
-            self.strangers.extend(processes);
+            self.unplaced.extend(processes);
             events.extend(client.into_iter().flat_map(|client| self.look(client, now)));
             // The others are asked for another time; the first is looked at in any case.
             if !self.budget.has_credit(now) {

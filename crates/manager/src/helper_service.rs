@@ -157,7 +157,7 @@ impl Callers {
 
     fn refusal(&self, caller: Caller) -> Option<String> {
         if !self.shared.admits(caller.uid) {
-            return Some(Helper::stranger(caller.uid));
+            return Some(Helper::not_allowed(caller.uid));
         }
         let of_user = self.open.iter().filter(|open| open.uid == caller.uid).count();
         let full = self.open.len() >= CONVERSATIONS_MAX || of_user >= OF_ONE_USER_MAX;

@@ -401,7 +401,7 @@ impl<'a> Recorder<'a> {
         for (asker, may) in judged {
             match may {
                 Ok(_) => self.answer_key(asker),
-                Err(why) => asker.listener.tell(&tipme_control::Recorder::stranger_because(asker.uid, &why)),
+                Err(why) => asker.listener.tell(&tipme_control::Recorder::not_allowed_because(asker.uid, &why)),
             }
         }
     }

@@ -355,7 +355,7 @@ pub(crate) fn fault(error: io::Error) -> Fault {
 fn admit_users(held: &Held, owner: u32) -> Result<(), Why> {
     let why = match (held.users(), held.effective_user()) {
         (Some((real, effective)), Some(now)) => match [real, effective, now].into_iter().find(|uid| *uid != owner) {
-            Some(stranger) => Why::NotOwner(stranger),
+            Some(uid) => Why::NotOwner(uid),
             None => return Ok(()),
         },
         _ => Why::Refused(libc::EACCES),

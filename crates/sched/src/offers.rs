@@ -87,8 +87,8 @@ fn units_fault(proc: &Path, desk: Option<Desk>) -> Option<String> {
         // Where the window manager is a unit of the user's manager, the programs are, too.
         Keeper::User(_) => desk.window_manager.and_then(unit).is_some_and(|unit| unit.keeper == keeper),
     });
-    let strangers = || "the desktop's programs are in no units of that manager".to_owned();
-    Bus::new(Path::new(RUN)).defect(keeper).or_else(|| (!in_units).then(strangers))
+    let no_units = || "the desktop's programs are in no units of that manager".to_owned();
+    Bus::new(Path::new(RUN)).defect(keeper).or_else(|| (!in_units).then(no_units))
 }
 
 /// Where the hierarchy of units is mounted.

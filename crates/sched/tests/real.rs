@@ -229,19 +229,19 @@ fn another_process_of_the_same_number_is_refused() {
 }
 
 #[test]
-fn the_system_and_strangers_are_refused() {
+fn the_system_and_other_users_are_refused() {
     let mut desk = Desk::new(Backend::Nice);
     desk.config.owner = Some(0);
-    let stranger = Started::new(quiet(sleep().uid(65_534)));
+    let other = Started::new(quiet(sleep().uid(65_534)));
     let own = Started::sleeper();
     let before = values(identity(1));
     let (mut mechanism, _) = desk.open();
-    let applied = mechanism.apply(&[assign(Role::Focused, &[own.who, stranger.who, identity(1)])]);
+    let applied = mechanism.apply(&[assign(Role::Focused, &[own.who, other.who, identity(1)])]);
     let why = |who| applied.skipped.iter().find(|skipped| skipped.who == who).map(|skipped| skipped.why.clone());
-    assert_eq!(why(stranger.who), Some(Why::NotOwner(65_534)));
+    assert_eq!(why(other.who), Some(Why::NotOwner(65_534)));
     assert_eq!(why(identity(1)), Some(Why::System));
-    assert_eq!((values(own.who).0, values(stranger.who), values(identity(1))), (-10, UNTOUCHED, before));
-    let applied = mechanism.apply(&[Action::Memory(MemoryAction::PageOut(stranger.who))]);
+    assert_eq!((values(own.who).0, values(other.who), values(identity(1))), (-10, UNTOUCHED, before));
+    let applied = mechanism.apply(&[Action::Memory(MemoryAction::PageOut(other.who))]);
     assert_eq!(applied.skipped[0].why, Why::NotOwner(65_534));
 }
 

@@ -15,7 +15,7 @@ mod lines;
 mod seats;
 
 use family::until;
-use helper_daemon::{ANNA, BERT, HelperDaemon, STRANGER, Sleeper, assignment, favour};
+use helper_daemon::{ANNA, BERT, HelperDaemon, OTHER_UID, Sleeper, assignment, favour};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -103,8 +103,8 @@ fn root_has_a_session_for_any_user_and_another_user_has_none() {
     assert_eq!(opened["opened"]["backend"], "nice", "{opened}");
     root.assign("focused", &[annas.who()]);
     assert_eq!(annas.nice(), favour(Strength::Normal));
-    let refused = helper.connect(STRANGER).hear().unwrap();
-    assert!(refused["error"].as_str().unwrap().contains(&format!("--allow-user {STRANGER}")), "{refused}");
+    let refused = helper.connect(OTHER_UID).hear().unwrap();
+    assert!(refused["error"].as_str().unwrap().contains(&format!("--allow-user {OTHER_UID}")), "{refused}");
 }
 
 #[test]

@@ -11,12 +11,12 @@ mod fixture;
 mod helper_daemon;
 #[path = "support/lines.rs"]
 mod lines;
+#[path = "manage/other_users.rs"]
+mod other_users;
 #[path = "manage/rootless.rs"]
 mod rootless;
 #[path = "manage/safety.rs"]
 mod safety;
-#[path = "manage/strangers.rs"]
-mod strangers;
 
 use family::until;
 use fixture::{Desk, Managed, nice, tipme};

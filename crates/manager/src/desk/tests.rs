@@ -250,17 +250,17 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     let [child, other] = [set(12, 7).0, set(20, 8).0];
     // There is no money, but some credit.
     world.desk.budget.spend(Nanos::from_millis(5), Nanos(0));
-    assert_eq!(told(&world.desk.place_strangers(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
-    assert!(world.desk.place_strangers(&[child, other], Nanos(0)).is_empty());
-    assert_eq!(world.desk.strangers, BTreeSet::from([other]));
+    assert_eq!(told(&world.desk.place_unplaced(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
+    assert!(world.desk.place_unplaced(&[child, other], Nanos(0)).is_empty());
+    assert_eq!(world.desk.unplaced, BTreeSet::from([other]));
     // A number that is used again is nobody's.
     world.add(13, 10, 9, USER);
-    assert!(world.desk.place_strangers(&[set(13, 8).0], Nanos(0)).is_empty());
+    assert!(world.desk.place_unplaced(&[set(13, 8).0], Nanos(0)).is_empty());
     world.add(14, 10, 9, USER);
     world.desk.budget.spend(Nanos::from_secs(60), Nanos(0));
     let young = set(14, 9).0;
-    assert!(world.desk.place_strangers(&[young], Nanos(0)).is_empty(), "not without credit");
-    let later = world.desk.place_strangers(&[young], Nanos::from_secs(100_000));
+    assert!(world.desk.place_unplaced(&[young], Nanos(0)).is_empty(), "not without credit");
+    let later = world.desk.place_unplaced(&[young], Nanos::from_secs(100_000));
     assert!(told(&later).iter().any(|(_, members)| members.contains(&14)), "{later:?}");
 }
 

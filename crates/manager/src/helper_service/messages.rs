@@ -28,7 +28,7 @@ impl Daemon for Helper {
         if let Response::Error(why) = response { Err(why) } else { Ok(response) }
     }
 
-    fn stranger(uid: u32) -> String {
+    fn not_allowed(uid: u32) -> String {
         format!(
             "user {uid} does not sit at a seat of this machine, and may not use the helper; \
              start it with: sudo tipme manage-helper --allow-user {uid}"

@@ -100,7 +100,7 @@ fn serve_one<'a>(
         Heard::Gone => false,
         // The seat may have gone to another user: then everything is taken back.
         _ if !shared.admits(uid) => {
-            caller.answer(&Response::Error(Helper::stranger(uid)));
+            caller.answer(&Response::Error(Helper::not_allowed(uid)));
             false
         }
         Heard::Nothing if session.is_some() => true,

@@ -48,14 +48,14 @@ fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
 #[test]
 fn what_kept_the_controllers_off_is_asked_again_and_all_groups_get_their_weights() {
     let mut machine = Machine::new();
-    let (editor, stranger) = (machine.fork(10, None, true), machine.fork(20, None, true));
+    let (editor, other) = (machine.fork(10, None, true), machine.fork(20, None, true));
     let pager = machine.fork(30, None, true);
-    machine.state.borrow_mut().processes.get_mut(&stranger).expect("it lives").uid = 7;
+    machine.state.borrow_mut().processes.get_mut(&other).expect("it lives").uid = 7;
     machine.owner = Some(1000);
     let mut engine = engine(&machine);
-    assert!(!engine.apply(&[focused(editor)]).skipped.is_empty(), "a stranger may not be moved");
+    assert!(!engine.apply(&[focused(editor)]).skipped.is_empty(), "a process of another user may not be moved");
     assert_eq!((controllers(&machine).len(), weight(&machine, editor)), (0, None));
-    machine.exit(stranger);
+    machine.exit(other);
     engine.apply(&[focused(pager)]);
     assert_eq!(controllers(&machine).len(), 0, "not at each change");
     machine.clock.set(machine.clock.get() + RETRY_TICKS);

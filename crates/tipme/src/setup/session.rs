@@ -27,14 +27,14 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
-    if let Some(step) = stranger() {
+    if let Some(step) = other_user() {
         return Ok(vec![step]);
     }
     Ok(vec![at_login(arguments)?, now(arguments)?])
 }
 
 pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
-    if let Some(step) = stranger() {
+    if let Some(step) = other_user() {
         return Ok(vec![step]);
     }
     let mut steps = Vec::new();
@@ -66,7 +66,7 @@ fn put(file: &Path, text: &str) -> Result<()> {
 }
 
 /// Root has no business in a session of somebody else.
-fn stranger() -> Option<Step> {
+fn other_user() -> Option<Step> {
     let person = system::person();
     let name = user_name(person);
     (person != geteuid().as_raw())

@@ -5,7 +5,7 @@
 use crate::family::{for_everybody, until};
 use crate::fixture::{Desk, Managed, nice};
 use crate::helper_daemon::{HelperDaemon, favour};
-use crate::strangers::{NOBODY, strangers_terminal};
+use crate::other_users::{NOBODY, other_users_terminal};
 use rustix::process::Signal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl User {
 fn the_helper_turns_the_knobs_of_a_manager_without_root() {
     let (desk, user, helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
     let roots = desk.terminal("+20+20");
-    let (own, _) = strangers_terminal(&desk, &user.keys);
+    let (own, _) = other_users_terminal(&desk, &user.keys);
     let mut managed = user.manage(&desk, helper.dir.path());
     until("the favour of the user's terminal", || nice(own.pid()) < 0);
     let status = managed.status();
@@ -74,7 +74,7 @@ fn the_helper_turns_the_knobs_of_a_manager_without_root() {
 #[test]
 fn a_manager_that_is_killed_leaves_nothing_changed() {
     let (desk, user, helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
-    let (own, _) = strangers_terminal(&desk, &user.keys);
+    let (own, _) = other_users_terminal(&desk, &user.keys);
     let mut managed = user.manage(&desk, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
     managed.stop(Signal::KILL);
@@ -85,7 +85,7 @@ fn a_manager_that_is_killed_leaves_nothing_changed() {
 #[test]
 fn a_manager_outlives_its_helper_and_finds_the_next_one() {
     let (desk, user, mut helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
-    let (own, _) = strangers_terminal(&desk, &user.keys);
+    let (own, _) = other_users_terminal(&desk, &user.keys);
     let managed = user.manage(&desk, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
     helper.stop(Signal::TERM);
@@ -104,7 +104,7 @@ fn a_manager_outlives_its_helper_and_finds_the_next_one() {
 #[test]
 fn without_a_helper_the_remedy_is_told() {
     let (desk, user, nothing) = (Desk::start(), User::new(), TempDir::new().unwrap());
-    let (_own, _) = strangers_terminal(&desk, &user.keys);
+    let (_own, _) = other_users_terminal(&desk, &user.keys);
     let mut command = user.command();
     command.args(["manage", "--display", &desk.session.display_name(), "--helper"]).arg(nothing.path());
     let output = command.arg("--state-dir").arg(user.state().path()).output().unwrap();

@@ -20,7 +20,7 @@ use tipme_policy::{Backend, Role, Strength, knobs};
 /// Two users who may ask the helper, and one who may not.
 pub const ANNA: u32 = 64_101;
 pub const BERT: u32 = 64_102;
-pub const STRANGER: u32 = 64_103;
+pub const OTHER_UID: u32 = 64_103;
 
 /// Two helpers with sessions for the same user would take back each other's favours, as what a process can only have
 /// inherited. A machine has one helper, and so has this program at a time.

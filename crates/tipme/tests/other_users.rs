@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tipme_record::incident::{Incident, Section};
 
 /// A user without an account.
-const STRANGER: u32 = 4242;
+const OTHER_UID: u32 = 4242;
 
 /// Growth of the recorder's memory that is no fault: a second capture, and what it is packed with.
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
@@ -45,7 +45,7 @@ const COMPUTE: &str = r#"
     DynaLoader::dl_install_xsub("main::spin", $page); spin();
 "#;
 
-/// Serves a file that the stranger maps, and never gives its content; the stranger waits for a lock in it.
+/// Serves a file that the other user maps, and never gives its content; that user waits for a lock in it.
 const SILENT: &str = r#"
     syscall 157, 1, 9; my ($file) = @ARGV;
     open my $device, "+<", "/dev/fuse" or die "no fuse: $!";
@@ -84,9 +84,9 @@ impl Drop for Mount {
 struct Process(Child);
 
 impl Process {
-    /// As the stranger.
+    /// As the other user.
     fn compute(how: &str) -> Process {
-        Process::start(Command::new("perl").args(["-e", COMPUTE, how]).uid(STRANGER).gid(STRANGER))
+        Process::start(Command::new("perl").args(["-e", COMPUTE, how]).uid(OTHER_UID).gid(OTHER_UID))
     }
 
     fn start(command: &mut Command) -> Process {
@@ -152,7 +152,7 @@ fn why_nameless(incident: &Incident) -> String {
 #[test]
 fn a_fifo_for_a_perf_map_holds_nothing_up() {
     let recording = record();
-    let _strangers = ["fifo"; 3].map(Process::compute);
+    let _others = ["fifo"; 3].map(Process::compute);
     let computing = Process::compute("library");
     let_pass();
     for _ in 0..4 {
@@ -168,7 +168,7 @@ fn a_large_perf_map_takes_no_memory() {
     let_pass();
     recording.mark();
     let before = peak_kib(&recording);
-    let _stranger = Process::compute("large");
+    let _other = Process::compute("large");
     let_pass();
     recording.mark();
     recording.mark();
@@ -179,21 +179,21 @@ fn a_large_perf_map_takes_no_memory() {
 #[test]
 fn a_perf_map_that_is_cut_ends_nobody() {
     let recording = record();
-    let _strangers = ["cut"; 2].map(Process::compute);
+    let _others = ["cut"; 2].map(Process::compute);
     for _ in 0..4 {
         let_pass();
         recording.mark();
     }
 }
 
-/// A copy of the C library that belongs to the stranger.
+/// A copy of the C library that belongs to the other user.
 fn own_library(dir: &Path) -> PathBuf {
     std::fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
     let copy = dir.join("libc.so.6");
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let library = maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("/libc.so")));
     std::fs::copy(library.unwrap(), &copy).unwrap();
-    chown(&copy, Some(STRANGER), Some(STRANGER)).unwrap();
+    chown(&copy, Some(OTHER_UID), Some(OTHER_UID)).unwrap();
     copy
 }
 
@@ -210,14 +210,14 @@ fn a_library_that_is_cut_ends_nobody() {
     let dir = TempDir::new().unwrap();
     let library = own_library(dir.path());
     let mut computing = Command::new("perl");
-    computing.args(["-e", COMPUTE, "library"]).env("LD_LIBRARY_PATH", dir.path()).uid(STRANGER).gid(STRANGER);
-    let strangers = [(); 4].map(|()| Process::start(&mut computing));
+    computing.args(["-e", COMPUTE, "library"]).env("LD_LIBRARY_PATH", dir.path()).uid(OTHER_UID).gid(OTHER_UID);
+    let others = [(); 4].map(|()| Process::start(&mut computing));
     let recording = record();
     let_pass();
     let (_, incident) = recording.mark();
-    assert!(names_of_library(&incident, strangers[0].id()) > 0, "an own library is named while it is whole");
+    assert!(names_of_library(&incident, others[0].id()) > 0, "an own library is named while it is whole");
     let mut cutting = Command::new("perl");
-    let _cutting = Process::start(cutting.args(["-e", CUT]).arg(&library).uid(STRANGER).gid(STRANGER));
+    let _cutting = Process::start(cutting.args(["-e", CUT]).arg(&library).uid(OTHER_UID).gid(OTHER_UID));
     for _ in 0..10 {
         recording.mark();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A stranger's client cannot get another user's process boosted, and a stranger learns and changes nothing.
+//! Another user's client cannot get another user's process boosted, and another user learns and changes nothing.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::{for_everybody, until};
@@ -88,7 +88,7 @@ fn cookie(file: &Path) -> Vec<u8> {
 }
 
 /// A terminal of another user, who may use the display.
-pub fn strangers_terminal(desk: &Desk, folder: &TempDir) -> (Process, Window) {
+pub fn other_users_terminal(desk: &Desk, folder: &TempDir) -> (Process, Window) {
     let authority = folder.path().join("authority");
     std::fs::copy(desk.session.folder().join("authority"), &authority).unwrap();
     for path in [folder.path(), &authority] {
@@ -98,7 +98,7 @@ pub fn strangers_terminal(desk: &Desk, folder: &TempDir) -> (Process, Window) {
     command.args(["-geometry", "20x5+300+300", "-e", "sh", "-c", "read wait"]);
     desk.session.prepare(&mut command);
     command.env("XAUTHORITY", &authority).env("HOME", "/").current_dir("/").uid(NOBODY).gid(NOBODY);
-    let process = Process::start("a stranger's terminal", command, None).unwrap();
+    let process = Process::start("another user's terminal", command, None).unwrap();
     let watcher = Watcher::open(&desk.session.target()).unwrap();
     let window = watcher.wait_for_focus(process.pid(), crate::family::TIMEOUT).unwrap();
     (process, window)
@@ -118,21 +118,21 @@ fn victim() -> Process {
 }
 
 #[test]
-fn a_strangers_window_names_other_processes_in_vain() {
+fn another_users_window_names_other_processes_in_vain() {
     let (desk, folder, victim) = (Desk::start(), TempDir::new().unwrap(), victim());
     let terminal = desk.terminal("+20+20");
     let managed = Managed::start(&desk, &[]);
     until("the favour", || nice(terminal.pid()) < 0);
     let favoured = nice(terminal.pid());
-    let (stranger, window) = strangers_terminal(&desk, &folder);
+    let (other, window) = other_users_terminal(&desk, &folder);
     let forger = Forger::local(&desk);
     forger.claim(window, "_NET_WM_PID", &[victim.pid()]);
     forger.claim(window, "_TIPME_PROCESS_SET", &[victim.pid(), terminal.shell()]);
     lost(&terminal, favoured);
     until("that the claim was judged", || managed.status()["counts"]["disbelieved"].as_u64() > Some(0));
-    assert_eq!((nice(stranger.pid()), nice(victim.pid())), (0, 0));
+    assert_eq!((nice(other.pid()), nice(victim.pid())), (0, 0));
     assert!(nice(terminal.shell()) > favoured);
-    let why = managed.why(stranger.pid());
+    let why = managed.why(other.pid());
     let reason = why["reason"].as_str().unwrap();
     assert!(reason.contains(&format!("it belongs to user {NOBODY}")), "{why:#}");
     assert_eq!(managed.why(victim.pid())["role"], serde_json::Value::Null);
@@ -307,7 +307,7 @@ impl Drop for Heir {
 /// Starts such a client; it ends when its input does. Its child and its window come with it.
 fn leaving_client(desk: &Desk) -> (Child, (Heir, Window)) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "strangers::a_number_that_is_used_again_is_not_the_client", "--nocapture"]);
+    command.args(["--exact", "other_users::a_number_that_is_used_again_is_not_the_client", "--nocapture"]);
     command.env(LEAVING, desk.session.folder().join("authority")).env("DISPLAY", desk.session.display_name());
     let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(client.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -352,7 +352,7 @@ fn process_with_number(number: u32) -> Sleeper {
 }
 
 #[test]
-fn a_stranger_learns_and_turns_nothing() {
+fn another_user_learns_and_changes_nothing() {
     let desk = Desk::start();
     let terminal = desk.terminal("+20+20");
     let managed = Managed::start(&desk, &[]);
