@@ -76,7 +76,7 @@ fn a_program_acts_when_the_button_is_let_go() {
     let mut machine = editor();
     machine.press(3_000_000).draw(3_000_600);
     machine.wait(3_000_101, APP, 2_900_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
-    machine.let_go(3_100_000);
+    machine.release_button(3_100_000);
     machine.wait(3_100_101, APP, 3_000_700, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     machine.switch(3_100_700, 1, 0, 1);
     machine

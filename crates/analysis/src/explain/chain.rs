@@ -8,8 +8,8 @@
 
 use crate::decode::messages::Place;
 use crate::join::answer::{Interaction, Join};
+use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
-use crate::timeline::occupancy::{On, on_cpu};
 use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
@@ -132,10 +132,10 @@ fn stages(recording: &Recording, interaction: &Interaction) -> Vec<Stage> {
         stages.push(by, at, true);
     }
     stages.push(told.server, told.sent, true);
-    match told.taken {
+    match told.dequeued {
         None => stages.push(main_reader(recording, interaction), interaction.end, true),
-        Some((taken, client)) => {
-            stages.push(client, taken, true);
+        Some((dequeued, client)) => {
+            stages.push(client, dequeued, true);
             handling_stages(recording, interaction, client, &mut stages);
         }
     }
@@ -160,8 +160,8 @@ fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid
         stages.push(tid, until, true);
     }
     stages.push(drawing.tid, drawing.sent, true);
-    let server = drawing.taken.map_or(interaction.told.server, |(_, server)| server);
-    stages.push(server, drawing.taken.map_or(drawing.end, |(at, _)| at), false);
+    let server = drawing.dequeued.map_or(interaction.told.server, |(_, server)| server);
+    stages.push(server, drawing.dequeued.map_or(drawing.end, |(at, _)| at), false);
     stages.push(server, drawing.end, false);
 }
 
@@ -179,10 +179,10 @@ fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Op
     recording.kin().threads(client).iter().find_map(stop)
 }
 
-/// The thread that would have taken an event: the one that took events of this client before.
+/// The thread that would have dequeued an event: the one that dequeued events of this client before.
 fn main_reader(recording: &Recording, interaction: &Interaction) -> Tid {
     let stream = recording.messages.stream(interaction.told.stream);
-    stream.map_or(Tid(interaction.told.client.0), |stream| stream.reader(crate::decode::messages::Side::EventTaken))
+    stream.map_or(Tid(interaction.told.client.0), |stream| stream.reader(crate::decode::messages::Side::EventReceived))
 }
 
 struct Stages {
@@ -255,15 +255,15 @@ impl Walker<'_> {
         }
     }
 
-    /// For which clients a display server ran: for the one whose requests it took last in this burst.
+    /// For which clients a display server ran: for the one whose requests it dequeued last in this burst.
     fn served(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Vec<(Doing, Nanos, Nanos)> {
         let burst = self.recording.burst(tid, lo.after(Nanos(1)));
-        let before = self.recording.messages.taken_last(tid, lo).filter(|(at, _)| *at >= burst.start);
+        let before = self.recording.messages.last_received(tid, lo).filter(|(at, _)| *at >= burst.start);
         let mut doing = before.map_or(Doing::Ran, |(_, place)| Doing::Served(place));
         let (mut at, mut pieces) = (lo, Vec::new());
-        for (_, taken, place) in self.recording.messages.taken_within(tid, lo, hi) {
-            pieces.push((doing, at, *taken));
-            (doing, at) = (Doing::Served(*place), *taken);
+        for (_, dequeued, place) in self.recording.messages.received_within(tid, lo, hi) {
+            pieces.push((doing, at, *dequeued));
+            (doing, at) = (Doing::Served(*place), *dequeued);
         }
         pieces.push((doing, at, hi));
         pieces

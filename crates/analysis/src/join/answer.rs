@@ -23,7 +23,7 @@ pub enum Join {
 pub enum Milestone {
     /// The first drawing that the input caused is shown.
     Response,
-    /// Whoever took the input waits for the next one.
+    /// Whoever dequeued the input waits for the next one.
     Handled,
     /// The last drawing that the input caused is shown, or the command that it started is done.
     Completed,
@@ -68,7 +68,7 @@ pub struct Interaction {
     pub noticed: Nanos,
     /// `end` is that of a command in a terminal, which may well take its time.
     pub command: bool,
-    /// When the input was handled, where it was taken.
+    /// When the input was handled, where it was dequeued.
     pub handled: Option<Nanos>,
     /// Milestones after the response that came late.
     pub later: Vec<Reached>,

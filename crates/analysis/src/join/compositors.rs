@@ -18,7 +18,7 @@ const LATE_MIN: Nanos = Nanos::from_millis(200);
 /// The manager hears of a drawing within this time.
 const HEARD_MAX: Nanos = Nanos::from_millis(2);
 
-/// It may go home this long before its drawing is sent.
+/// It may return to its event wait this long before its drawing is sent.
 const SENT_MAX: Nanos = Nanos::from_millis(20);
 
 /// A compositing manager: its process, its server, and its drawings by time.
@@ -54,8 +54,8 @@ pub fn shown(recording: &Recording, compositors: &[Compositor], response: &Inter
         let last = compositor.drawn.last()?.1;
         let (sent, tid) = compositor.drawn.get(next).copied().unwrap_or((recording.mark, last));
         let heard = drawing.end.after(HEARD_MAX);
-        let busy = !recording.is_paused_at(tid, heard.after(Nanos(1)), Pause::Home)
-            && recording.pause_after(tid, heard, Pause::Home) >= sent.before(SENT_MAX);
+        let busy = !recording.is_paused_at(tid, heard.after(Nanos(1)), Pause::EventWait)
+            && recording.pause_after(tid, heard, Pause::EventWait) >= sent.before(SENT_MAX);
         (busy && sent.since(drawing.end) >= LATE_MIN).then_some((sent, tid))
     });
     let (at, tid) = shown.min()?;

@@ -36,7 +36,7 @@ pub struct Press {
     until: Nanos,
     /// The thread that injected it.
     pub by: Option<Tid>,
-    /// The server thread that took the request.
+    /// The server thread that dequeued the request.
     pub server: Option<Tid>,
     /// When the injector sent what it sent before this.
     before: Nanos,
@@ -52,8 +52,8 @@ pub struct Told {
     pub sent: Nanos,
     pub server: Tid,
     pub stream: usize,
-    /// When the client took it, and the thread that did.
-    pub taken: Option<(Nanos, Tid)>,
+    /// When the client dequeued it, and the thread that did.
+    pub dequeued: Option<(Nanos, Tid)>,
     /// When another client let it go on that it was held back for, and the thread that did.
     pub released: Option<(Nanos, Tid)>,
 }
@@ -110,7 +110,7 @@ pub fn told(recording: &Recording) -> Vec<Told> {
     told
 }
 
-/// Adds the presses in parts that a client took so fast that they could not be read any more, because the server lost
+/// Adds the presses in parts that a client dequeued so fast that they could not be read any more, because the server lost
 /// its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
 /// tells of it, where its client is told of such presses.
 fn add_unread(recording: &Recording, queues: &mut [Queues; 2], told: &mut Vec<Told>) {
@@ -208,9 +208,10 @@ impl Queue {
 fn handed_on(recording: &Recording, told: &[Told], device: Device, stream: usize, burst: &Burst) -> Option<Nanos> {
     let Wake::Task(by) = burst.wake else { return None };
     let since = recording.burst(by, burst.start).start;
-    let taken_by = |told: &&Told| told.taken.is_some_and(|(at, tid)| tid == by && since <= at && at <= burst.start);
+    let dequeued_by =
+        |told: &&Told| told.dequeued.is_some_and(|(at, tid)| tid == by && since <= at && at <= burst.start);
     let mut before = told.iter().rev().take(HANDED_MAX);
-    let first = before.find(|told| told.stream != stream && device_of(told.class) == device && taken_by(told));
+    let first = before.find(|told| told.stream != stream && device_of(told.class) == device && dequeued_by(told));
     first.map(|told| told.input)
 }
 
@@ -256,14 +257,14 @@ impl Press {
 }
 
 fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) -> Told {
-    let taken = stream.taken(Side::EventSent, place.part).map(|(_, taken)| (taken.ts, taken.tid));
-    let sent = taken.map_or(part.ts, |(at, _)| part.ts.min(at));
+    let dequeued = stream.received(Side::EventSent, place.part).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
+    let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
     let input = input.min(sent);
-    Told { class, client: stream.client, input, sent, server: part.tid, stream: place.stream, taken, released: None }
+    Told { class, client: stream.client, input, sent, server: part.tid, stream: place.stream, dequeued, released: None }
 }
 
 /// What clients were told of buttons that were let go. Nothing need be shown then, but it is when most programs act.
-pub fn let_go(recording: &Recording) -> Vec<Told> {
+pub fn releases(recording: &Recording) -> Vec<Told> {
     let mut told = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
         let majors = recording.messages.majors(stream);
@@ -290,13 +291,13 @@ fn sends(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
     sends
 }
 
-/// Event parts that were taken before their sending was recorded, and could not be read therefore; by time.
+/// Event parts that were dequeued before their sending was recorded, and could not be read therefore; by time.
 fn unread(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
     let mut unread = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
         for (part, sent) in stream.side(Side::EventSent).iter().enumerate().filter(|(_, sent)| sent.is_opaque()) {
-            let taken = stream.taken(Side::EventSent, part).filter(|(_, taken)| taken.ts <= sent.ts);
-            unread.extend(taken.map(|_| (Place { stream: index, part }, stream, sent)));
+            let dequeued = stream.received(Side::EventSent, part).filter(|(_, dequeued)| dequeued.ts <= sent.ts);
+            unread.extend(dequeued.map(|_| (Place { stream: index, part }, stream, sent)));
         }
     }
     unread.sort_by_key(|(place, _, part)| (part.ts, *place));
@@ -370,14 +371,14 @@ fn injected_in<'a>(
     part: &'a Part,
 ) -> impl Iterator<Item = (Pid, Press)> + 'a {
     let majors = recording.messages.majors(stream);
-    let taken = stream.taken(Side::RequestSent, index).map(|(_, taken)| (taken.ts, taken.tid));
+    let dequeued = stream.received(Side::RequestSent, index).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
     let before = index.checked_sub(1).and_then(|index| stream.side(Side::RequestSent).get(index));
     let before = before.map_or(Nanos(0), |part| part.ts);
     let words = recording.messages.words(part).iter().filter_map(|word| majors.injects(*word));
     words.map(move |device| {
-        let at = taken.map_or(part.ts, |(taken, _)| part.ts.min(taken));
-        let reached = taken.map(|(at, _)| at);
-        let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), taken.map(|(_, server)| server));
+        let at = dequeued.map_or(part.ts, |(dequeued, _)| part.ts.min(dequeued));
+        let reached = dequeued.map(|(at, _)| at);
+        let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), dequeued.map(|(_, server)| server));
         (stream.server, Press { device, at, reached, until, by: Some(part.tid), server, before })
     })
 }

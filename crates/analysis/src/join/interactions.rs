@@ -4,7 +4,7 @@
 use crate::decode::messages::{Place, Side, Stream};
 use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
-use crate::join::cause::{Hop, Receipts, Taken, Trace, Walk};
+use crate::join::cause::{Hop, InputBurst, Receipts, Trace, Walk};
 use crate::join::inputs::{self, Told};
 use crate::join::late::Family;
 use crate::join::milestones;
@@ -21,7 +21,7 @@ use tipme_record::{Nanos, Pid, Tid};
 /// Events to processes of this name are the mark itself.
 const OWN_NAME: &str = "tipme";
 
-/// An input that was taken but not answered counts as open after this time only: many are never answered.
+/// An input that was dequeued but not answered counts as open after this time only: many are never answered.
 const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
 
 /// The window of a hot key's own presses, which nobody answers.
@@ -36,7 +36,7 @@ struct Answer {
     first: Option<(Place, Vec<Hop>)>,
     /// The last drawing that may answer it, where others before it were answered first.
     maybe: Option<(Place, Vec<Hop>)>,
-    /// The burst that took the input, where an exact join was found.
+    /// The burst that dequeued the input, where an exact join was found.
     burst: Option<(Tid, Nanos)>,
     /// A drawing that would have come anyway may have answered it: later ones are not the first.
     doubted: bool,
@@ -53,8 +53,8 @@ pub fn interactions(recording: &Recording) -> Vec<Interaction> {
     let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|told| told.client).collect();
     let join = |(stream, told)| Joiner::new(recording, stream, told, &listeners).join();
     let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
-    let let_go = inputs::let_go(recording).into_iter().filter(|told| !is_own(recording, told));
-    let all: Vec<Told> = all.into_iter().chain(let_go).collect();
+    let releases = inputs::releases(recording).into_iter().filter(|told| !is_own(recording, told));
+    let all: Vec<Told> = all.into_iter().chain(releases).collect();
     milestones::add(recording, &all, &mut found);
     found.sort_by_key(|interaction| interaction.told.input);
     let unreached = unreached(recording, &found);
@@ -74,9 +74,9 @@ struct Joiner<'a> {
     listeners: &'a BTreeSet<Pid>,
     told: Vec<Told>,
     /// Receipts by thread and time, with the number of the input.
-    taken: Vec<(Tid, Nanos, usize)>,
+    dequeued: Vec<(Tid, Nanos, usize)>,
     answers: Vec<Answer>,
-    /// The last drawing of each burst that took input, and the way back from it.
+    /// The last drawing of each burst that dequeued input, and the way back from it.
     last: HashMap<(Tid, Nanos), (Place, Vec<Hop>)>,
     /// Drawings whose cause could not be told.
     doubtful: Vec<(Nanos, Place)>,
@@ -89,16 +89,16 @@ struct Joiner<'a> {
 
 impl<'a> Joiner<'a> {
     fn new(recording: &'a Recording, stream: usize, told: Vec<Told>, listeners: &'a BTreeSet<Pid>) -> Joiner<'a> {
-        let receipt = |(index, told): (usize, &Told)| told.taken.map(|(at, tid)| (tid, at, index));
-        let mut taken: Vec<_> = told.iter().enumerate().filter_map(receipt).collect();
-        taken.sort_unstable();
+        let receipt = |(index, told): (usize, &Told)| told.dequeued.map(|(at, tid)| (tid, at, index));
+        let mut dequeued: Vec<_> = told.iter().enumerate().filter_map(receipt).collect();
+        dequeued.sort_unstable();
         let answers = vec![Answer::default(); told.len()];
         Joiner {
             recording,
             stream,
             listeners,
             told,
-            taken,
+            dequeued,
             answers,
             last: HashMap::new(),
             doubtful: Vec::new(),
@@ -110,9 +110,9 @@ impl<'a> Joiner<'a> {
 
     fn join(mut self) -> Vec<Interaction> {
         let mut receipts = Receipts::default();
-        self.taken.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
-        let (deputies, others) = self.relatives();
-        let own: Vec<usize> = std::iter::once(self.stream).chain(deputies).collect();
+        self.dequeued.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
+        let (proxies, others) = self.relatives();
+        let own: Vec<usize> = std::iter::once(self.stream).chain(proxies).collect();
         self.trace(&receipts, &own);
         if self.answers.iter().all(|answer| answer.first.is_none()) {
             self.trace(&receipts, &others);
@@ -137,7 +137,7 @@ impl<'a> Joiner<'a> {
         self.doubtful.sort_unstable();
     }
 
-    /// Other connections of the client and of its descendants to the same display: its deputies, and the others.
+    /// Other connections of the client and of its descendants to the same display: its proxies, and the others.
     ///
     /// A browser has its pages drawn by a process that is told of no input. A program that was started
     /// from a terminal is told of its own, and what it draws rarely answers the terminal's.
@@ -146,17 +146,17 @@ impl<'a> Joiner<'a> {
         let Some(own) = messages.stream(self.stream) else { return (Vec::new(), Vec::new()) };
         let near = self.recording.kin().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
         let near = near.filter_map(|index| Some((*index, messages.stream(*index)?)));
-        let is_deputy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
-        let (deputies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_deputy(other));
+        let is_proxy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
+        let (proxies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_proxy(other));
         let places = |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
-        (places(deputies), places(others))
+        (places(proxies), places(others))
     }
 
     /// Gives a drawing to the inputs that caused it. That of another connection counts only where its
     /// cause is known.
     fn assign(&mut self, place: Place, sent: &Part, trace: Trace) {
         match trace {
-            Trace::Taken(bursts) => self.assign_bursts(place, sent, &bursts),
+            Trace::Input(bursts) => self.assign_bursts(place, sent, &bursts),
             Trace::Lost if place.stream == self.stream => self.doubtful.push((sent.ts, place)),
             Trace::Lost | Trace::Elsewhere => {}
         }
@@ -164,7 +164,7 @@ impl<'a> Joiner<'a> {
 
     /// The earliest burst with inputs that have no answer yet gets the drawing; later ones may have to
     /// share it, where no drawing follows.
-    fn assign_bursts(&mut self, place: Place, sent: &Part, bursts: &[Taken]) {
+    fn assign_bursts(&mut self, place: Place, sent: &Part, bursts: &[InputBurst]) {
         let mut given = false;
         for burst in bursts {
             let mut open = self.open_inputs(burst);
@@ -197,10 +197,10 @@ impl<'a> Joiner<'a> {
         inputs.iter().for_each(|(_, input)| self.answers[*input].doubted = true);
     }
 
-    /// Inputs that a burst took and that have no answer, with the time of their receipt.
-    fn open_inputs(&self, burst: &Taken) -> Vec<(Nanos, usize)> {
-        let after = self.taken.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
-        let receipts = self.taken[..after].iter().rev();
+    /// Inputs that a burst dequeued and that have no answer, with the time of their receipt.
+    fn open_inputs(&self, burst: &InputBurst) -> Vec<(Nanos, usize)> {
+        let after = self.dequeued.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
+        let receipts = self.dequeued[..after].iter().rev();
         let own = receipts.take_while(|(by, at, _)| *by == burst.tid && *at >= burst.from);
         let open = own.take_while(|(_, _, input)| self.answers[*input].first.is_none());
         open.map(|(_, at, input)| (*at, *input)).collect()
@@ -222,10 +222,10 @@ impl<'a> Joiner<'a> {
 
     /// The next drawing, where those who answer were busy from the input on until then: inputs that
     /// pile up are answered in their order, and the drawing shows the effect of all of them. Motions and clicks
-    /// need no answer: where the thread that took one went idle, nothing was pending any more.
+    /// need no answer: where the thread that dequeued one went idle, nothing was pending any more.
     fn piled(&self, index: usize) -> Option<Place> {
         let told = self.told[index];
-        let (at, tid) = told.taken?;
+        let (at, tid) = told.dequeued?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
         let pending = told.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent;
         (pending && self.is_busy(&told, at, sent)).then_some(place)
@@ -251,24 +251,25 @@ impl<'a> Joiner<'a> {
         Interaction { settled, censored, ..Interaction::answered(told, join, first, hops) }
     }
 
-    /// The first doubtful drawing, where the client took no other input before it: the next frame, or a later one up to
+    /// The first doubtful drawing, where the client dequeued no other input before it: the next frame, or a later one up to
     /// which the client was busy.
     fn by_time(&self, index: usize) -> Option<Place> {
         let told = self.told[index];
-        let (at, _) = told.taken?;
+        let (at, _) = told.dequeued?;
         let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
         let (sent, place) = *self.doubtful.get(first)?;
-        let later = self.told.iter().filter_map(|other| other.taken).any(|(taken, _)| taken > at && taken <= sent);
+        let later =
+            self.told.iter().filter_map(|other| other.dequeued).any(|(dequeued, _)| dequeued > at && dequeued <= sent);
         (!later && (sent.since(at) <= FRAME || self.is_busy(&told, at, sent))).then_some(place)
     }
 
     /// An input without an answer is open where the client did not take it, or is still at it. Of motions and clicks
-    /// most are never answered: there the thread that took it must not have gone idle since.
+    /// most are never answered: there the thread that dequeued it must not have gone idle since.
     fn unanswered(&self, index: usize) -> Option<Interaction> {
         let told = self.told[index];
         let mark = self.recording.mark;
         let alive = self.recording.tasks.process(told.client, mark).is_none_or(|life| life.until >= mark);
-        let open = match told.taken {
+        let open = match told.dequeued {
             _ if !alive => false,
             None => !self.recording.is_idle_at(self.reader(), mark),
             Some((at, tid)) => {
@@ -282,7 +283,7 @@ impl<'a> Joiner<'a> {
     /// The thread that reads this connection. Where it is idle nothing lies before it: a record was lost.
     fn reader(&self) -> Tid {
         let stream = self.recording.messages.stream(self.stream);
-        stream.map_or(Tid(0), |stream| stream.reader(Side::EventTaken))
+        stream.map_or(Tid(0), |stream| stream.reader(Side::EventReceived))
     }
 
     /// Whether the answer must still come: the client answers as a rule, nothing was answered since,
@@ -330,9 +331,9 @@ pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     busy.next().map(|life| life.tid)
 }
 
-/// Whether a client waited for its server again before it took an event, which cannot be: a record was lost.
+/// Whether a client waited for its server again before it dequeued an event, which cannot be: a record was lost.
 fn contradicts(recording: &Recording, told: &Told) -> bool {
-    let Some((at, tid)) = told.taken else { return false };
+    let Some((at, tid)) = told.dequeued else { return false };
     let first = recording.timeline.at(tid, told.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
     let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.end < at);
     let mut waits = spans.filter(|span| span.segment.state == State::Blocked && recording.waits.is_idle(span));
@@ -353,7 +354,7 @@ fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
     presses
         .map(|(_, press)| {
             Interaction::open(
-                Told { input: press.at, sent: recording.mark, taken: None, class: press.class(), ..last.told },
+                Told { input: press.at, sent: recording.mark, dequeued: None, class: press.class(), ..last.told },
                 recording.mark,
             )
         })

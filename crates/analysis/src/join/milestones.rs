@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far the handling of an input has come: the first response is shown, the input is handled, its work is completed.
 //!
-//! *Handled* is the backbone: the thread that took the input waits for the next event again. It stands on receipts and on
+//! *Handled* is the backbone: the thread that dequeued the input waits for the next event again. It stands on receipts and on
 //! the states of threads alone. Where that thread hands its inputs to another one of its process, that one counts as
 //! well. Behind a terminal the program that reads it has the last word: see [`crate::join::commands`].
 
@@ -44,23 +44,23 @@ pub struct Handling<'a> {
     recording: &'a Recording,
     /// By thread that takes input, the threads that it hands over to, and the waits that this ends.
     helpers: HashMap<Tid, Vec<Helper>>,
-    /// When inputs of each client were sent and taken, by the time of sending.
+    /// When inputs of each client were sent and dequeued, by the time of sending.
     waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>>,
 }
 
 struct Helper {
     tid: Tid,
-    homes: BTreeSet<Signature>,
+    event_waits: BTreeSet<Signature>,
 }
 
 impl Helper {
     /// Whether it waits where wake-ups for inputs find it, or for whatever comes next. A wait for a condition elsewhere
     /// that ends, if at all, because its time is up is a sleep in the middle of the work.
-    fn is_home(&self, recording: &Recording, span: &Span) -> bool {
+    fn is_event_wait(&self, recording: &Recording, span: &Span) -> bool {
         let wait = recording.waits.find(span).filter(|_| span.segment.state == State::Blocked);
-        let Some(wait) = wait else { return recording.is_home(span) };
+        let Some(wait) = wait else { return recording.is_event_wait(span) };
         let sleeps = is_condition(wait) && span.task_waker().is_none();
-        self.homes.contains(&recording.signature(wait)) || !sleeps && recording.is_home(span)
+        self.event_waits.contains(&recording.signature(wait)) || !sleeps && recording.is_event_wait(span)
     }
 }
 
@@ -69,21 +69,21 @@ impl<'a> Handling<'a> {
         let mut receipts: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
         let mut waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>> = BTreeMap::new();
         for told in told {
-            let taken = told.taken.map_or(recording.mark, |(at, _)| at);
+            let dequeued = told.dequeued.map_or(recording.mark, |(at, _)| at);
             if told.class != Class::Motion {
-                waiting.entry(told.stream).or_default().push((told.sent, taken));
+                waiting.entry(told.stream).or_default().push((told.sent, dequeued));
             }
-            receipts.entry(told.taken.map_or(Tid(0), |(_, tid)| tid)).or_default().push(taken);
+            receipts.entry(told.dequeued.map_or(Tid(0), |(_, tid)| tid)).or_default().push(dequeued);
         }
         waiting.values_mut().for_each(|list| list.sort_unstable());
         let helpers = receipts.iter().map(|(tid, receipts)| (*tid, helpers(recording, *tid, receipts)));
         Handling { recording, helpers: helpers.collect(), waiting }
     }
 
-    /// When an input that was taken is handled.
+    /// When an input that was dequeued is handled.
     pub fn handled(&self, told: &Told) -> Option<Reached> {
-        let (at, tid) = told.taken.filter(|_| told.class != Class::Motion)?;
-        let own = self.recording.pause_after(tid, at, Pause::Home);
+        let (at, tid) = told.dequeued.filter(|_| told.class != Class::Motion)?;
+        let own = self.recording.pause_after(tid, at, Pause::EventWait);
         let direct = (own, vec![Hop { tid, lo: at, hi: own }]);
         let helpers = self.helpers.get(&tid).map_or(&[][..], Vec::as_slice).iter();
         let handed = helpers.filter_map(|helper| self.handed(helper, tid, at, own));
@@ -92,11 +92,11 @@ impl<'a> Handling<'a> {
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, command: false })
     }
 
-    /// When an input was handled that a thread took in the middle of a sleep, where it lay until the end of that.
+    /// When an input was handled that a thread dequeued in the middle of a sleep, where it lay until the end of that.
     fn slept_on(&self, told: &Told, paused: Nanos) -> Option<Reached> {
-        let (taken, tid) = told.taken.filter(|_| told.class != Class::Motion)?;
-        let at = asleep::until(self.recording, tid, taken, paused)?;
-        let hops = vec![Hop { tid, lo: taken, hi: at }];
+        let (dequeued, tid) = told.dequeued.filter(|_| told.class != Class::Motion)?;
+        let at = asleep::until(self.recording, tid, dequeued, paused)?;
+        let hops = vec![Hop { tid, lo: dequeued, hi: at }];
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, command: false })
     }
 
@@ -107,7 +107,7 @@ impl<'a> Handling<'a> {
         let first = recording.timeline.at(helper.tid, woken)?.index;
         let spans = (first..).map_while(|index| recording.timeline.span(helper.tid, index));
         let mut spans = spans.take(SEGMENTS_MAX);
-        let end = spans.find(|span| span.start >= woken && helper.is_home(recording, span));
+        let end = spans.find(|span| span.start >= woken && helper.is_event_wait(recording, span));
         let end = end.map_or(recording.mark, |span| span.start);
         Some((end, vec![Hop { tid: helper.tid, lo: woken, hi: end }, Hop { tid, lo: at, hi: woken }]))
     }
@@ -116,7 +116,7 @@ impl<'a> Handling<'a> {
     fn noticed(&self, told: &Told, handled: Nanos) -> Nanos {
         let all = self.waiting.get(&told.stream).map_or(&[][..], Vec::as_slice);
         let last = all[..all.partition_point(|(sent, _)| *sent < handled)].last();
-        let waited = last.is_some_and(|(sent, taken)| *sent > told.sent && *taken >= handled);
+        let waited = last.is_some_and(|(sent, dequeued)| *sent > told.sent && *dequeued >= handled);
         if waited { NOTICED_WAITING } else { NOTICED }
     }
 }
@@ -126,7 +126,7 @@ impl<'a> Handling<'a> {
 fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
     let mut found: BTreeMap<Tid, HashMap<Signature, usize>> = BTreeMap::new();
     for at in receipts {
-        let until = recording.pause_after(tid, *at, Pause::Home).min(at.after(HANDED_WITHIN));
+        let until = recording.pause_after(tid, *at, Pause::EventWait).min(at.after(HANDED_WITHIN));
         let mut seen = BTreeSet::new();
         for (woken, wakee) in recording.wakes.by(tid, *at, until).take(WAKES_MAX) {
             let same = recording.tasks.pid(wakee, woken) == recording.tasks.pid(tid, woken);
@@ -141,19 +141,19 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
     }
     let helper = |(tid, waits): (Tid, HashMap<Signature, usize>)| {
         let often = waits.into_iter().filter(|(_, count)| *count >= HANDED_MIN);
-        let (homes, counts): (BTreeSet<_>, Vec<_>) = often.unzip();
+        let (event_waits, counts): (BTreeSet<_>, Vec<_>) = often.unzip();
         let woken: usize = counts.iter().sum();
-        let free = receipts.iter().filter(|at| is_at(recording, tid, **at, &homes)).count();
+        let free = receipts.iter().filter(|at| is_at(recording, tid, **at, &event_waits)).count();
         let hands = woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
-        hands.then_some(Helper { tid, homes })
+        hands.then_some(Helper { tid, event_waits })
     };
     found.into_iter().filter_map(helper).collect()
 }
 
 /// Whether a thread waits at one of these places at a time.
-fn is_at(recording: &Recording, tid: Tid, at: Nanos, homes: &BTreeSet<Signature>) -> bool {
+fn is_at(recording: &Recording, tid: Tid, at: Nanos, event_waits: &BTreeSet<Signature>) -> bool {
     let span = recording.timeline.at(tid, at);
-    span.and_then(|span| recording.waits_in(&span)).is_some_and(|signature| homes.contains(&signature))
+    span.and_then(|span| recording.waits_in(&span)).is_some_and(|signature| event_waits.contains(&signature))
 }
 
 /// A response this long tells of the delay by itself.
@@ -260,5 +260,5 @@ fn is_left(told: &Told, response: Option<Nanos>, completed: &Reached) -> bool {
 }
 
 fn is_terminal(recording: &Recording, told: &Told) -> bool {
-    told.taken.is_some_and(|(_, tid)| recording.terminals.writes(tid))
+    told.dequeued.is_some_and(|(_, tid)| recording.terminals.writes(tid))
 }

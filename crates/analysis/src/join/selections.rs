@@ -21,7 +21,7 @@ const PARTS_MAX: usize = 4_096;
 
 /// The end of a selection's transfer that an input asked for, where it took long: the owner's answer.
 pub fn pasted(recording: &Recording, told: &Told) -> Option<Reached> {
-    let (at, tid) = told.taken?;
+    let (at, tid) = told.dequeued?;
     let stream = recording.messages.stream(told.stream)?;
     let asked = first(recording, stream, Side::RequestSent, (at, at.after(ASKED_MAX)), Word::asks_for_selection)?;
     let (heard, owner) = owner(recording, stream, asked.ts)?;
@@ -49,7 +49,7 @@ fn owner(recording: &Recording, asker: &Stream, asked: Nanos) -> Option<(Nanos, 
     let asked = others.filter_map(|other| {
         let span = (asked, asked.after(ASKED_MAX));
         let part = first(recording, other, Side::EventSent, span, Word::wants_selection)?;
-        Some((part.ts, other.reader(Side::EventTaken)))
+        Some((part.ts, other.reader(Side::EventReceived)))
     });
     asked.min()
 }

@@ -24,7 +24,7 @@ const INPUTS_MIN: usize = 3;
 const PART_PERCENT: usize = 60;
 const PART_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// A stop that begins this long after an input was taken still came before the answer.
+/// A stop that begins this long after an input was dequeued still came before the answer.
 const SOON: Nanos = Nanos::from_millis(20);
 
 /// Whoever goes on after a stop answers what it was asked meanwhile within this time.
@@ -48,19 +48,19 @@ impl<'a> Stops<'a> {
         let long = |span: &Span| span.segment.state == State::Blocked && span.end.since(span.start) > NOTICED;
         let spans = recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid)).filter(long);
         let stopped: Vec<Span> = spans.filter(|span| recording.waits.kind(span) == Waited::Stopped).collect();
-        let mut taken: HashMap<Pid, Vec<Nanos>> = HashMap::new();
+        let mut dequeued: HashMap<Pid, Vec<Nanos>> = HashMap::new();
         for told in told.iter().filter(|told| told.class != Class::Motion && !stopped.is_empty()) {
-            taken.entry(told.client).or_default().extend(told.taken.map(|(at, _)| at));
+            dequeued.entry(told.client).or_default().extend(told.dequeued.map(|(at, _)| at));
         }
-        taken.values_mut().for_each(|list| list.sort_unstable());
-        let of = taken.into_iter().map(|(client, taken)| (client, stops(recording, client, &taken, &stopped)));
+        dequeued.values_mut().for_each(|list| list.sort_unstable());
+        let of = dequeued.into_iter().map(|(client, dequeued)| (client, stops(recording, client, &dequeued, &stopped)));
         Stops { recording, of: of.filter(|(_, stops)| !stops.is_empty()).collect() }
     }
 
     /// When an input was handled that came while somebody who takes part in that was stopped; `shown` where something
     /// was shown before.
     pub fn held_up(&self, told: &Told, shown: bool) -> Option<Reached> {
-        let (at, tid) = told.taken.filter(|_| matches!(told.class, Class::Key | Class::Click))?;
+        let (at, tid) = told.dequeued.filter(|_| matches!(told.class, Class::Key | Class::Click))?;
         let stops = self.of.get(&told.client)?.iter();
         let during = stops.filter(|stop| stop.lo <= at.after(SOON) && stop.hi > at.after(NOTICED));
         let stop = during.max_by_key(|stop| stop.hi).filter(|stop| !shown || self.answers(stop, told.client))?;
@@ -79,18 +79,18 @@ impl<'a> Stops<'a> {
 }
 
 /// The long stops of others who took part in the handling of a client's inputs.
-fn stops(recording: &Recording, client: Pid, taken: &[Nanos], stopped: &[Span]) -> Vec<Stop> {
+fn stops(recording: &Recording, client: Pid, dequeued: &[Nanos], stopped: &[Span]) -> Vec<Stop> {
     let other = stopped.iter().filter(|span| recording.tasks.pid(span.tid, span.start) != client);
     other
-        .filter(|span| takes_part(recording, span, client, taken))
+        .filter(|span| takes_part(recording, span, client, dequeued))
         .map(|span| Stop { tid: span.tid, lo: span.start, hi: span.end })
         .collect()
 }
 
 /// Whether the process of a stopped thread ran after most of the inputs before, being one of the client's own; or was
 /// woken by it then.
-fn takes_part(recording: &Recording, stop: &Span, client: Pid, taken: &[Nanos]) -> bool {
-    let before = &taken[..taken.partition_point(|at| at.after(PART_WITHIN) <= stop.start)];
+fn takes_part(recording: &Recording, stop: &Span, client: Pid, dequeued: &[Nanos]) -> bool {
+    let before = &dequeued[..dequeued.partition_point(|at| at.after(PART_WITHIN) <= stop.start)];
     let last = &before[before.len().saturating_sub(INPUTS_MAX)..];
     let pid = recording.tasks.pid(stop.tid, stop.start);
     let threads = recording.kin().threads(pid);

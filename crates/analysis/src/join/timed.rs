@@ -50,7 +50,7 @@ fn describe(recording: &Recording, interaction: &Interaction) -> Timed {
         client_pid: told.client.0,
         client_comm: recording.tasks.comm(told.client, told.sent),
         input_ns: told.input.0,
-        taken_ns: told.taken.map(|(at, _)| at.0),
+        taken_ns: told.dequeued.map(|(at, _)| at.0),
         drawn_ns: interaction.drawing.map(|drawing| drawing.sent.0),
         end_ns: interaction.end.0,
         settled_ns: interaction.settled.map(|at| at.0),

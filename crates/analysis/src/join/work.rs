@@ -12,7 +12,7 @@ use crate::join::cause::Hop;
 use crate::join::inputs::Told;
 use crate::join::served::drawing;
 use crate::timeline::bursts::FRAME;
-use crate::timeline::homes::frequent;
+use crate::timeline::event_waits::frequent;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::{Signature, Waited, is_condition};
@@ -128,7 +128,7 @@ impl<'a> Work<'a> {
 
     /// All stretches of work from the receipt of an input on, each after the one that led to it.
     fn steps(&self, told: &Told, handled: Nanos) -> Vec<Step> {
-        let Some((at, tid)) = told.taken else { return Vec::new() };
+        let Some((at, tid)) = told.dequeued else { return Vec::new() };
         let (recording, mut frames) = (self.recording, 0);
         let hi = self.works_until(tid, at, &mut frames).max(handled.min(at.after(WORK_MAX)));
         let mut steps = vec![Step { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames }];

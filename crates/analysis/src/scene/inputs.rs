@@ -29,15 +29,15 @@ fn stretch(stage: &Stage<'_>, one: &Interaction, of: usize) -> Stretch {
     Stretch { lo: one.told.input, hi, look, of }
 }
 
-/// `key to xterm (pid 7), taken after 3.0 ms, answered after 938 ms`
+/// `key to xterm (pid 7), dequeued after 3.0 ms, answered after 938 ms`
 fn text(recording: &Recording, one: &Interaction) -> String {
     let told = &one.told;
     let who = process_text(recording, told.client, told.sent);
-    let taken = told.taken.map(|(at, _)| format!(", taken after {}", span_text(at.since(told.input))));
+    let dequeued = told.dequeued.map(|(at, _)| format!(", dequeued after {}", span_text(at.since(told.input))));
     let answer = match (one.censored, one.join) {
         (true, _) => "not answered before the mark".to_owned(),
         (false, Join::Speculative) => format!("answered after {} (by time only)", span_text(one.latency())),
         (false, _) => format!("answered after {}", span_text(one.latency())),
     };
-    format!("{} to {who}{}, {answer}", class_name(told.class), taken.unwrap_or_default())
+    format!("{} to {who}{}, {answer}", class_name(told.class), dequeued.unwrap_or_default())
 }

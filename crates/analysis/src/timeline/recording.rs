@@ -12,7 +12,7 @@ use crate::timeline::contention::Contention;
 use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
 use crate::timeline::kin::Kin;
-use crate::timeline::pauses::{Homes, PauseIndex};
+use crate::timeline::pauses::{EventWaits, PauseIndex};
 use crate::timeline::polls::Polls;
 use crate::timeline::priorities::Priorities;
 use crate::timeline::reclaim::Reclaiming;
@@ -77,7 +77,7 @@ pub struct Recording {
     pub user_right: Option<bool>,
     pub pauses: PauseIndex,
     /// Found when first asked for.
-    pub homes: OnceCell<Homes>,
+    pub event_waits: OnceCell<EventWaits>,
     pub kin: OnceCell<Kin>,
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,

@@ -116,9 +116,9 @@ fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<Group> {
     let mut normal = problem.latency().since(problem.excess).0;
     let mut groups = budget.groups();
     for group in groups.iter_mut().filter(|group| group.kind == Kind::OwnComputation) {
-        let taken = normal.min(group.nanos);
-        group.nanos -= taken;
-        normal -= taken;
+        let usual = normal.min(group.nanos);
+        group.nanos -= usual;
+        normal -= usual;
     }
     groups
 }

@@ -10,7 +10,7 @@ use tipme_record::{Cpu, Nanos, Tid};
 
 /// Who has a CPU.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Occupant {
+pub enum CpuOwner {
     /// A thread, of the kernel or of a process.
     Thread { tid: Tid, name: String },
     /// The handler of a device's interrupt.
@@ -25,13 +25,13 @@ pub enum Occupant {
 
 /// Who had a CPU for how long, without interruption.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Occupation {
-    pub occupant: Occupant,
+pub struct CpuInterval {
+    pub owner: CpuOwner,
     pub from: Nanos,
     pub to: Nanos,
 }
 
-impl Occupation {
+impl CpuInterval {
     /// Its length.
     pub fn time(&self) -> Nanos {
         self.to.since(self.from)
@@ -60,12 +60,12 @@ pub fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(On,
 ///
 /// Before the time from which everything is held, and after the mark, that is `Unknown`. An interrupt
 /// within an interrupt counts as the outer one's.
-pub fn occupations(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) -> Vec<Occupation> {
+pub fn cpu_intervals(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) -> Vec<CpuInterval> {
     let mut tiles = Tiles::default();
     let held = recording.complete_from().clamp(from, to.max(from));
-    tiles.add(Occupant::Unknown, from, held);
+    tiles.add(CpuOwner::Unknown, from, held);
     for (on, lo, hi) in on_cpu(recording, cpu, held, to) {
-        tiles.add(occupant(recording, on, lo), lo, hi);
+        tiles.add(owner(recording, on, lo), lo, hi);
     }
     tiles.done
 }
@@ -75,33 +75,33 @@ pub fn is_recorder(recording: &Recording, tid: Tid, at: Nanos) -> bool {
     recording.meta.recorder_pid != 0 && recording.tasks.pid(tid, at).0 == recording.meta.recorder_pid
 }
 
-/// Occupations so far; each begins where the one before it ends.
+/// CPU intervals so far; each begins where the one before it ends.
 #[derive(Default)]
 struct Tiles {
-    done: Vec<Occupation>,
+    done: Vec<CpuInterval>,
 }
 
 impl Tiles {
-    /// Nothing is added where the time is empty; what goes on is one occupation.
-    fn add(&mut self, occupant: Occupant, from: Nanos, to: Nanos) {
+    /// Nothing is added where the time is empty; what goes on is one interval.
+    fn add(&mut self, owner: CpuOwner, from: Nanos, to: Nanos) {
         if to <= from {
             return;
         }
         match self.done.last_mut() {
-            Some(last) if last.occupant == occupant => last.to = to,
-            _ => self.done.push(Occupation { occupant, from, to }),
+            Some(last) if last.owner == owner => last.to = to,
+            _ => self.done.push(CpuInterval { owner, from, to }),
         }
     }
 }
 
-fn occupant(recording: &Recording, on: On, at: Nanos) -> Occupant {
+fn owner(recording: &Recording, on: On, at: Nanos) -> CpuOwner {
     match on {
-        On::Thread(None) => Occupant::Unknown,
-        On::Thread(Some(Tid(0))) => Occupant::Idle,
-        On::Thread(Some(tid)) => Occupant::Thread { tid, name: recording.tasks.thread_comm(tid, at) },
+        On::Thread(None) => CpuOwner::Unknown,
+        On::Thread(Some(Tid(0))) => CpuOwner::Idle,
+        On::Thread(Some(tid)) => CpuOwner::Thread { tid, name: recording.tasks.thread_comm(tid, at) },
         On::Interrupt(source) => {
             let name = source.name(&recording.meta.irq_names);
-            if source.soft { Occupant::Softirq { name } } else { Occupant::Interrupt { name } }
+            if source.soft { CpuOwner::Softirq { name } } else { CpuOwner::Interrupt { name } }
         }
     }
 }
@@ -134,12 +134,12 @@ mod tests {
         recording
     }
 
-    fn named(tid: u32) -> Occupant {
-        Occupant::Thread { tid: Tid(tid), name: format!("thread {tid}") }
+    fn named(tid: u32) -> CpuOwner {
+        CpuOwner::Thread { tid: Tid(tid), name: format!("thread {tid}") }
     }
 
-    fn told(occupations: &[Occupation]) -> Vec<(Occupant, u64, u64)> {
-        occupations.iter().map(|one| (one.occupant.clone(), one.from.0, one.to.0)).collect()
+    fn told(cpu_intervals: &[CpuInterval]) -> Vec<(CpuOwner, u64, u64)> {
+        cpu_intervals.iter().map(|one| (one.owner.clone(), one.from.0, one.to.0)).collect()
     }
 
     #[test]
@@ -148,34 +148,34 @@ mod tests {
         let recording = recording(&events, &[irq(160, 20, 24, 0), irq(250, 10, 1, 1)], 0, 400);
         let expected = vec![
             (named(8), 120, 140),
-            (Occupant::Interrupt { name: "interrupt 24".to_owned() }, 140, 160),
+            (CpuOwner::Interrupt { name: "interrupt 24".to_owned() }, 140, 160),
             (named(8), 160, 200),
-            (Occupant::Idle, 200, 240),
-            (Occupant::Softirq { name: "softirq timer".to_owned() }, 240, 250),
-            (Occupant::Idle, 250, 300),
+            (CpuOwner::Idle, 200, 240),
+            (CpuOwner::Softirq { name: "softirq timer".to_owned() }, 240, 250),
+            (CpuOwner::Idle, 250, 300),
             (named(7), 300, 350),
         ];
-        assert_eq!(told(&occupations(&recording, Cpu(0), Nanos(120), Nanos(350))), expected);
+        assert_eq!(told(&cpu_intervals(&recording, Cpu(0), Nanos(120), Nanos(350))), expected);
     }
 
     #[test]
     fn what_is_not_held_is_unknown() {
         let recording = recording(&[switch(100, 7, 8), switch(200, 8, 7)], &[], 150, 300);
         let expected = vec![
-            (Occupant::Unknown, 50, 150),
+            (CpuOwner::Unknown, 50, 150),
             (named(8), 150, 200),
             (named(7), 200, 300),
-            (Occupant::Unknown, 300, 400),
+            (CpuOwner::Unknown, 300, 400),
         ];
-        assert_eq!(told(&occupations(&recording, Cpu(0), Nanos(50), Nanos(400))), expected);
-        let elsewhere = occupations(&recording, Cpu(1), Nanos(160), Nanos(170));
-        assert_eq!(told(&elsewhere), vec![(Occupant::Unknown, 160, 170)]);
-        assert_eq!(occupations(&recording, Cpu(0), Nanos(170), Nanos(160)), vec![]);
+        assert_eq!(told(&cpu_intervals(&recording, Cpu(0), Nanos(50), Nanos(400))), expected);
+        let elsewhere = cpu_intervals(&recording, Cpu(1), Nanos(160), Nanos(170));
+        assert_eq!(told(&elsewhere), vec![(CpuOwner::Unknown, 160, 170)]);
+        assert_eq!(cpu_intervals(&recording, Cpu(0), Nanos(170), Nanos(160)), vec![]);
     }
 
     proptest! {
         #[test]
-        fn occupations_tile_any_interval(
+        fn cpu_intervals_tile_any_interval(
             mut times in proptest::collection::vec(1..1_000_u64, 0..20),
             irqs in proptest::collection::vec((1..1_000_u64, 0..300_u64, 0..3_u32, 0..2_u32), 0..10),
             held in 0..1_200_u64,
@@ -185,7 +185,7 @@ mod tests {
             let events: Vec<Event> = times.iter().enumerate().map(|(at, ts)| switch(*ts, at as u32, at as u32 + 1)).collect();
             let irqs: Vec<_> = irqs.into_iter().map(|(end, nanos, number, soft)| irq(end, nanos, number, soft)).collect();
             let recording = recording(&events, &irqs, held, 1_100);
-            let found = occupations(&recording, Cpu(0), Nanos(from), Nanos(from + length));
+            let found = cpu_intervals(&recording, Cpu(0), Nanos(from), Nanos(from + length));
             let sum: u64 = found.iter().map(|one| one.time().0).sum();
             prop_assert_eq!(sum, length);
             prop_assert!(found.windows(2).all(|pair| pair[0].to == pair[1].from));
