@@ -150,7 +150,7 @@ impl<D: Daemon> ServerOf<D> {
         match self.gate.judge(uid, connection.caller, connection, now) {
             None => Ok(()),
             Some((connection, Err(why))) => Err((D::not_allowed_because(uid, &why), connection)),
-            Some((connection, Ok(entitled))) => match self.haste(uid, now) {
+            Some((connection, Ok(entitled))) => match self.rate_refusal(uid, now) {
                 Some(why) => Err((why, connection)),
                 None => {
                     self.let_in(entitled, connection, now);
@@ -177,7 +177,7 @@ impl<D: Daemon> ServerOf<D> {
     }
 
     /// Why this user has to wait.
-    fn haste(&mut self, uid: u32, now: Instant) -> Option<String> {
+    fn rate_refusal(&mut self, uid: u32, now: Instant) -> Option<String> {
         let wait = Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.rates.take(uid, now))?;
         Some(format!("user {uid} asks too often; try again in {} s", wait.as_secs() + 1))
     }

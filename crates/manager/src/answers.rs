@@ -45,7 +45,7 @@ impl Manager {
             sets_left_out: self.assigned.len().saturating_sub(LISTED_MAX),
             focus_changes: self.focus_times.times(),
             memory: self.memory.latest(),
-            prediction: self.warmth.figures(),
+            prediction: self.prefetch.figures(),
             counts: self.totals(),
             own_cpu_percent: if seconds > 0.0 { 100.0 * own_cpu / seconds } else { 0.0 },
             own_rss_bytes: processes::resident(&self.setting.proc, std::process::id()).unwrap_or(0),
@@ -75,9 +75,9 @@ impl Manager {
     fn totals(&self) -> Counts {
         let dropped = self.attention_dropped();
         Counts {
-            dropped: self.desk.counts.dropped + self.policy.dropped() + dropped,
-            disbelieved: self.desk.counts.disbelieved,
-            looks_left: self.desk.looks_left(),
+            dropped: self.desktop.counts.dropped + self.policy.dropped() + dropped,
+            disbelieved: self.desktop.counts.disbelieved,
+            looks_left: self.desktop.looks_left(),
             ..self.counts
         }
     }
@@ -90,7 +90,7 @@ impl Manager {
         let process = processes::read(&self.setting.proc, pid).ok_or_else(|| format!("there is no process {pid}"))?;
         let why = Why { pid, program: process.command.clone(), ..Why::default() };
         if let Some(explanation) = self.actuator.explain(pid).filter(|found| found.who == process.identity) {
-            let is_job = self.desk.is_job(explanation.set);
+            let is_job = self.desktop.is_job(explanation.set);
             return Ok(explained(why, explanation, is_job));
         }
         // A role without an explanation: the mechanism was not asked to do anything for it.
@@ -118,7 +118,7 @@ impl Manager {
         if let Some(top) = under.filter(|top| !processes::is_below(&self.setting.proc, process, *top)) {
             return format!("it is not below process {}, and only what is below it is changed (--under)", top.pid);
         }
-        match self.desk.refusal(process.pid) {
+        match self.desktop.refusal(process.pid) {
             Some(refusal) => words(refusal),
             None => "no window is known to be its, it is below no client of the display, and it is no hog".to_owned(),
         }

@@ -3,15 +3,15 @@
 
 use crate::actuator::{self, Actuator};
 use crate::busy;
-use crate::desk::Desk;
+use crate::desktop_state::DesktopState;
 use crate::helper_service::messages::{Applied, Restored};
-use crate::memory::{Circle, Watch};
+use crate::memory::{ProcessFacts, Watch};
+use crate::prefetch::Prefetch;
 use crate::schedule::{Schedule, TERMINALS, TICK};
 use crate::session;
 use crate::setting::{Options, Setting};
 use crate::signals::Signals;
 use crate::times::Recent;
-use crate::warmth::Warmth;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub fn run(options: &Options) -> Result<Ended> {
     let mut manager = Manager::new(options, setting, attention, actuator);
     let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
     tell_restored("this manager", &manager.actuator.restore());
-    manager.warmth.save();
+    manager.prefetch.save();
     drop(lock);
     ended
 }
@@ -89,12 +89,12 @@ pub(crate) struct Manager {
     /// The display server and the window manager, as they were taken into the core.
     pub(crate) parts: Core,
     window_manager: Option<Identity>,
-    pub(crate) desk: Desk,
+    pub(crate) desktop: DesktopState,
     pub(crate) policy: Policy,
     pub(crate) actuator: Actuator,
     pub(crate) memory: Watch,
     busy: busy::Watch,
-    pub(crate) warmth: Warmth,
+    pub(crate) prefetch: Prefetch,
     schedule: Schedule,
     pub(crate) focus_times: Recent,
     /// The role of each set, as it was last assigned.
@@ -118,12 +118,12 @@ impl Manager {
             parts: attention.core(),
             window_manager: None,
             attention,
-            desk: Desk::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
+            desktop: DesktopState::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
             policy: Policy::new(options.strength),
             actuator,
             memory: Watch::new(setting.proc.clone(), now),
             busy: busy::Watch::new(setting.proc.clone()),
-            warmth: Warmth::open(options),
+            prefetch: Prefetch::open(options),
             schedule: Schedule::new(now),
             focus_times: Recent::default(),
             assigned: BTreeMap::new(),
@@ -202,18 +202,18 @@ impl Manager {
     }
 
     fn take(&mut self, changes: Vec<Change>, now: Nanos) {
-        let before = self.desk.focused();
-        let events = self.desk.take(changes, now);
+        let before = self.desktop.focused();
+        let events = self.desktop.take(changes, now);
         self.handle(now, events);
-        let focused = self.desk.focused();
+        let focused = self.desktop.focused();
         if focused != before {
             self.focus_times.push(clock::now().since(now));
-            let young = focused.filter(|set| self.desk.is_young(*set, now));
+            let young = focused.filter(|set| self.desktop.is_young(*set, now));
             self.schedule.focus(before, young, now);
-            if self.memory.hasten(now) {
+            if self.memory.bring_look_forward(now) {
                 self.schedule.tick = self.schedule.tick.min(self.memory.due());
             }
-            self.warmth.focus(focused.and_then(|set| session::program(&self.setting.proc, set.0.pid)), now);
+            self.prefetch.focus(focused.and_then(|set| session::program(&self.setting.proc, set.0.pid)), now);
         }
     }
 
@@ -286,13 +286,13 @@ impl Manager {
     }
 
     fn refresh(&mut self, set: SetId, now: Nanos) {
-        let events = self.desk.refresh(set, now);
+        let events = self.desktop.refresh(set, now);
         self.handle(now, events);
     }
 
     fn follow_terminals(&mut self, now: Nanos) {
-        let Some(set) = self.desk.focused() else { return };
-        let events = self.desk.follow(set, now);
+        let Some(set) = self.desktop.focused() else { return };
+        let events = self.desktop.follow(set, now);
         self.handle(now, events);
     }
 
@@ -324,16 +324,16 @@ impl Manager {
             self.handle(now, vec![Event::Presence(present)]);
         }
         if present {
-            let jobs = self.desk.focused().map(|set| self.desk.follow_jobs(set, now));
+            let jobs = self.desktop.focused().map(|set| self.desktop.follow_jobs(set, now));
             self.handle(now, jobs.unwrap_or_default());
-            let events = self.desk.refresh_stalest(now);
+            let events = self.desktop.refresh_stalest(now);
             self.handle(now, events);
         }
         self.look_at_cpus(now);
         self.look_at_memory(now);
         self.ticks += 1;
         if self.ticks.is_multiple_of(SAVE_TICKS) {
-            self.warmth.save();
+            self.prefetch.save();
         }
         if self.ticks.is_multiple_of(CORE_TICKS) {
             self.look_for_core();
@@ -344,21 +344,21 @@ impl Manager {
     fn look_at_cpus(&mut self, now: Nanos) {
         let setting = &self.setting;
         if let Some(busy) = self.busy.look(now, |process| setting.may_change(process)) {
-            let mut events = self.desk.place_unplaced(&busy, now);
+            let mut events = self.desktop.place_unplaced(&busy, now);
             events.push(Event::Busy(busy));
             self.handle(now, events);
         }
     }
 
     fn look_at_memory(&mut self, now: Nanos) {
-        let circle = Known { desk: &self.desk, setting: &self.setting, core: &self.core };
-        if let Some(sample) = self.memory.look(now, &circle) {
+        let facts = Known { desktop: &self.desktop, setting: &self.setting, core: &self.core };
+        if let Some(sample) = self.memory.look(now, &facts) {
             self.handle(now, vec![Event::Memory(sample)]);
         }
         if self.memory.has_plenty() {
             let name = |set: SetId| Some((set, session::program(&self.setting.proc, set.0.pid)?));
-            let programs = || self.desk.clients().filter_map(name).collect();
-            let actions = self.warmth.actions(programs, self.desk.focused(), now);
+            let programs = || self.desktop.clients().filter_map(name).collect();
+            let actions = self.prefetch.actions(programs, self.desktop.focused(), now);
             self.perform(actions);
         }
     }
@@ -371,7 +371,7 @@ impl Manager {
         self.window_manager = said.or(self.window_manager.filter(|known| processes::lives(proc, *known)));
         let core = session::core(proc, user, self.parts.server_pid, self.window_manager);
         if core != self.core {
-            let mut events = self.desk.set_core(&core);
+            let mut events = self.desktop.set_core(&core);
             self.core.clone_from(&core);
             events.push(Event::Core(core));
             self.handle(clock::now(), events);
@@ -391,7 +391,7 @@ impl Manager {
             match Attention::open(&self.setting.target) {
                 Ok(attention) => {
                     self.attention = attention;
-                    let events = self.desk.clear();
+                    let events = self.desktop.clear();
                     self.handle(clock::now(), events);
                     // What is there already comes without news; what fails now fails again at the next turn.
                     let _ = self.attend(clock::now());
@@ -415,15 +415,15 @@ impl Manager {
 
 /// What the manager knows of processes, for a look at memory.
 struct Known<'a> {
-    desk: &'a Desk,
+    desktop: &'a DesktopState,
     setting: &'a Setting,
     core: &'a [Identity],
 }
 
-impl Circle for Known<'_> {
+impl ProcessFacts for Known<'_> {
     /// The core is small, and every answer needs it; of the focused set the client comes first.
     fn dearest(&self) -> Vec<Identity> {
-        let focused = self.desk.focused().map(|set| self.desk.members(set)).unwrap_or_default();
+        let focused = self.desktop.focused().map(|set| self.desktop.members(set)).unwrap_or_default();
         self.core.iter().copied().chain(focused.iter().map(|member| member.who)).collect()
     }
 
@@ -432,6 +432,6 @@ impl Circle for Known<'_> {
     }
 
     fn set_of(&self, pid: u32) -> Option<SetId> {
-        self.desk.place(pid).map(|(set, _)| set)
+        self.desktop.place(pid).map(|(set, _)| set)
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The display tells what the user attends to, [`tipme_policy`] decides who is favoured, [`tipme_sched`] turns
 //! the knobs and takes everything back in the end. What is here is the way between them: which processes
-//! belong to a window (`desk`, `family`), which claims are believed (`trust`), when to look again
+//! belong to a window (`desktop_state`, `family`), which claims are believed (`trust`), when to look again
 //! (`daemon`), and what is told to those who ask.
 //!
 //! Without root the display, the policy and the socket stay with the user, and only the knobs are turned by somebody else:
@@ -18,12 +18,13 @@ mod budget;
 mod busy;
 mod connections;
 mod daemon;
-mod desk;
+mod desktop_state;
 mod family;
 mod fuzz;
 mod helper_service;
 mod installed;
 mod memory;
+mod prefetch;
 mod schedule;
 mod session;
 mod setting;
@@ -31,7 +32,6 @@ mod signals;
 mod state;
 mod times;
 mod trust;
-mod warmth;
 
 pub use actuator::UseHelper;
 pub use daemon::{Ended, run};

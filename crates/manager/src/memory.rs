@@ -13,7 +13,7 @@ use tipme_sched::processes;
 /// From one look to the next while memory is short, and else.
 const SHORT_PERIOD: Nanos = Nanos::from_millis(1_000);
 /// The same after a change of focus while memory is short: who is to be protected is another one.
-const HASTY_PERIOD: Nanos = Nanos::from_millis(250);
+const FOCUS_PERIOD: Nanos = Nanos::from_millis(250);
 const CALM_PERIOD: Nanos = Nanos::from_millis(5_000);
 /// How far back the share of waiting reaches.
 const PRESSURE_WINDOW: Nanos = Nanos::from_millis(2_000);
@@ -33,7 +33,7 @@ const DEAREST_MAX: usize = 128;
 const KEPT_MAX: usize = 8;
 
 /// What the caller knows of processes.
-pub(crate) trait Circle {
+pub(crate) trait ProcessFacts {
     /// Those of the core and of the set with the focus, the dearest first. They are told of whatever their size.
     fn dearest(&self) -> Vec<Identity>;
     /// It is one of those that may be changed; others are not told of.
@@ -72,8 +72,8 @@ impl Watch {
     }
 
     /// The focus has changed. True where that makes a look due sooner: where memory is short.
-    pub(crate) fn hasten(&mut self, now: Nanos) -> bool {
-        let due = self.looked.after(HASTY_PERIOD).max(now);
+    pub(crate) fn bring_look_forward(&mut self, now: Nanos) -> bool {
+        let due = self.looked.after(FOCUS_PERIOD).max(now);
         let sooner = self.short && due < self.due;
         if sooner {
             self.due = due;
@@ -87,7 +87,7 @@ impl Watch {
     }
 
     /// Takes a look if one is due.
-    pub(crate) fn look(&mut self, now: Nanos, circle: &impl Circle) -> Option<MemorySample> {
+    pub(crate) fn look(&mut self, now: Nanos, facts: &impl ProcessFacts) -> Option<MemorySample> {
         if now < self.due {
             return None;
         }
@@ -96,11 +96,11 @@ impl Watch {
         let some_percent = self.pressure(now);
         self.short = available < total / SHORT_DIVISOR || some_percent > SHORT_PRESSURE;
         self.due = now.after(if self.short { SHORT_PERIOD } else { CALM_PERIOD });
-        let mut dearest = circle.dearest();
+        let mut dearest = facts.dearest();
         dearest.truncate(DEAREST_MAX);
-        let mut groups: Vec<GroupMemory> = dearest.iter().filter_map(|who| self.group(*who, circle)).collect();
+        let mut groups: Vec<GroupMemory> = dearest.iter().filter_map(|who| self.group(*who, facts)).collect();
         if self.short {
-            groups.extend(self.biggest(&dearest, circle));
+            groups.extend(self.biggest(&dearest, facts));
         }
         let looks = self.latest.looks + 1;
         let (total_bytes, available_bytes) = (total, available);
@@ -132,14 +132,14 @@ impl Watch {
     }
 
     /// The biggest of the other processes, each with the pressure in its control group.
-    fn biggest(&self, dearest: &[Identity], circle: &impl Circle) -> Vec<GroupMemory> {
+    fn biggest(&self, dearest: &[Identity], facts: &impl ProcessFacts) -> Vec<GroupMemory> {
         let dearest: BTreeSet<u32> = dearest.iter().map(|who| who.pid).collect();
         let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !dearest.contains(pid));
         let mut sizes: Vec<(u64, u32)> =
             pids.filter_map(|pid| Some((processes::resident(&self.proc, pid)?, pid))).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         let known = sizes.into_iter().filter_map(|(_, pid)| processes::identity(&self.proc, pid));
-        let groups = known.filter_map(|who| Some((who, self.group(who, circle)?))).take(BIGGEST_MAX);
+        let groups = known.filter_map(|who| Some((who, self.group(who, facts)?))).take(BIGGEST_MAX);
         groups.map(|(who, group)| GroupMemory { full_percent: self.full_percent(who), ..group }).collect()
     }
 
@@ -149,9 +149,9 @@ impl Watch {
     }
 
     /// `None` for a process that may not be changed, or is gone.
-    fn group(&self, who: Identity, circle: &impl Circle) -> Option<GroupMemory> {
-        let bytes = circle.may_change(who).then(|| processes::resident(&self.proc, who.pid))??;
-        Some(GroupMemory { group: MemoryGroup::Process(who), bytes, full_percent: 0.0, set: circle.set_of(who.pid) })
+    fn group(&self, who: Identity, facts: &impl ProcessFacts) -> Option<GroupMemory> {
+        let bytes = facts.may_change(who).then(|| processes::resident(&self.proc, who.pid))??;
+        Some(GroupMemory { group: MemoryGroup::Process(who), bytes, full_percent: 0.0, set: facts.set_of(who.pid) })
     }
 }
 

@@ -2,7 +2,7 @@
 //! When the person waits for the machine, and when the machine waits for the person.
 //!
 //! Four signals decide: whether a CPU is busy for the interactive set, whether an event is queued, whether
-//! synchronous I/O is outstanding, and whether an event was taken and is not finished. Nobody can see what a
+//! synchronous I/O is outstanding, and whether an event was dequeued and is not finished. Nobody can see what a
 //! person thinks, so a wait is a time in which the machine owed an answer. All times are nanoseconds.
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct Signals {
     pub queued: bool,
     /// S: synchronous I/O is outstanding.
     pub synchronous_io: bool,
-    /// E: an event was taken and is not finished.
+    /// E: an event was dequeued and is not finished.
     pub handling: bool,
 }
 

@@ -487,7 +487,7 @@ impl<'a> Recorder<'a> {
 
     fn capture(&mut self, mark: &Mark) -> Result<Capture> {
         let now = monotonic_now();
-        self.sampler.hasten();
+        self.sampler.read_files_soon();
         self.tick(now).ok();
         self.learning.merge(&self.kernel, now);
         let sources = Sources {

@@ -81,7 +81,7 @@ pub use cgroup::full_average;
 pub use explain::{Explanation, KnobState};
 pub use fuzz::{exercise_journal, exercise_processes};
 pub use last_pid::LastPid;
-pub use offers::{Desk, Offer, extension, offers, plain_offers};
+pub use offers::{DesktopOwner, Offer, extension, offers, plain_offers};
 pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
 
 use engine::Engine;

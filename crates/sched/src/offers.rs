@@ -19,7 +19,7 @@ const HIERARCHY: &str = "/sys/fs/cgroup";
 
 /// Whose desktop it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Desk {
+pub struct DesktopOwner {
     pub user: u32,
     /// The window manager's process, where it is known.
     pub window_manager: Option<u32>,
@@ -37,11 +37,11 @@ pub struct Offer {
 
 /// The back ends, the best first. `cgroup` is the delegated group that could be used; who names one wants it used.
 /// `user` is the one whose programs are to be weighed, where that is known.
-pub fn offers(proc: &Path, cgroup: Option<&Path>, desk: Option<Desk>) -> Vec<Offer> {
+pub fn offers(proc: &Path, cgroup: Option<&Path>, desktop: Option<DesktopOwner>) -> Vec<Offer> {
     let ext = extension();
     let systemd = Path::new(SYSTEMD).is_dir();
     let groups = cgroup_offer(cgroup, ext.as_deref(), systemd);
-    let units = units_offer(proc, desk, ext.as_deref());
+    let units = units_offer(proc, desktop, ext.as_deref());
     let (first, second) = if cgroup.is_some() { (groups, units) } else { (units, groups) };
     [first, second].into_iter().chain(plain_offers(proc, cgroup)).collect()
 }
@@ -51,7 +51,7 @@ pub fn plain_offers(proc: &Path, cgroup: Option<&Path>) -> [Offer; 2] {
     [autogroup_offer(proc, cgroup), nice_offer(proc)]
 }
 
-fn units_offer(proc: &Path, desk: Option<Desk>, ext: Option<&str>) -> Offer {
+fn units_offer(proc: &Path, desktop: Option<DesktopOwner>, ext: Option<&str>) -> Offer {
     let mut limits = vec![
         "weights count inside of the user's slice only: what other users and the system's services run competes with all of it".to_owned(),
         "no process is taken out of a service: a program that shares one with others is not weighed".to_owned(),
@@ -62,11 +62,11 @@ fn units_offer(proc: &Path, desk: Option<Desk>, ext: Option<&str>) -> Offer {
         limits
             .push("without root only the units of the user's own manager are weighed, not those of logins".to_owned());
     }
-    Offer { backend: Backend::Systemd, unusable: units_fault(proc, desk), limits }
+    Offer { backend: Backend::Systemd, unusable: units_fault(proc, desktop), limits }
 }
 
 /// Why the units of systemd cannot be weighed.
-fn units_fault(proc: &Path, desk: Option<Desk>) -> Option<String> {
+fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
     if !Path::new(SYSTEMD).is_dir() {
         return Some("systemd does not run this machine".to_owned());
     }
@@ -82,10 +82,10 @@ fn units_fault(proc: &Path, desk: Option<Desk>) -> Option<String> {
         Unit::of(&origin_unit)
     };
     let of_user = |pid: u32, user| processes::read(proc, pid).is_some_and(|process| process.uid == user);
-    let in_units = desk.is_none_or(|desk| match keeper {
-        Keeper::System => processes::all(proc).into_iter().any(|pid| of_user(pid, desk.user) && unit(pid).is_some()),
+    let in_units = desktop.is_none_or(|desktop| match keeper {
+        Keeper::System => processes::all(proc).into_iter().any(|pid| of_user(pid, desktop.user) && unit(pid).is_some()),
         // Where the window manager is a unit of the user's manager, the programs are, too.
-        Keeper::User(_) => desk.window_manager.and_then(unit).is_some_and(|unit| unit.keeper == keeper),
+        Keeper::User(_) => desktop.window_manager.and_then(unit).is_some_and(|unit| unit.keeper == keeper),
     });
     let no_units = || "the desktop's programs are in no units of that manager".to_owned();
     Bus::new(Path::new(RUN)).defect(keeper).or_else(|| (!in_units).then(no_units))

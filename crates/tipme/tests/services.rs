@@ -16,7 +16,7 @@ mod support;
 mod unit;
 
 use family::until;
-use fixture::{Desk, Managed, nice};
+use fixture::{Desktop, Managed, nice};
 use helper_daemon::{ANNA, HelperDaemon, Sleeper, favour};
 use rustix::process::{Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
@@ -142,15 +142,15 @@ fn said(socket: &UnixDatagram) -> String {
 #[test]
 fn the_manager_works_within_its_unit() {
     let unit = Installed::new().unit("tipme-manage");
-    let desk = Desk::start();
-    let (first, second) = (desk.terminal("+20+20"), desk.terminal("+500+20"));
+    let desktop = Desktop::start();
+    let (first, second) = (desktop.terminal("+20+20"), desktop.terminal("+500+20"));
     let mut command = fixture::tipme();
-    desk.session.show(&mut command);
+    desktop.session.show(&mut command);
     unit.limit(&mut command);
     let dir = TempDir::new().unwrap();
-    let mut managed = Managed::start_by(command, dir, &desk.session.display_name(), &[]);
+    let mut managed = Managed::start_by(command, dir, &desktop.session.display_name(), &[]);
     for (on, off) in [(&first, &second), (&second, &first)] {
-        desk.click(on);
+        desktop.click(on);
         until("the favour of the focused terminal", || nice(on.pid()) < 0 && nice(off.pid()) > nice(on.pid()));
     }
     assert_eq!(managed.stop(Signal::TERM), Some(0));

@@ -43,7 +43,7 @@ impl Machine {
 /// Process 3 belongs to another user, process 4 to the core.
 struct Others;
 
-impl Circle for Others {
+impl ProcessFacts for Others {
     fn dearest(&self) -> Vec<Identity> {
         [4, 77].map(|pid| Identity { pid, start: u64::from(pid) * 100 }).into()
     }
@@ -109,7 +109,7 @@ fn what_is_no_number_is_no_sample() {
 /// Many helpers of the focused set, of which the last ones were named first.
 struct Many;
 
-impl Circle for Many {
+impl ProcessFacts for Many {
     fn dearest(&self) -> Vec<Identity> {
         (1..=DEAREST_MAX as u32 + 9).rev().map(|pid| Identity { pid, start: u64::from(pid) * 100 }).collect()
     }
@@ -139,15 +139,15 @@ fn a_change_of_focus_hastens_a_look_where_memory_is_short() {
     let mut machine = Machine::new();
     machine.set(8000, 0);
     machine.look(0).expect("the first one");
-    assert!(!machine.watch.hasten(Nanos::from_millis(100)), "there is plenty");
+    assert!(!machine.watch.bring_look_forward(Nanos::from_millis(100)), "there is plenty");
     machine.set(1000, 0);
     machine.look(5_000).expect("it is due");
-    assert!(machine.watch.hasten(Nanos::from_millis(5_100)));
+    assert!(machine.watch.bring_look_forward(Nanos::from_millis(5_100)));
     assert_eq!((machine.look(5_249), machine.watch.due()), (None, Nanos::from_millis(5_250)));
-    assert!(!machine.watch.hasten(Nanos::from_millis(5_200)), "it is hastened already");
-    machine.look(5_250).expect("it was hastened");
-    assert!(machine.watch.hasten(Nanos::from_millis(6_000)));
-    machine.look(6_000).expect("it was hastened");
+    assert!(!machine.watch.bring_look_forward(Nanos::from_millis(5_200)), "it was brought forward already");
+    machine.look(5_250).expect("it was brought forward");
+    assert!(machine.watch.bring_look_forward(Nanos::from_millis(6_000)));
+    machine.look(6_000).expect("it was brought forward");
 }
 
 #[test]

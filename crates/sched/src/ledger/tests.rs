@@ -12,7 +12,7 @@ fn weight() -> Place {
 }
 
 /// A machine with a process in a login, and its ledger.
-fn desk() -> (Machine, Memory, Ledger<Machine, Memory>, Identity) {
+fn fixture() -> (Machine, Memory, Ledger<Machine, Memory>, Identity) {
     let (machine, log) = (Machine::new(), Memory::default());
     let who = machine.fork(20, None, true);
     machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = LOGIN.to_owned();
@@ -30,7 +30,7 @@ fn has(machine: &Machine) -> Option<i64> {
 
 #[test]
 fn a_stop_soon_after_nobody_answered_takes_back() {
-    let (machine, _, mut ledger, _) = desk();
+    let (machine, _, mut ledger, _) = fixture();
     assert_eq!(put(&mut ledger, -1, 500).changed, 1);
     machine.closed.set(true);
     assert_eq!(ledger.world.get(&weight()), Err(Fault::Refused(libc::ENOTCONN)));
@@ -42,7 +42,7 @@ fn a_stop_soon_after_nobody_answered_takes_back() {
 fn a_change_that_comes_late_is_taken_back() {
     for first in [None, Some(300)] {
         for lands in [true, false] {
-            let (machine, log, mut ledger, _) = desk();
+            let (machine, log, mut ledger, _) = fixture();
             first.into_iter().for_each(|number| drop(put(&mut ledger, -1, number)));
             machine.slow.set(true);
             let done = put(&mut ledger, first.unwrap_or(-1), 500);
@@ -64,7 +64,7 @@ fn a_change_that_comes_late_is_taken_back() {
 
 #[test]
 fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
-    let (machine, _, mut ledger, _) = desk();
+    let (machine, _, mut ledger, _) = fixture();
     put(&mut ledger, -1, 500);
     machine.slow.set(true);
     put(&mut ledger, 500, -1);
@@ -76,7 +76,7 @@ fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
 
 #[test]
 fn a_scope_that_comes_late_is_known_and_left() {
-    let (machine, log, mut ledger, who) = desk();
+    let (machine, log, mut ledger, who) = fixture();
     let scope = Place::Scope { folder: SCOPE.to_owned(), root: ROOT.to_owned(), first: who };
     let details = Details { session: 0, return_to: Some(LOGIN.to_owned()) };
     machine.slow.set(true);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::{for_everybody, until};
-use crate::fixture::{Desk, Managed, Terminal, forget_nice_value, nice, tipme};
+use crate::fixture::{Desktop, Managed, Terminal, forget_nice_value, nice, tipme};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -31,12 +31,12 @@ struct Forger {
 
 impl Forger {
     /// Over the local socket.
-    fn local(desk: &Desk) -> Forger {
-        let path = format!("/tmp/.X11-unix/X{}", desk.session.target().display);
+    fn local(desktop: &Desktop) -> Forger {
+        let path = format!("/tmp/.X11-unix/X{}", desktop.session.target().display);
         let stream = UnixStream::connect(path).unwrap();
         Forger::over(
             DefaultStream::from_unix_stream(stream).unwrap().0,
-            cookie(&desk.session.folder().join("authority")),
+            cookie(&desktop.session.folder().join("authority")),
         )
     }
 
@@ -88,18 +88,18 @@ fn cookie(file: &Path) -> Vec<u8> {
 }
 
 /// A terminal of another user, who may use the display.
-pub fn other_users_terminal(desk: &Desk, folder: &TempDir) -> (Process, Window) {
+pub fn other_users_terminal(desktop: &Desktop, folder: &TempDir) -> (Process, Window) {
     let authority = folder.path().join("authority");
-    std::fs::copy(desk.session.folder().join("authority"), &authority).unwrap();
+    std::fs::copy(desktop.session.folder().join("authority"), &authority).unwrap();
     for path in [folder.path(), &authority] {
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     }
     let mut command = Command::new("xterm");
     command.args(["-geometry", "20x5+300+300", "-e", "sh", "-c", "read wait"]);
-    desk.session.prepare(&mut command);
+    desktop.session.prepare(&mut command);
     command.env("XAUTHORITY", &authority).env("HOME", "/").current_dir("/").uid(NOBODY).gid(NOBODY);
     let process = Process::start("another user's terminal", command, None).unwrap();
-    let watcher = Watcher::open(&desk.session.target()).unwrap();
+    let watcher = Watcher::open(&desktop.session.target()).unwrap();
     let window = watcher.wait_for_focus(process.pid(), crate::family::TIMEOUT).unwrap();
     (process, window)
 }
@@ -119,13 +119,13 @@ fn victim() -> Process {
 
 #[test]
 fn another_users_window_names_other_processes_in_vain() {
-    let (desk, folder, victim) = (Desk::start(), TempDir::new().unwrap(), victim());
-    let terminal = desk.terminal("+20+20");
-    let managed = Managed::start(&desk, &[]);
+    let (desktop, folder, victim) = (Desktop::start(), TempDir::new().unwrap(), victim());
+    let terminal = desktop.terminal("+20+20");
+    let managed = Managed::start(&desktop, &[]);
     until("the favour", || nice(terminal.pid()) < 0);
     let favoured = nice(terminal.pid());
-    let (other, window) = other_users_terminal(&desk, &folder);
-    let forger = Forger::local(&desk);
+    let (other, window) = other_users_terminal(&desktop, &folder);
+    let forger = Forger::local(&desktop);
     forger.claim(window, "_NET_WM_PID", &[victim.pid()]);
     forger.claim(window, "_TIPME_PROCESS_SET", &[victim.pid(), terminal.shell()]);
     lost(&terminal, favoured);
@@ -140,13 +140,13 @@ fn another_users_window_names_other_processes_in_vain() {
 
 #[test]
 fn helpers_of_another_user_are_not_believed_and_ones_own_are() {
-    let desk = Desk::start();
+    let desktop = Desktop::start();
     let mut command = Command::new("sleep");
     command.arg("1000").uid(NOBODY).gid(NOBODY);
     let (other, own) = (Process::start("a process of another user", command, None).unwrap(), victim());
-    let terminal = desk.terminal("+20+20");
-    let managed = Managed::start(&desk, &[]);
-    Forger::local(&desk).claim(terminal.window, "_TIPME_PROCESS_SET", &[other.pid(), 1, own.pid(), 999_999_999]);
+    let terminal = desktop.terminal("+20+20");
+    let managed = Managed::start(&desktop, &[]);
+    Forger::local(&desktop).claim(terminal.window, "_TIPME_PROCESS_SET", &[other.pid(), 1, own.pid(), 999_999_999]);
     until("the favour of the helper", || nice(own.pid()) < 0);
     assert_eq!(nice(other.pid()), 0);
     assert_eq!(managed.why(own.pid())["membership"], "property");
@@ -156,12 +156,12 @@ fn helpers_of_another_user_are_not_believed_and_ones_own_are() {
 
 #[test]
 fn a_property_with_a_million_processes_is_cut() {
-    let (desk, victim) = (Desk::start(), victim());
-    let terminal = desk.terminal("+20+20");
-    let managed = Managed::start(&desk, &[]);
+    let (desktop, victim) = (Desktop::start(), victim());
+    let terminal = desktop.terminal("+20+20");
+    let managed = Managed::start(&desktop, &[]);
     let mut pids: Vec<u32> = (500_000_000..501_000_000).collect();
     pids.push(victim.pid());
-    let forger = Forger::local(&desk);
+    let forger = Forger::local(&desktop);
     // A request has a maximal length, so it is written in pieces.
     for piece in pids.chunks(50_000) {
         let atom = forger.connection.intern_atom(false, b"_TIPME_PROCESS_SET").unwrap().reply().unwrap().atom;
@@ -177,7 +177,7 @@ fn a_property_with_a_million_processes_is_cut() {
 
 #[test]
 fn a_program_gets_nothing_by_the_name_of_a_sound_server() {
-    let (desk, folder) = (Desk::start(), TempDir::new().unwrap());
+    let (desktop, folder) = (Desktop::start(), TempDir::new().unwrap());
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let copy = folder.path().join("pipewire");
     std::fs::copy("/usr/bin/sleep", &copy).unwrap();
@@ -186,7 +186,7 @@ fn a_program_gets_nothing_by_the_name_of_a_sound_server() {
     let named = Process::start("a program of that name", command, None).unwrap();
     let name = || std::fs::read_to_string(format!("/proc/{}/comm", named.pid())).unwrap();
     until("its name", || name() == "pipewire\n");
-    let managed = Managed::start(&desk, &[]);
+    let managed = Managed::start(&desktop, &[]);
     let core = managed.status()["core"].to_string();
     assert!(core.contains("openbox") && !core.contains("pipewire"), "{core}");
     assert_eq!(nice(named.pid()), 0);
@@ -194,9 +194,9 @@ fn a_program_gets_nothing_by_the_name_of_a_sound_server() {
 
 #[test]
 fn a_client_that_says_it_is_the_window_manager_is_not_believed_and_pushes_nobody_aside() {
-    let desk = Desk::start();
-    let managed = Managed::start(&desk, &[]);
-    let (forger, own) = (Forger::local(&desk), std::process::id());
+    let desktop = Desktop::start();
+    let managed = Managed::start(&desktop, &[]);
+    let (forger, own) = (Forger::local(&desktop), std::process::id());
     let before = nice(own);
     let window = forger.connection.generate_id().unwrap();
     let (depth, class, look) = (x11rb::COPY_DEPTH_FROM_PARENT, WindowClass::INPUT_OUTPUT, CreateWindowAux::new());
@@ -217,15 +217,15 @@ fn a_client_that_says_it_is_the_window_manager_is_not_believed_and_pushes_nobody
 /// The display server is root's, as where it needs root's rights for the screen, and the session a user's.
 #[test]
 fn that_the_display_server_of_root_is_left_alone_is_told() {
-    let desk = Desk::start();
+    let desktop = Desktop::start();
     let mut command = tipme();
-    desk.session.show(&mut command);
+    desktop.session.show(&mut command);
     command.env("SUDO_UID", NOBODY.to_string());
     let dir = TempDir::new().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let managed = Managed::start_by(command, dir, &desk.session.display_name(), &[]);
+    let managed = Managed::start_by(command, dir, &desktop.session.display_name(), &[]);
     let status = managed.status();
-    let server = tipme_desktop::server::describe(&desk.session.target()).unwrap().server_pid;
+    let server = tipme_desktop::server::describe(&desktop.session.target()).unwrap().server_pid;
     assert_eq!((&status["user"], nice(server)), (&serde_json::Value::from(NOBODY), 0));
     let told = format!("({server}) belongs to user 0, not {NOBODY}, and is not favoured");
     assert!(status["missing"].to_string().contains(&told), "{status:#}");
@@ -271,24 +271,24 @@ fn a_number_that_is_used_again_is_not_the_client() {
     if let Ok(authority) = std::env::var(LEAVING) {
         return leave_connection_to_child(Path::new(&authority));
     }
-    let desk = Desk::start();
-    let terminal = desk.terminal("+20+20");
-    let first = Managed::start(&desk, &[]);
-    let (mut client, heir) = leaving_client(&desk);
+    let desktop = Desktop::start();
+    let terminal = desktop.terminal("+20+20");
+    let first = Managed::start(&desktop, &[]);
+    let (mut client, heir) = leaving_client(&desktop);
     let number = client.id();
     until("the favour of the client", || nice(number) < 0);
     drop(client.stdin.take());
     client.wait().unwrap();
     let _victim = process_with_number(number);
-    desk.click(&terminal);
+    desktop.click(&terminal);
     until("the favour of the terminal", || nice(terminal.pid()) < 0);
-    let forger = Forger::local(&desk);
+    let forger = Forger::local(&desktop);
     forger.focus(heir.1);
     until("the loss of the favour", || first.why(terminal.pid())["role"] != "focused");
     assert_eq!(nice(number), 0);
     assert_eq!(first.why(number)["role"], serde_json::Value::Null);
     drop(first);
-    let second = Managed::start(&desk, &[]);
+    let second = Managed::start(&desktop, &[]);
     forger.focus(heir.1);
     until("that the claim was judged", || second.why(number)["reason"].to_string().contains("no connection"));
     assert_eq!(nice(number), 0);
@@ -305,10 +305,10 @@ impl Drop for Heir {
 }
 
 /// Starts such a client; it ends when its input does. Its child and its window come with it.
-fn leaving_client(desk: &Desk) -> (Child, (Heir, Window)) {
+fn leaving_client(desktop: &Desktop) -> (Child, (Heir, Window)) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "other_users::a_number_that_is_used_again_is_not_the_client", "--nocapture"]);
-    command.env(LEAVING, desk.session.folder().join("authority")).env("DISPLAY", desk.session.display_name());
+    command.env(LEAVING, desktop.session.folder().join("authority")).env("DISPLAY", desktop.session.display_name());
     let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(client.stdout.take().unwrap()).lines().map_while(Result::ok);
     let line = lines.filter_map(|line| line.split_once("left: ").map(|(_, rest)| rest.to_owned())).next().unwrap();
@@ -353,9 +353,9 @@ fn process_with_number(number: u32) -> Sleeper {
 
 #[test]
 fn another_user_learns_and_changes_nothing() {
-    let desk = Desk::start();
-    let terminal = desk.terminal("+20+20");
-    let managed = Managed::start(&desk, &[]);
+    let desktop = Desktop::start();
+    let terminal = desktop.terminal("+20+20");
+    let managed = Managed::start(&desktop, &[]);
     until("the favour", || nice(terminal.pid()) < 0);
     let (_folder, program) = for_everybody();
     for arguments in [&["manage", "status"][..], &["manage", "off"], &["why", "1"]] {

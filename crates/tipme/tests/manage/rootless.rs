@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::{for_everybody, until};
-use crate::fixture::{Desk, Managed, nice};
+use crate::fixture::{Desktop, Managed, nice};
 use crate::helper_daemon::{HelperDaemon, favour};
 use crate::other_users::{NOBODY, other_users_terminal};
 use rustix::process::Signal;
@@ -35,8 +35,8 @@ impl User {
     }
 
     /// The manager as this user, with that helper.
-    fn manage(&self, desk: &Desk, helper: &Path) -> Managed {
-        let display = desk.session.display_name();
+    fn manage(&self, desktop: &Desktop, helper: &Path) -> Managed {
+        let display = desktop.session.display_name();
         Managed::start_by(self.command(), self.state(), &display, &["--helper", helper.to_str().unwrap()])
     }
 
@@ -49,10 +49,10 @@ impl User {
 
 #[test]
 fn the_helper_turns_the_knobs_of_a_manager_without_root() {
-    let (desk, user, helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
-    let roots = desk.terminal("+20+20");
-    let (own, _) = other_users_terminal(&desk, &user.keys);
-    let mut managed = user.manage(&desk, helper.dir.path());
+    let (desktop, user, helper) = (Desktop::start(), User::new(), HelperDaemon::start(&[NOBODY]));
+    let roots = desktop.terminal("+20+20");
+    let (own, _) = other_users_terminal(&desktop, &user.keys);
+    let mut managed = user.manage(&desktop, helper.dir.path());
     until("the favour of the user's terminal", || nice(own.pid()) < 0);
     let status = managed.status();
     assert_eq!((&status["helper"], &status["user"]), (&helper.pid().into(), &NOBODY.into()), "{status:#}");
@@ -60,7 +60,7 @@ fn the_helper_turns_the_knobs_of_a_manager_without_root() {
     assert!(managed.said(&["manage", "status"]).contains(&format!("by the helper (pid {})", helper.pid())));
     let why = managed.why(own.pid());
     assert_eq!((&why["role"], &why["knobs"][0]["name"]), (&"focused".into(), &"nice value".into()), "{why:#}");
-    desk.click(&roots);
+    desktop.click(&roots);
     until("the end of the favour", || nice(own.pid()) > favour(Strength::Normal));
     assert_eq!(nice(roots.pid()), 0);
     managed.said(&["manage", "off"]);
@@ -73,9 +73,9 @@ fn the_helper_turns_the_knobs_of_a_manager_without_root() {
 
 #[test]
 fn a_manager_that_is_killed_leaves_nothing_changed() {
-    let (desk, user, helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
-    let (own, _) = other_users_terminal(&desk, &user.keys);
-    let mut managed = user.manage(&desk, helper.dir.path());
+    let (desktop, user, helper) = (Desktop::start(), User::new(), HelperDaemon::start(&[NOBODY]));
+    let (own, _) = other_users_terminal(&desktop, &user.keys);
+    let mut managed = user.manage(&desktop, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
     managed.stop(Signal::KILL);
     until("the end of the favour", || nice(own.pid()) == 0);
@@ -84,9 +84,9 @@ fn a_manager_that_is_killed_leaves_nothing_changed() {
 
 #[test]
 fn a_manager_outlives_its_helper_and_finds_the_next_one() {
-    let (desk, user, mut helper) = (Desk::start(), User::new(), HelperDaemon::start(&[NOBODY]));
-    let (own, _) = other_users_terminal(&desk, &user.keys);
-    let managed = user.manage(&desk, helper.dir.path());
+    let (desktop, user, mut helper) = (Desktop::start(), User::new(), HelperDaemon::start(&[NOBODY]));
+    let (own, _) = other_users_terminal(&desktop, &user.keys);
+    let managed = user.manage(&desktop, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
     helper.stop(Signal::TERM);
     assert_eq!(nice(own.pid()), 0);
@@ -103,10 +103,10 @@ fn a_manager_outlives_its_helper_and_finds_the_next_one() {
 
 #[test]
 fn without_a_helper_the_remedy_is_told() {
-    let (desk, user, nothing) = (Desk::start(), User::new(), TempDir::new().unwrap());
-    let (_own, _) = other_users_terminal(&desk, &user.keys);
+    let (desktop, user, nothing) = (Desktop::start(), User::new(), TempDir::new().unwrap());
+    let (_own, _) = other_users_terminal(&desktop, &user.keys);
     let mut command = user.command();
-    command.args(["manage", "--display", &desk.session.display_name(), "--helper"]).arg(nothing.path());
+    command.args(["manage", "--display", &desktop.session.display_name(), "--helper"]).arg(nothing.path());
     let output = command.arg("--state-dir").arg(user.state().path()).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");

@@ -18,7 +18,7 @@ const LOOK_PERIOD: Nanos = Nanos::from_millis(1000);
 const YOUNG: Nanos = Nanos::from_millis(5_000);
 
 /// Everything that is known of the display's windows and of the processes behind them.
-pub(crate) struct Desk {
+pub(crate) struct DesktopState {
     proc: PathBuf,
     user: u32,
     server_knows: bool,
@@ -71,11 +71,11 @@ struct Focus {
     told: Option<SetId>,
 }
 
-impl Desk {
-    /// An empty desk of a user. `server_knows`: the display server says which processes its clients are;
+impl DesktopState {
+    /// An empty desktop of a user. `server_knows`: the display server says which processes its clients are;
     /// `server`: the process in which connections of clients end, where that can be seen.
-    pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> Desk {
-        Desk {
+    pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> DesktopState {
+        DesktopState {
             last_pid: LastPid::open(&proc),
             budget: Budget::default(),
             unplaced: BTreeSet::new(),
@@ -153,7 +153,7 @@ impl Desk {
     /// Follows the focused client: at once where another job has come to the foreground of one of its terminals.
     pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
         let events = self.follow_jobs(set, now);
-        if events.is_empty() && self.is_due(set, now) && self.budget.has_money(now) {
+        if events.is_empty() && self.is_due(set, now) && self.budget.is_affordable(now) {
             return self.refresh(set, now);
         }
         events
@@ -184,7 +184,7 @@ impl Desk {
     pub(crate) fn refresh_stalest(&mut self, now: Nanos) -> Vec<Event> {
         let due = self.groups.iter().filter(|(client, _)| self.is_due(SetId(**client), now));
         let stalest = due.min_by_key(|(_, group)| group.looked).map(|(client, _)| SetId(*client));
-        match stalest.filter(|_| self.budget.has_money(now)) {
+        match stalest.filter(|_| self.budget.is_affordable(now)) {
             Some(set) => self.refresh(set, now),
             None => Vec::new(),
         }
@@ -382,9 +382,9 @@ impl Desk {
     }
 
     fn tell_focus(&mut self) -> Vec<Event> {
-        let set = |desk: &Desk, window: Option<u32>| {
-            let owner = desk.windows.get(&window?)?.owner.ok()?;
-            desk.groups.contains_key(&owner).then_some(SetId(owner))
+        let set = |desktop: &DesktopState, window: Option<u32>| {
+            let owner = desktop.windows.get(&window?)?.owner.ok()?;
+            desktop.groups.contains_key(&owner).then_some(SetId(owner))
         };
         let (keyboard, pointer) = (set(self, self.keyboard.window), set(self, self.pointer.window));
         let keyboard = self.keyboard.turn(keyboard).then_some(Event::Keyboard(keyboard));
@@ -469,5 +469,5 @@ fn has(members: &[Member], wanted: &Member) -> bool {
 }
 
 #[cfg(test)]
-#[path = "desk/tests.rs"]
+#[path = "desktop_state/tests.rs"]
 mod tests;

@@ -19,30 +19,30 @@ const SETTLED: Nanos = Nanos::from_secs(2);
 /// A set is brought in again only after so long.
 const AGAIN: Nanos = Nanos::from_secs(60);
 /// Sets that are brought in after one change of focus, at most.
-const WARMED_MAX: usize = 2;
+const PREFETCHED_MAX: usize = 2;
 /// Sets of which it is known when they were brought in last.
 const KNOWN_MAX: usize = 256;
 /// Bytes of a history that are read: more than the bounds of the history come to.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The history of focus changes and what is made of it; nothing where prediction is switched off.
-pub(crate) struct Warmth {
+pub(crate) struct Prefetch {
     prediction: Option<Prediction>,
     path: PathBuf,
     /// The program with the focus.
     current: Option<String>,
     /// When to bring in what may follow it.
     due: Option<Nanos>,
-    warmed: BTreeMap<SetId, Nanos>,
+    prefetched: BTreeMap<SetId, Nanos>,
     count: u64,
 }
 
-impl Warmth {
+impl Prefetch {
     /// Reads the history; one that cannot be read is begun anew.
-    pub(crate) fn open(options: &Options) -> Warmth {
+    pub(crate) fn open(options: &Options) -> Prefetch {
         let path = options.state.predictions();
         let prediction = options.predict.then(|| read(&path).unwrap_or_default());
-        Warmth { prediction, path, current: None, due: None, warmed: BTreeMap::new(), count: 0 }
+        Prefetch { prediction, path, current: None, due: None, prefetched: BTreeMap::new(), count: 0 }
     }
 
     /// The focus went to this program.
@@ -72,8 +72,8 @@ impl Warmth {
         let named = |name: &str| programs.iter().filter(|(_, program)| program == name).collect::<Vec<_>>();
         let sets = likely.iter().flat_map(|(name, _)| named(name)).map(|(set, _)| *set);
         let sets = sets.filter(|set| Some(*set) != focused);
-        let cold = |set: &SetId| self.warmed.get(set).is_none_or(|at| now.since(*at) >= AGAIN);
-        let sets: Vec<SetId> = sets.filter(cold).take(WARMED_MAX).collect();
+        let cold = |set: &SetId| self.prefetched.get(set).is_none_or(|at| now.since(*at) >= AGAIN);
+        let sets: Vec<SetId> = sets.filter(cold).take(PREFETCHED_MAX).collect();
         self.note(&sets, now);
         sets.into_iter().map(|set| Action::Memory(MemoryAction::WillNeed(set))).collect()
     }
@@ -96,9 +96,9 @@ impl Warmth {
 
     fn note(&mut self, sets: &[SetId], now: Nanos) {
         self.count += sets.len() as u64;
-        self.warmed.retain(|_, at| now.since(*at) < AGAIN);
-        let room = KNOWN_MAX.saturating_sub(self.warmed.len());
-        self.warmed.extend(sets.iter().take(room).map(|set| (*set, now)));
+        self.prefetched.retain(|_, at| now.since(*at) < AGAIN);
+        let room = KNOWN_MAX.saturating_sub(self.prefetched.len());
+        self.prefetched.extend(sets.iter().take(room).map(|set| (*set, now)));
     }
 }
 
@@ -136,12 +136,12 @@ mod tests {
     }
 
     /// Edit, build, look, again and again.
-    fn work(warmth: &mut Warmth, from_s: u64) -> Nanos {
+    fn work(prefetch: &mut Prefetch, from_s: u64) -> Nanos {
         let programs = ["editor", "build", "browser"].iter().cycle().take(30);
         let mut now = Nanos::from_secs(from_s);
         for program in programs {
             now = now.after(Nanos::from_secs(10));
-            warmth.focus(Some((*program).to_owned()), now);
+            prefetch.focus(Some((*program).to_owned()), now);
         }
         now
     }
@@ -149,19 +149,19 @@ mod tests {
     #[test]
     fn what_usually_follows_is_brought_in_once() {
         let dir = tempfile::tempdir().unwrap();
-        let mut warmth = Warmth::open(&options(dir.path(), true));
-        let now = work(&mut warmth, 0);
+        let mut prefetch = Prefetch::open(&options(dir.path(), true));
+        let now = work(&mut prefetch, 0);
         let programs: Vec<(SetId, String)> =
             [(1, "editor"), (2, "build"), (3, "browser")].map(|(pid, name)| (set(pid), name.to_owned())).into();
         let unasked = || unreachable!("nothing is due, so no program is asked for its name");
-        assert_eq!(warmth.actions(unasked, Some(set(3)), now), []);
+        assert_eq!(prefetch.actions(unasked, Some(set(3)), now), []);
         let later = now.after(SETTLED);
         let expected = [Action::Memory(MemoryAction::WillNeed(set(1)))];
-        assert_eq!(warmth.actions(|| programs.clone(), Some(set(3)), later), expected);
-        assert_eq!(warmth.actions(unasked, Some(set(3)), later), []);
-        warmth.focus(Some("browser".to_owned()), later);
-        assert_eq!(warmth.actions(|| programs.clone(), Some(set(3)), later.after(SETTLED)), []);
-        let figures = warmth.figures().unwrap();
+        assert_eq!(prefetch.actions(|| programs.clone(), Some(set(3)), later), expected);
+        assert_eq!(prefetch.actions(unasked, Some(set(3)), later), []);
+        prefetch.focus(Some("browser".to_owned()), later);
+        assert_eq!(prefetch.actions(|| programs.clone(), Some(set(3)), later.after(SETTLED)), []);
+        let figures = prefetch.figures().unwrap();
         assert_eq!((figures.predictions, figures.warmed), (28, 1));
         assert!(figures.hits >= 22, "{figures:?}");
     }
@@ -169,22 +169,22 @@ mod tests {
     #[test]
     fn the_history_outlives_the_manager_and_damage_begins_it_anew() {
         let dir = tempfile::tempdir().unwrap();
-        let mut warmth = Warmth::open(&options(dir.path(), true));
-        work(&mut warmth, 0);
-        warmth.save();
+        let mut prefetch = Prefetch::open(&options(dir.path(), true));
+        work(&mut prefetch, 0);
+        prefetch.save();
         let path = dir.path().join("predictions.json");
-        assert_eq!(Warmth::open(&options(dir.path(), true)).prediction.unwrap().predict("editor")[0].0, "build");
+        assert_eq!(Prefetch::open(&options(dir.path(), true)).prediction.unwrap().predict("editor")[0].0, "build");
         std::fs::write(&path, b"{\"programs\": 7").unwrap();
-        assert_eq!(Warmth::open(&options(dir.path(), true)).figures().unwrap().predictions, 0);
+        assert_eq!(Prefetch::open(&options(dir.path(), true)).figures().unwrap().predictions, 0);
     }
 
     #[test]
     fn switched_off_it_learns_and_writes_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let mut warmth = Warmth::open(&options(dir.path(), false));
-        work(&mut warmth, 0);
-        warmth.save();
-        assert_eq!(warmth.figures(), None);
+        let mut prefetch = Prefetch::open(&options(dir.path(), false));
+        work(&mut prefetch, 0);
+        prefetch.save();
+        assert_eq!(prefetch.figures(), None);
         assert!(!dir.path().join("predictions.json").exists());
     }
 }

@@ -9,14 +9,14 @@ const USER: u32 = 1000;
 
 struct World {
     root: tempfile::TempDir,
-    desk: Desk,
+    desktop: DesktopState,
 }
 
 impl World {
     fn new(server_knows: bool) -> World {
         let root = tempfile::tempdir().expect("the test made it");
-        let desk = Desk::new(root.path().to_owned(), USER, server_knows, None);
-        World { root, desk }
+        let desktop = DesktopState::new(root.path().to_owned(), USER, server_knows, None);
+        World { root, desktop }
     }
 
     /// A process without a terminal.
@@ -43,11 +43,11 @@ impl World {
     fn show(&mut self, window: u32, pid: u32, how: How, helpers: &[u32]) -> Vec<Event> {
         let owner = Some(Owner { pid, how });
         let state = WindowState { window, owner, helpers: helpers.to_vec(), visible: true, iconic: false };
-        self.desk.take(vec![Change::Window(state)], Nanos(0))
+        self.desktop.take(vec![Change::Window(state)], Nanos(0))
     }
 
     fn members(&self, pid: u32, start: u64) -> Vec<u32> {
-        let group = self.desk.groups.get(&Identity { pid, start });
+        let group = self.desktop.groups.get(&Identity { pid, start });
         group.into_iter().flat_map(|group| group.told.values().flatten()).map(|member| member.who.pid).collect()
     }
 }
@@ -70,10 +70,10 @@ fn a_window_makes_a_set_and_the_focus_follows_its_window() {
     world.add(10, 1, 5, USER);
     world.add(11, 10, 6, USER);
     assert_eq!(told(&world.show(7, 10, How::Server, &[])), [(set(10, 5), vec![10, 11])]);
-    let events = world.desk.take(vec![Change::Keyboard(Some(7))], Nanos(0));
+    let events = world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0));
     assert!(matches!(events[..], [Event::Keyboard(Some(id))] if id == set(10, 5)));
-    assert!(world.desk.take(vec![Change::Keyboard(Some(7))], Nanos(0)).is_empty());
-    let events = world.desk.take(vec![Change::Keyboard(None), Change::Gone(7)], Nanos(0));
+    assert!(world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0)).is_empty());
+    let events = world.desktop.take(vec![Change::Keyboard(None), Change::Gone(7)], Nanos(0));
     assert!(matches!(events[..], [Event::Gone(gone), Event::Keyboard(None)] if gone == set(10, 5)), "{events:?}");
 }
 
@@ -82,9 +82,9 @@ fn a_window_of_another_user_is_nobodys() {
     let mut world = World::new(true);
     world.add(10, 1, 5, 4711);
     assert!(world.show(7, 10, How::Server, &[]).is_empty());
-    assert_eq!(world.desk.refusal(10), Some(Refusal::OtherUser(4711)));
-    assert!(world.desk.take(vec![Change::Keyboard(Some(7))], Nanos(0)).is_empty());
-    assert_eq!(world.desk.counts.disbelieved, 1);
+    assert_eq!(world.desktop.refusal(10), Some(Refusal::OtherUser(4711)));
+    assert!(world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0)).is_empty());
+    assert_eq!(world.desktop.counts.disbelieved, 1);
 }
 
 #[test]
@@ -92,16 +92,16 @@ fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
     let mut world = World::new(true);
     world.add(10, 1, 5, USER);
     assert!(world.show(7, 10, How::Property, &[]).is_empty());
-    assert_eq!(world.desk.refusal(10), Some(Refusal::OwnWords));
+    assert_eq!(world.desktop.refusal(10), Some(Refusal::OwnWords));
     let mut world = World::new(false);
     world.add(10, 1, 5, USER);
     world.add(20, 1, 5, 4711);
     assert_eq!(told(&world.show(7, 10, How::Property, &[])), [(set(10, 5), vec![10])]);
     assert!(world.show(8, 20, How::Property, &[]).is_empty());
-    assert_eq!(world.desk.refusal(20), Some(Refusal::OtherUser(4711)));
+    assert_eq!(world.desktop.refusal(20), Some(Refusal::OtherUser(4711)));
     // Another window that claims a process that is a client already.
     assert!(world.show(9, 10, How::Property, &[]).is_empty());
-    assert_eq!(world.desk.counts.disbelieved, 2);
+    assert_eq!(world.desktop.counts.disbelieved, 2);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_number_that_is_used_again_is_another_process() {
     // The same window, a second one over the same connection, and a look all keep to the process of before.
     assert!(told(&world.show(7, 10, How::Server, &[])).is_empty());
     assert!(told(&world.show(8, 10, How::Server, &[])).is_empty());
-    let events = world.desk.refresh(set(10, 5), Nanos(0));
+    let events = world.desktop.refresh(set(10, 5), Nanos(0));
     assert!(matches!(events[..], [Event::Gone(gone)] if gone == set(10, 5)), "{events:?}");
     assert!(world.members(10, 99).is_empty());
 }
@@ -126,13 +126,13 @@ fn helpers_are_believed_if_they_live_and_belong_to_the_user() {
         world.add(pid, 1, 5, uid);
     }
     assert_eq!(told(&world.show(7, 10, How::Server, &[20, 30, 40])), [(set(10, 5), vec![10, 20])]);
-    assert_eq!(world.desk.place(20), Some((set(10, 5), Membership::Property)));
-    assert_eq!(world.desk.counts.disbelieved, 2);
+    assert_eq!(world.desktop.place(20), Some((set(10, 5), Membership::Property)));
+    assert_eq!(world.desktop.counts.disbelieved, 2);
     // The helper ends and its number is used again: the window named another process.
     world.remove(20);
     world.add(20, 1, 77, USER);
     world.show(7, 10, How::Server, &[20, 30, 40]);
-    world.desk.refresh(set(10, 5), Nanos(0));
+    world.desktop.refresh(set(10, 5), Nanos(0));
     assert_eq!(world.members(10, 5), [10]);
 }
 
@@ -142,7 +142,7 @@ fn a_million_helpers_are_cut_and_counted() {
     world.add(10, 1, 5, USER);
     let many: Vec<u32> = (1_000..1_001_000).collect();
     world.show(7, 10, How::Server, &many);
-    assert_eq!(world.desk.counts.dropped, 1_000_000 - HELPERS_MAX as u64);
+    assert_eq!(world.desktop.counts.dropped, 1_000_000 - HELPERS_MAX as u64);
     assert_eq!(world.members(10, 5), [10]);
 }
 
@@ -153,7 +153,7 @@ fn windows_are_bounded() {
     for window in 0..WINDOWS_MAX as u32 + 3 {
         world.show(window + 1, 10, How::Server, &[]);
     }
-    assert_eq!((world.desk.windows.len(), world.desk.counts.dropped), (WINDOWS_MAX, 3));
+    assert_eq!((world.desktop.windows.len(), world.desktop.counts.dropped), (WINDOWS_MAX, 3));
 }
 
 #[test]
@@ -164,15 +164,15 @@ fn a_job_that_comes_to_the_foreground_leaves_its_old_set_first() {
     world.add_on_terminal(20, 11, 5, USER, (20, 11, 11));
     let first = told(&world.show(7, 10, How::Server, &[]));
     assert_eq!(first, [(set(10, 5), vec![10, 11]), (set(20, 5), vec![20])]);
-    assert!(world.desk.is_job(set(20, 5)) && !world.desk.is_job(set(10, 5)));
-    assert!(!world.desk.has_switched_job(set(10, 5)));
+    assert!(world.desktop.is_job(set(20, 5)) && !world.desktop.is_job(set(10, 5)));
+    assert!(!world.desktop.has_switched_job(set(10, 5)));
     world.add_on_terminal(11, 10, 5, USER, (11, 11, 20));
     world.add_on_terminal(20, 11, 5, USER, (20, 11, 20));
-    assert!(world.desk.has_switched_job(set(10, 5)));
-    let events = world.desk.refresh(set(10, 5), Nanos(0));
+    assert!(world.desktop.has_switched_job(set(10, 5)));
+    let events = world.desktop.refresh(set(10, 5), Nanos(0));
     assert!(matches!(events[0], Event::Gone(gone) if gone == set(20, 5)), "{events:?}");
     assert_eq!(told(&events).last().expect("the test made it"), &(set(10, 5), vec![10, 11, 20]));
-    assert_eq!(world.desk.refresh(set(10, 5), Nanos(0)).len(), 0);
+    assert_eq!(world.desktop.refresh(set(10, 5), Nanos(0)).len(), 0);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn processes_of_the_session_make_no_set() {
     let mut world = World::new(true);
     world.add(10, 1, 5, USER);
     world.show(7, 10, How::Server, &[]);
-    let events = world.desk.set_core(&[Identity { pid: 10, start: 5 }]);
+    let events = world.desktop.set_core(&[Identity { pid: 10, start: 5 }]);
     assert!(matches!(events[..], [Event::Gone(gone)] if gone == set(10, 5)));
     assert!(world.show(8, 10, How::Server, &[]).is_empty());
 }
@@ -192,7 +192,7 @@ fn an_icon_is_not_visible() {
     world.show(7, 10, How::Server, &[]);
     let owner = Some(Owner { pid: 10, how: How::Server });
     let state = WindowState { window: 7, owner, helpers: vec![], visible: true, iconic: true };
-    let events = world.desk.take(vec![Change::Window(state)], Nanos(0));
+    let events = world.desktop.take(vec![Change::Window(state)], Nanos(0));
     assert!(matches!(&events[..], [Event::Set { visible: false, members, .. }] if members.len() == 1));
 }
 
@@ -204,19 +204,22 @@ fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
         world.show(pid, pid, How::Server, &[]);
     }
     let now = Nanos::from_secs(1_000);
-    world.desk.budget.spend(Nanos::from_millis(2), now);
-    world.desk.refresh_stalest(now);
-    assert_eq!((world.desk.looks_left(), world.desk.groups.values().all(|group| group.looked == Nanos(0))), (1, true));
+    world.desktop.budget.spend(Nanos::from_millis(2), now);
+    world.desktop.refresh_stalest(now);
+    assert_eq!(
+        (world.desktop.looks_left(), world.desktop.groups.values().all(|group| group.looked == Nanos(0))),
+        (1, true)
+    );
     let paid = Nanos::from_secs(1_002);
-    world.desk.refresh_stalest(paid);
-    assert_eq!(world.desk.groups.values().filter(|group| group.looked == paid).count(), 1);
+    world.desktop.refresh_stalest(paid);
+    assert_eq!(world.desktop.groups.values().filter(|group| group.looked == paid).count(), 1);
     // A change of focus has credit, and a set that nobody has looked at yet is looked at in any case.
-    world.desk.budget.spend(Nanos::from_millis(9), paid);
-    world.desk.refresh(set(10, 5), paid);
-    world.desk.budget.spend(Nanos::from_millis(9), paid);
-    let before = world.desk.looks_left();
-    world.desk.refresh(set(11, 5), paid);
-    assert_eq!(world.desk.looks_left(), before + 1);
+    world.desktop.budget.spend(Nanos::from_millis(9), paid);
+    world.desktop.refresh(set(10, 5), paid);
+    world.desktop.budget.spend(Nanos::from_millis(9), paid);
+    let before = world.desktop.looks_left();
+    world.desktop.refresh(set(11, 5), paid);
+    assert_eq!(world.desktop.looks_left(), before + 1);
     world.add(70, 1, 5, USER);
     assert_eq!(told(&world.show(70, 70, How::Server, &[])), [(set(70, 5), vec![70])]);
 }
@@ -226,7 +229,7 @@ fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
     let mut world = World::new(true);
     world.add(10, 1, 5, USER);
     world.show(7, 10, How::Server, &[]);
-    let group = world.desk.groups.values_mut().next().expect("the test made it");
+    let group = world.desktop.groups.values_mut().next().expect("the test made it");
     for (last_pid, now, settled) in [
         ([Some(5), Some(5)], Some(5), true),
         ([Some(5), Some(5)], Some(6), false),
@@ -248,19 +251,19 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     world.add(12, 11, 7, USER);
     world.add(20, 1, 8, USER);
     let [child, other] = [set(12, 7).0, set(20, 8).0];
-    // There is no money, but some credit.
-    world.desk.budget.spend(Nanos::from_millis(5), Nanos(0));
-    assert_eq!(told(&world.desk.place_unplaced(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
-    assert!(world.desk.place_unplaced(&[child, other], Nanos(0)).is_empty());
-    assert_eq!(world.desk.unplaced, BTreeSet::from([other]));
+    // Nothing is affordable, but on credit.
+    world.desktop.budget.spend(Nanos::from_millis(5), Nanos(0));
+    assert_eq!(told(&world.desktop.place_unplaced(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
+    assert!(world.desktop.place_unplaced(&[child, other], Nanos(0)).is_empty());
+    assert_eq!(world.desktop.unplaced, BTreeSet::from([other]));
     // A number that is used again is nobody's.
     world.add(13, 10, 9, USER);
-    assert!(world.desk.place_unplaced(&[set(13, 8).0], Nanos(0)).is_empty());
+    assert!(world.desktop.place_unplaced(&[set(13, 8).0], Nanos(0)).is_empty());
     world.add(14, 10, 9, USER);
-    world.desk.budget.spend(Nanos::from_secs(60), Nanos(0));
+    world.desktop.budget.spend(Nanos::from_secs(60), Nanos(0));
     let young = set(14, 9).0;
-    assert!(world.desk.place_unplaced(&[young], Nanos(0)).is_empty(), "not without credit");
-    let later = world.desk.place_unplaced(&[young], Nanos::from_secs(100_000));
+    assert!(world.desktop.place_unplaced(&[young], Nanos(0)).is_empty(), "not without credit");
+    let later = world.desktop.place_unplaced(&[young], Nanos::from_secs(100_000));
     assert!(told(&later).iter().any(|(_, members)| members.contains(&14)), "{later:?}");
 }
 
@@ -272,15 +275,15 @@ fn a_round_goes_over_all_clients_while_processes_are_born() {
         world.add(pid, 1, start, USER);
         world.show(pid, pid, How::Server, &[]);
     }
-    world.desk.take(vec![Change::Keyboard(Some(10))], Nanos(0));
+    world.desktop.take(vec![Change::Keyboard(Some(10))], Nanos(0));
     let mut seen = BTreeSet::new();
     for second in 1..=6_u32 {
         let now = Nanos::from_secs(2_000 * u64::from(second));
         for (pid, _) in clients {
             world.add(100 * second + pid, pid, 50, USER);
         }
-        world.desk.follow_jobs(set(10, 5), now);
-        seen.extend(told(&world.desk.refresh_stalest(now)).into_iter().map(|(set, _)| set));
+        world.desktop.follow_jobs(set(10, 5), now);
+        seen.extend(told(&world.desktop.refresh_stalest(now)).into_iter().map(|(set, _)| set));
     }
     assert_eq!(seen, clients.into_iter().map(|(pid, start)| set(pid, start)).collect());
 }
