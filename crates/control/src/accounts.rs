@@ -18,6 +18,11 @@ pub fn user_name(uid: u32) -> Option<String> {
     })
 }
 
+/// A user in a sentence: `anna (1000)`, or `user 1000` where there is no account.
+pub fn in_words(uid: u32) -> String {
+    user_name(uid).map_or_else(|| format!("user {uid}"), |name| format!("{name} ({uid})"))
+}
+
 /// Whether a group lists a user among its members. What it is the first group of, is not looked at.
 pub fn is_member(group: &str, uid: u32) -> bool {
     let Some(line) = lines(GROUP).find(|line| line.split(':').next() == Some(group)) else { return false };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Folders that nobody else can change: what a daemon with rights writes to a name in there arrives there.
 
+use crate::accounts;
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -20,8 +21,8 @@ pub enum FolderError {
     #[error("cannot use {}: {cause}; run as root, or choose another --state-dir", path.display())]
     Io { path: PathBuf, cause: io::Error },
     #[error(
-        "{} belongs to user {owner}, who could change what is written there; choose a --state-dir that belongs to you \
-         all the way down", path.display()
+        "{} belongs to {}, who could change what is written there; choose a --state-dir that belongs to you \
+         all the way down", path.display(), accounts::in_words(*owner)
     )]
     Owner { path: PathBuf, owner: u32 },
     #[error(

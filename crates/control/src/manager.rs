@@ -2,7 +2,7 @@
 //! What is said over the manager's socket. The JSON forms are a contract, see the tests.
 
 use crate::daemon::Daemon;
-use crate::{CallOf, ClientOf, ServerOf};
+use crate::{CallOf, ClientOf, ServerOf, accounts};
 use serde::{Deserialize, Serialize};
 
 /// Name of the manager's socket in the state directory.
@@ -37,7 +37,7 @@ impl Daemon for Manager {
     }
 
     fn not_allowed(uid: u32) -> String {
-        format!("user {uid} may not use this manager, only root and the user whose display it manages")
+        format!("{} may not use this manager, only root and the user whose display it manages", accounts::in_words(uid))
     }
 }
 

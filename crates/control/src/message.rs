@@ -2,7 +2,7 @@
 //! What is said over the recorder's socket. The JSON forms are a contract, see the tests.
 
 use crate::daemon::Daemon;
-use crate::{MAX_LINE_BYTES, SOCKET_NAME};
+use crate::{MAX_LINE_BYTES, SOCKET_NAME, accounts};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -187,8 +187,9 @@ impl Daemon for Recorder {
 
     fn not_allowed(uid: u32) -> String {
         format!(
-            "user {uid} may not use this recorder; put the user into the group tipme (sudo gpasswd --add NAME tipme), or \
-             start it with: sudo tipme record --allow-user {uid}"
+            "{} may not use this recorder; put the user into the group tipme (sudo gpasswd --add NAME tipme), or \
+             start it with: sudo tipme record --allow-user {uid}",
+            accounts::in_words(uid)
         )
     }
 }

@@ -102,6 +102,7 @@ pub fn run(options: &Options) -> Result<()> {
     recorder.announce()?;
     recorder.serve(server, &signals)?;
     recorder.finish();
+    journal::info(format!("stopped; incidents stay in {}", options.dirs.incidents().display())).show();
     drop(lock);
     Ok(())
 }
@@ -203,6 +204,9 @@ impl<'a> Recorder<'a> {
             let what = if auto.mode == AutoMode::Mark { "marking" } else { "telling of" };
             format!("{what} hitches by itself, at most {} an hour", auto.per_hour)
         }));
+        lines.extend(
+            self.options.dirs.chosen().map(|dir| format!("other commands find it by --state-dir {}", dir.display())),
+        );
         lines.extend(self.hot_keys.as_ref().map(|(keys, _)| keys.announce(self.inputs.count())));
         journal::info(lines.join("\n")).event(Event::Recording).tell();
         let missing = self.kernel.missing().iter();

@@ -32,6 +32,11 @@ impl StateDirs {
         dir.map_or_else(StateDirs::default, StateDirs::below)
     }
 
+    /// The folder that was chosen; `None` for the defaults.
+    pub fn chosen(&self) -> Option<&Path> {
+        (*self != StateDirs::default()).then_some(&self.run)
+    }
+
     /// The folder of the socket and the lock.
     pub fn run_dir(&self) -> &Path {
         &self.run

@@ -4,11 +4,19 @@
 use tipme_analysis::Timed;
 use tipme_record::Nanos;
 
+/// What the columns are.
+const LEGEND: &str = "\
+Milliseconds since the input. latency: to the response; taken: the application read the input; drawn: it drew;
+settled: its last drawing of the answer; handled: it was ready for more input; join: how response and input are
+known to belong together (exact: by wake-ups and messages; speculative: by time only; open: no response). A dash:
+not known.
+";
+
 /// A table: how long before the mark the input was, class, application, latency, and its parts.
 pub fn interactions(timed: &[Timed], mark: Nanos) -> String {
     let head = "before mark  class   application        latency    taken    drawn  settled  handled  join\n";
     let rows = timed.iter().map(|one| row(one, mark));
-    std::iter::once(head.to_owned()).chain(rows).collect()
+    std::iter::once(head.to_owned()).chain(rows).chain([LEGEND.to_owned()]).collect()
 }
 
 fn row(timed: &Timed, mark: Nanos) -> String {

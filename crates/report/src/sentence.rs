@@ -158,6 +158,7 @@ fn without_pids(text: &str) -> String {
         let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
         match (rest.strip_prefix(')'), rest.strip_prefix(", job \"").and_then(|job| job.split_once("\")"))) {
             (Some(rest), _) => told + rest,
+            (None, Some((job, rest))) if told.ends_with(job) => told + rest,
             (None, Some((job, rest))) => told + " (of " + job + ")" + rest,
             (None, None) => told + " (" + rest.trim_start_matches(", "),
         }
@@ -217,6 +218,7 @@ mod tests {
         assert_eq!(told(Kind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98 % of the time).");
         let stopped = "saver (pid 12, job \"timeout\") stopped xfwm4 (pid 7, of user 3)";
         assert_eq!(without_pids(stopped), "saver (of timeout) stopped xfwm4 (of user 3)");
+        assert_eq!(without_pids("bash (pid 12, job \"bash\") stopped xterm (pid 7)"), "bash stopped xterm");
     }
 
     #[test]

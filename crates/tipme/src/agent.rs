@@ -74,6 +74,7 @@ pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
     let agent = Agent::start(&arguments, name);
     agent.announce(&mut keys, &place)?;
+    agent.look_for_recorder();
     while interrupt.check().is_ok() {
         match keys.next(POLL_INTERVAL)? {
             Some(Event::Pressed { action, .. }) => agent.press(action),
@@ -148,6 +149,14 @@ impl Agent {
         journal::info(format!("ready: {held} on {}", self.display)).tell();
         held.notice(manager.as_deref()).into_iter().for_each(|notice| self.teller.tell(notice));
         Ok(())
+    }
+
+    /// Says at the start what a press would say, where it could not be answered.
+    fn look_for_recorder(&self) {
+        let answer = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&Request::Status);
+        if let Err(error) = answer {
+            journal::warning(format!("{error}; until then a press finds no cause")).tell();
+        }
     }
 
     /// Answers a key on a thread of its own.

@@ -20,7 +20,7 @@ pub fn run(arguments: Mark) -> Result<ExitCode> {
             if input_stopped {
                 eprintln!("tipme: input is not recorded, so that the incident tells of no key; {RESTART}");
             }
-            eprintln!("written in {seconds:.2} s; read the cause with: tipme diagnose FILE");
+            eprintln!("written in {seconds:.2} s; read the cause with: tipme diagnose");
             println!("{}", incident.display());
             Ok(ExitCode::SUCCESS)
         }

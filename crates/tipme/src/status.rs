@@ -20,6 +20,9 @@ use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Tone};
 use tipme_store::{Folder, id_at};
 
+/// That input is not recorded, and the remedy.
+const NO_INPUT: &str = "not recorded; restart it by the agent's key, ctrl+alt+1";
+
 /// How long the recorder may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -95,24 +98,40 @@ impl State {
         }
     }
 
-    /// Why a press of the key would find no cause, and the remedy; `None` where it would.
+    /// Why a press of the key would find no cause, with the remedies; `None` where it would.
     pub fn hindrance(&self) -> Option<String> {
-        let status = match &self.recorder {
-            Ok(status) => status,
-            Err(error) => return Some(error.to_string()),
-        };
+        let all: Vec<String> = self.without_recording().into_iter().chain(self.without_key()).collect();
+        (!all.is_empty()).then(|| all.join("; besides, "))
+    }
+
+    /// Why nothing, or no input, is recorded.
+    fn without_recording(&self) -> Option<String> {
+        match &self.recorder {
+            Ok(status) if status.keys => None,
+            Ok(_) => Some(format!("input is {NO_INPUT}")),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Why no key marks.
+    fn without_key(&self) -> Option<String> {
+        let status = self.recorder.as_ref().ok();
         let served = self.agents.iter().any(|(_, agent)| matches!(agent, Ok(Some(_))));
-        let first = self.agents.first().map(|(display, _)| format!("no agent serves display :{display}"));
-        match first {
-            Some(none) if !served && !status.any_keyboard => Some(format!("{none}; start one there: tipme agent &")),
-            None if self.compositors > 0 && !status.any_keyboard => {
+        if served || status.is_some_and(|status| status.any_keyboard) {
+            return None;
+        }
+        match self.agents.first() {
+            Some((display, _)) => {
+                Some(format!("no agent serves display :{display}; start one there: tipme agent &"))
+            }
+            None if self.compositors > 0 => {
                 Some("no agent has the desktop bind a key; start one there: tipme agent & (or the recorder with --hot-keys always)".to_owned())
             }
-            None if status.hot_keys.is_none() => {
+            // A recorder takes the keys of text consoles itself.
+            None if status.is_some_and(|status| status.hot_keys.is_none()) => {
                 Some("no display runs; start the session, then: tipme agent &".to_owned())
             }
-            _ if !status.keys => Some("input is not recorded; restart it by the agent's key, ctrl+alt+1".to_owned()),
-            _ => None,
+            None => None,
         }
     }
 
@@ -146,18 +165,15 @@ impl State {
         };
         let of_recorder = self.recorder.as_ref().ok().and_then(|status| status.hot_keys.clone());
         let all: Vec<String> = self.agents.iter().filter_map(of_agent).chain(of_recorder).collect();
-        if all.is_empty() {
-            "none marks; start the agent in the session: tipme agent &".to_owned()
-        } else {
-            all.join("; ")
-        }
+        if all.is_empty() { "none marks".to_owned() } else { all.join("; ") }
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         match &self.recorder {
             Ok(status) => lines.extend(of_recorder(status)),
-            Err(error) => lines.push(("recording", error.to_string())),
+            // The headline says why.
+            Err(_) => lines.push(("recording", "nothing".to_owned())),
         }
         lines.push(("keys", self.keys()));
         let unknown = self.agents.iter().filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
@@ -203,11 +219,7 @@ fn of_recorder(status: &Status) -> Vec<(&'static str, String)> {
     let held = status.held_s.min(status.window_s);
     let may: Vec<String> = status.allowed.iter().map(|uid| record::user_name(*uid)).collect();
     let displays = if status.displays.is_empty() { "none".to_owned() } else { status.displays.join(" ") };
-    let input = if status.keys {
-        "recorded: that a key was pressed, never which"
-    } else {
-        "not recorded; restart it by the agent's key, ctrl+alt+1"
-    };
+    let input = if status.keys { "recorded: that a key was pressed, never which" } else { NO_INPUT };
     let mut lines = vec![
         ("recording", format!("since {} (process {})", since(status), status.pid)),
         ("held", format!("the last {held:.0} s; a mark keeps {:.0} s at most", status.window_s)),

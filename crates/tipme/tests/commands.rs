@@ -18,7 +18,7 @@ use tipme_desktop::inject::{Pace, Typist};
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long what a command waits for is held back.
-const HELD: Duration = Duration::from_millis(1_500);
+const HELD: Duration = Duration::from_millis(2_500);
 
 /// Somebody who holds something back until told to let go; killed with the value.
 struct Holder(Child);
@@ -257,4 +257,17 @@ fn who_has_the_port_at_the_mark_is_named() {
     let verdict = verdict_meanwhile(&session);
     let (kind, culprit, _) = first(&verdict);
     assert_eq!((kind.as_str(), culprit), ("peer-wait", holder.id().into()), "{verdict:#}");
+}
+
+#[test]
+fn whose_output_keeps_a_terminal_busy_is_told() {
+    let session = shell("seq 1 4000000");
+    let recording = type_command(&session);
+    typist(&session).text("x").unwrap();
+    std::thread::sleep(HELD);
+    let verdict = marked(&recording);
+    let (kind, culprit, evidence) = first(&verdict);
+    assert_eq!((kind.as_str(), culprit), ("own-computation", session.terminal_pid().unwrap().into()), "{verdict:#}");
+    assert!(evidence.contains("it showed the output of seq"), "{evidence}");
+    assert!(verdict["findings"][0]["remedy"].as_str().unwrap().starts_with("send the output of seq"), "{verdict:#}");
 }

@@ -68,6 +68,10 @@ fn without_a_recorder_the_reason_comes_first() {
         let output = command.output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.lines().next().unwrap().contains("Ready: no, because no recorder listens at "), "{text}");
+        let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.starts_with("Ready: no, because no recorder listens at "), "{text}");
+        let none =
+            format!("; besides, no agent serves display {}; start one there: tipme agent &", session.display_name());
+        assert!(text.contains(&none), "{text}");
     }
 }

@@ -26,6 +26,9 @@ pub fn doing_text(recording: &Recording, piece: &Piece) -> String {
             let client = recording.messages.stream(place.stream).map_or(Pid(0), |stream| stream.client);
             format!("served requests of {}", process_text(recording, client, piece.lo))
         }
+        Doing::Queued(_) if recording.throttled(piece.tid, piece.lo, piece.hi).is_some() => {
+            "was held back by the CPU quota of its group".to_owned()
+        }
         Doing::Queued(Some(Tid(0))) => "was ready while its CPU was idle".to_owned(),
         Doing::Queued(Some(by)) => format!("was ready while {} ran", thread_text(recording, by, piece.lo)),
         Doing::Queued(None) => "was ready for a CPU".to_owned(),

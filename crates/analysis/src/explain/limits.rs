@@ -20,7 +20,8 @@ pub fn evidence(budget: &Budget<'_>, group: &Group, limit: &Limit) -> Option<Str
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
     let (times, total) = limit.throttled(lo, hi);
     let total = span_text(total);
+    let periods = if times == 1 { "1 period".to_owned() } else { format!("{times} periods") };
     (times > 0).then(|| {
-        format!("the group was throttled in {times} periods, {total} on all CPUs, within {}", span_text(hi.since(lo)))
+        format!("the group was throttled in {periods}, {total} on all CPUs, within {}", span_text(hi.since(lo)))
     })
 }

@@ -10,6 +10,7 @@ use crate::explain::partition::{Budget, Group, Owner, length};
 use crate::model::Kind;
 use crate::timeline::polls;
 use crate::timeline::waits::Waited;
+use crate::verdict::output;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
@@ -39,6 +40,7 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
             lines.extend(attempts_line(budget, group));
             lines.extend(far_end_lines(budget, group));
         }
+        Kind::OwnComputation => lines.extend(output::line(budget, group)),
         _ => lines.extend(wait_line(budget, group)),
     }
     lines.extend(function_lines(budget, group));

@@ -14,7 +14,7 @@ use crate::verdict::detail;
 use crate::verdict::evidence;
 use crate::verdict::problem::Problem;
 use crate::verdict::stall;
-use crate::verdict::{remedy, stopped};
+use crate::verdict::{output, remedy, stopped};
 use std::collections::BTreeSet;
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -205,7 +205,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let app = budget.recording.tasks.comm(problem.client, problem.end);
     let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &culprit, &app));
     let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == Kind::Stopped);
-    let remedy = remedy.or_else(held).unwrap_or_else(|| remedy::of(cause.group.kind, &culprit, &app));
+    let shown = || output::remedy(budget, &cause.group);
+    let remedy = remedy.or_else(held).or_else(shown).unwrap_or_else(|| remedy::of(cause.group.kind, &culprit, &app));
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
     let hint = detail::hint(budget.recording, &cause.group, cause.certainty);

@@ -11,6 +11,7 @@ pub mod diagnose;
 pub mod evidence;
 pub mod findings;
 pub mod interval;
+pub mod output;
 pub mod overhead;
 pub mod problem;
 pub mod remedy;

@@ -364,7 +364,7 @@ fn another_user_learns_and_changes_nothing() {
         let output = command.output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{error}");
-        assert!(error.contains(&format!("user {NOBODY} may not use this manager")), "{error}");
+        assert!(error.contains(&format!("nobody ({NOBODY}) may not use this manager")), "{error}");
     }
     assert_eq!(managed.status()["strength"], "normal");
     assert!(nice(terminal.pid()) < 0);
