@@ -74,7 +74,7 @@ check-deb: deb-deps build ## the packages: contents, and their life in a clean D
 check-deb-vm: deb ## the package in a guest with systemd, set up and used with a real keyboard (see docs/vm.md)
 	$(AS_ROOT) tests/vm/run package --deb "$$(ls -t $(TARGET)/debian/tipme_*.deb | head -n 1)" $(VM)
 
-picture: build ## the picture of README.md, taken anew
+picture: build ## the picture of README.md, made again
 	$(AS_ROOT) scripts/make-picture $(TIPME) docs/pictures/verdict.png
 
 bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; writes docs/overhead.md

@@ -203,7 +203,7 @@ impl Options {
         Ok(())
     }
 
-    /// Two rounds in a row must have room: what the second touches anew is not what the first one touched.
+    /// Two rounds in a row must have room: what the second touches again is not what the first one touched.
     fn check_pages(&self) -> Result<()> {
         let demand = f64::from(self.pages.demand);
         let (needed, there) = ((demand * (2.0 - self.pages.reuse)).ceil() as u64, work::pages(self.bytes_each()));
@@ -290,7 +290,7 @@ impl Load {
         options.check_within(MEMORY_MOST_AT_START)?;
         let ledger = Ledger::make(options.level as usize)?;
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
-        let order = serde_json::to_string(&options.order(ledger.path())).context("a path is no text")?;
+        let order = serde_json::to_string(&options.order(ledger.path())).context("a path is not UTF-8 text")?;
         let mut command = options.helper.command(None, &["load".into(), order.into()])?;
         command.stdin(held).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::start("the load", command, None)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late a process comes to a page of its own while others fill the memory.
+//! How long a process waits for a page of its own (page-access latency) while others fill the memory.
 //!
 //! One process sleeps for 100 ms, reads a word of the next page of its buffer of 4 MiB, and stamps the time; its
 //! children each write a word of page after page of a buffer of 12 MiB of their own, all the time. They have a

@@ -223,7 +223,7 @@ pub struct Injected {
 pub struct Cause {
     /// Processes any of which is the right culprit; empty where none is.
     pub pids: Vec<u32>,
-    /// Words any of which a culprit that is no process contains, such as an address or a device.
+    /// Words any of which a culprit that is not a process contains, such as an address or a device.
     pub names: Vec<String>,
     /// How long the key was delayed by it, measured by whoever did it; `None` where it is what the key
     /// took longer than usual, as seen on the screen.

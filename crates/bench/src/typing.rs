@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a key takes to its letter in a terminal, beside a load.
+//! Keystroke-to-echo latency in a terminal beside a load.
 //!
 //! The steady typing of Evans et al. (1993, section 5.2): keys at a person's pace go into a terminal, whose program
 //! answers each with its letter. Display server, terminal and program are started like any others, and favoured only by

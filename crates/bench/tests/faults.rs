@@ -100,7 +100,7 @@ impl Measured {
         taken_ms < limit_ms
     }
 
-    /// What the machine's lateness adds to a key: there are some eight wake-ups on the way to its letter. Twice that,
+    /// What the machine's lateness adds to a key: there are some eight wake-ups on the way to its echo. Twice that,
     /// since where wake-ups are late the work is slow.
     fn late_ms(&self) -> f64 {
         2.0 * 8.0 * mean(&self.probe_ms)

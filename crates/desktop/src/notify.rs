@@ -152,7 +152,7 @@ fn trouble(error: zbus::Error) -> Trouble {
             let said = plain(said.as_deref().unwrap_or_default(), BODY_MAX);
             Trouble::Other(format!("{NAME}: {name}: {said}; see whether a notification daemon runs"))
         }
-        other => Trouble::Other(format!("the session bus: {other}; start the agent anew from within the session")),
+        other => Trouble::Other(format!("the session bus: {other}; restart the agent from within the session")),
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
             Trouble::Silent => "silent".to_owned(),
             Trouble::Other(why) => why,
         };
-        assert!(why(zbus::Error::InvalidReply).contains("start the agent anew"));
+        assert!(why(zbus::Error::InvalidReply).contains("restart the agent"));
         let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
         assert_eq!(why(zbus::Error::InputOutput(late.into())), "silent");
     }

@@ -81,7 +81,7 @@ impl Shortcuts {
         match header.member().map(|member| member.as_str()) {
             Some("Activated") => Ok(self.action(&message)),
             Some("Closed") if header.path().is_some_and(|path| *path == self.session.as_ref()) => {
-                Err(refused("the desktop took its shortcuts back; start the agent anew".to_owned()))
+                Err(refused("the desktop took its shortcuts back; restart the agent".to_owned()))
             }
             _ => Ok(None),
         }

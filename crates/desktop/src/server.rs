@@ -20,7 +20,7 @@ pub fn find() -> Vec<u32> {
     found.into_iter().take(DISPLAYS_MAX).collect()
 }
 
-/// /proc/net/unix. Any user gives a socket any name: what is no text in one must not hide the others.
+/// /proc/net/unix. Any user gives a socket any name: what is not UTF-8 text in one must not hide the others.
 fn sockets() -> String {
     String::from_utf8_lossy(&std::fs::read("/proc/net/unix").unwrap_or_default()).into_owned()
 }

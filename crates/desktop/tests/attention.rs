@@ -274,7 +274,7 @@ fn an_owner_that_only_the_property_tells_is_marked() {
     };
     known.until("the property counts", property(1));
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[u32::MAX]);
-    known.until("it is no process", |known| known.is(window, |state| state.owner.is_none()));
+    known.until("it is not a process", |known| known.is(window, |state| state.owner.is_none()));
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl Actuator {
         }
     }
 
-    /// Asks a helper anew that was lost; true where it has a new helper session, in which nothing is assigned yet.
+    /// Asks a helper again that was lost; true where it has a new helper session, in which nothing is assigned yet.
     pub(crate) fn revive(&mut self, now: Nanos) -> bool {
         match self {
             Actuator::Local(_) => false,

@@ -120,7 +120,9 @@ impl Manager {
         }
         match self.desktop.refusal(process.pid) {
             Some(refusal) => words(refusal),
-            None => "no window is known to be its, it is below no client of the display, and it is no hog".to_owned(),
+            None => {
+                "no window is known to be its, it is below no client of the display, and it is not a hog".to_owned()
+            }
         }
     }
 }

@@ -74,7 +74,7 @@ fn answer(bytes: &[u8], socket: u32) -> Option<Option<u32>> {
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
     let about = bytes.get(HEADER_BYTES + 4..HEADER_BYTES + 8)?;
     if kind != SOCK_DIAG_BY_FAMILY || about != socket.to_ne_bytes() {
-        // A socket of another family is not found; that is no answer about a local one.
+        // A socket of another family is not found; that is not an answer about a local one.
         return None;
     }
     let mut attributes = bytes.get(HEADER_BYTES + MESSAGE_BYTES..)?;

@@ -306,7 +306,7 @@ impl Manager {
         }
     }
 
-    /// Assigns everything anew where the helper was lost and is back.
+    /// Assigns everything again where the helper was lost and is back.
     fn revive_helper(&mut self, now: Nanos) {
         if self.actuator.revive(now) {
             let actions: Vec<Action> = self.assigned.values().cloned().map(Action::Assign).collect();
@@ -384,7 +384,7 @@ impl Manager {
         dropped.windows + dropped.helpers
     }
 
-    /// Asks a display anew that did not answer; the reason where it is gone.
+    /// Asks a display again that did not answer; the reason where it is gone.
     fn reconnect(&mut self, error: &Error) -> Option<String> {
         let mut why = error.to_string();
         for _ in 0..RECONNECTS_MAX {
@@ -422,7 +422,7 @@ struct Known<'a> {
 
 impl ProcessFacts for Known<'_> {
     /// The core is small, and every answer needs it; of the focused set the client comes first.
-    fn dearest(&self) -> Vec<Identity> {
+    fn most_favoured(&self) -> Vec<Identity> {
         let focused = self.desktop.focused().map(|set| self.desktop.members(set)).unwrap_or_default();
         self.core.iter().copied().chain(focused.iter().map(|member| member.who)).collect()
     }

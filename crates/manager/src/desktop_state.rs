@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is on the desk: windows, whose they are, which has the focus; and what of that the policy is told.
+//! The state of the desktop: windows, whose they are, which has the focus; and what of that the policy is told.
 
 use crate::budget::Budget;
 use crate::family::{Family, Terminal};
@@ -107,7 +107,7 @@ impl DesktopState {
         freed.into_iter().flat_map(|client| self.forget(client)).collect()
     }
 
-    /// Forgets everything: another connection tells it anew.
+    /// Forgets everything: another connection tells it again.
     pub(crate) fn clear(&mut self) -> Vec<Event> {
         self.windows.clear();
         (self.keyboard.window, self.pointer.window) = (None, None);

@@ -28,14 +28,14 @@ const WALK_MAX: usize = 4096;
 /// The biggest of these are told to the policy.
 const BIGGEST_MAX: usize = 8;
 /// Processes that are told of whatever their size, at most.
-const DEAREST_MAX: usize = 128;
+const MOST_FAVOURED_MAX: usize = 128;
 /// Looks that are kept for the share of waiting: more than lie in its window.
 const KEPT_MAX: usize = 8;
 
 /// What the caller knows of processes.
 pub(crate) trait ProcessFacts {
-    /// Those of the core and of the set with the focus, the dearest first. They are told of whatever their size.
-    fn dearest(&self) -> Vec<Identity>;
+    /// Those of the core and of the set with the focus, the most favoured first. They are told of whatever their size.
+    fn most_favoured(&self) -> Vec<Identity>;
     /// It is one of those that may be changed; others are not told of.
     fn may_change(&self, process: Identity) -> bool;
     fn set_of(&self, pid: u32) -> Option<SetId>;
@@ -96,11 +96,11 @@ impl Watch {
         let some_percent = self.pressure(now);
         self.short = available < total / SHORT_DIVISOR || some_percent > SHORT_PRESSURE;
         self.due = now.after(if self.short { SHORT_PERIOD } else { CALM_PERIOD });
-        let mut dearest = facts.dearest();
-        dearest.truncate(DEAREST_MAX);
-        let mut groups: Vec<GroupMemory> = dearest.iter().filter_map(|who| self.group(*who, facts)).collect();
+        let mut most_favoured = facts.most_favoured();
+        most_favoured.truncate(MOST_FAVOURED_MAX);
+        let mut groups: Vec<GroupMemory> = most_favoured.iter().filter_map(|who| self.group(*who, facts)).collect();
         if self.short {
-            groups.extend(self.biggest(&dearest, facts));
+            groups.extend(self.biggest(&most_favoured, facts));
         }
         let looks = self.latest.looks + 1;
         let (total_bytes, available_bytes) = (total, available);
@@ -132,9 +132,9 @@ impl Watch {
     }
 
     /// The biggest of the other processes, each with the pressure in its control group.
-    fn biggest(&self, dearest: &[Identity], facts: &impl ProcessFacts) -> Vec<GroupMemory> {
-        let dearest: BTreeSet<u32> = dearest.iter().map(|who| who.pid).collect();
-        let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !dearest.contains(pid));
+    fn biggest(&self, most_favoured: &[Identity], facts: &impl ProcessFacts) -> Vec<GroupMemory> {
+        let most_favoured: BTreeSet<u32> = most_favoured.iter().map(|who| who.pid).collect();
+        let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !most_favoured.contains(pid));
         let mut sizes: Vec<(u64, u32)> =
             pids.filter_map(|pid| Some((processes::resident(&self.proc, pid)?, pid))).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));

@@ -38,7 +38,7 @@ pub(crate) struct Prefetch {
 }
 
 impl Prefetch {
-    /// Reads the history; one that cannot be read is begun anew.
+    /// Reads the history; one that cannot be read is started over.
     pub(crate) fn open(options: &Options) -> Prefetch {
         let path = options.state.predictions();
         let prediction = options.predict.then(|| read(&path).unwrap_or_default());

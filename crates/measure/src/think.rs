@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Gaps inside an event that are shorter than an idle record do not end a wait: an animation paces itself so.
 pub const RECORD_NS: u64 = 1_000_000;
 
-/// Longer without a wait is no interaction: the person is away.
+/// Longer without a wait is not an interaction: the person is away.
 pub const AWAY_NS: u64 = 30_000_000_000;
 
 /// What is known of one moment.

@@ -91,7 +91,7 @@ pub(crate) fn remove(path: &str) -> Result<(), Fault> {
     }
 }
 
-/// Has the kernel take memory back. That it could not take all of it is no failure.
+/// Has the kernel take memory back. That it could not take all of it is not a failure.
 pub(crate) fn reclaim(group: &str, bytes: u64) -> Result<(), Fault> {
     match write(&format!("{group}/memory.reclaim"), &bytes.to_string(), false) {
         Err(Fault::Later) => Ok(()),

@@ -2,7 +2,7 @@
 //! Limits of memory: asked for a process, and set for all that are in its group or unit.
 //!
 //! So each folder is limited to what its limited processes may have and what all others in it have now. It is reckoned
-//! anew whenever one of its processes is asked to have more or less, is free, is gone or runs elsewhere, and the last
+//! again whenever one of its processes is asked to have more or less, is free, is gone or runs elsewhere, and the last
 //! one gives back what was there before. Taking a limit away makes and moves nothing: what no process wants any more
 //! is taken off, in this call or in the next one that gets through.
 

@@ -32,7 +32,7 @@ const KTHREADD: u32 = 2;
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 /// Where the sockets of systemd are.
 pub(crate) const RUN: &str = "/run";
-/// Processes that are held fast at a time, a file descriptor each. Beyond it all are let go, and looked at anew.
+/// Processes that are held fast at a time, a file descriptor each. Beyond it all are let go, and looked at again.
 const HELD_MAX: usize = 128;
 
 /// The machine.

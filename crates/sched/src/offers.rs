@@ -97,7 +97,9 @@ fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
 /// Where it is not of version 2, or has no cpu controller.
 pub(crate) fn hierarchy() -> Result<String, String> {
     let Some(controllers) = text(&Path::new(HIERARCHY).join("cgroup.controllers")) else {
-        return Err(format!("{HIERARCHY} is no hierarchy of version 2; boot with systemd.unified_cgroup_hierarchy=1"));
+        return Err(format!(
+            "{HIERARCHY} is not a hierarchy of version 2; boot with systemd.unified_cgroup_hierarchy=1"
+        ));
     };
     let has_cpu = controllers.split_ascii_whitespace().any(|name| name == "cpu");
     if has_cpu { Ok(HIERARCHY.to_owned()) } else { Err(format!("{HIERARCHY} has no cpu controller")) }
@@ -142,7 +144,7 @@ fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
 fn cgroup_fault(dir: &Path, limits: &mut Vec<String>) -> Option<String> {
     let name = dir.display();
     let Some(controllers) = text(&dir.join("cgroup.controllers")) else {
-        return Some(format!("{name} is no control group of version 2; mount one and delegate a group of it"));
+        return Some(format!("{name} is not a control group of version 2; mount one and delegate a group of it"));
     };
     if cgroup::root_of(dir).as_deref() == Some(dir) {
         return Some(format!("{name} is the root of its hierarchy; name a group below it"));

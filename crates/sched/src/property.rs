@@ -225,7 +225,7 @@ fn open(fixture: &Fixture, backend: Backend) -> (Engine<Machine, Memory>, Restor
     (engine, restored)
 }
 
-/// Plays the acts with an engine that is stopped after `steps`; returns the desk as it is then.
+/// Plays the acts with an engine that is stopped after `steps`; returns the fixture as it is then.
 fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, fuse: &Fuse) -> Fixture {
     fuse.set(None);
     let mut fixture = Fixture::new(fuse, backend);

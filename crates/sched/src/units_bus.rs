@@ -165,7 +165,7 @@ impl Bus {
             Ok(text) => match version(&text) {
                 Some(number) if number >= VERSION_MIN => None,
                 Some(number) => Some(format!("{whose} has version {number}; it takes {VERSION_MIN} or newer")),
-                None => Some(format!("{whose} says it has version {text:?}, which is no number")),
+                None => Some(format!("{whose} says it has version {text:?}, which is not a number")),
             },
             Err(Fault::Vanished) => {
                 Some(format!("{whose} has no message bus here; start one, or name another back end"))
@@ -196,7 +196,7 @@ impl Bus {
     }
 
     /// Does something with a connection, which is opened where there is none. A manager that has replaced itself has
-    /// closed its connections, so a broken one is opened anew once.
+    /// closed its connections, so a broken one is opened again once.
     fn ask<T>(&self, keeper: Keeper, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
         let mut state = self.state.borrow_mut();
         let begun = Instant::now();

@@ -56,7 +56,7 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// The unit whose group this folder is; `None` where that is no scope, service or slice.
+    /// The unit whose group this folder is; `None` where that is not a scope, service or slice.
     pub(crate) fn of(folder: &str) -> Option<Unit> {
         let (above, last) = folder.rsplit_once('/')?;
         let name = unescape(last).to_owned();

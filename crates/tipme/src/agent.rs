@@ -6,11 +6,11 @@
 //! thread again. So several marks in a row never wait for a dialog, a diagnosis or a notification daemon. Nothing takes the
 //! focus that was not asked for, where a notification daemon runs.
 
-mod crew;
 mod keys;
 mod place;
 mod teller;
 mod wayland;
+mod workers;
 
 use crate::arguments;
 use crate::incidents::find;
@@ -18,7 +18,6 @@ use crate::incidents::kept::{Kept, Summary};
 use crate::report::opened;
 use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};
-use crew::Crew;
 use place::Place;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,6 +37,7 @@ use tipme_record::Nanos;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
 use tipme_store::{Folder, id_at};
+use workers::Workers;
 
 /// The longest that an interrupt waits to be seen.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -103,9 +103,9 @@ struct Agent {
     /// Incidents to be diagnosed.
     diagnoses: SyncSender<(PathBuf, Press, bool)>,
     teller: Teller,
-    marks: Crew,
+    marks: Workers,
     /// What is done with verdicts: dialogs and details.
-    choices: Crew,
+    choices: Workers,
     presses: AtomicU64,
     /// Where the recorder writes.
     incidents: Folder,
@@ -124,8 +124,8 @@ impl Agent {
             asker,
             diagnoses,
             teller,
-            marks: Crew::new(MARKS_MAX),
-            choices: Crew::new(MARKS_MAX),
+            marks: Workers::new(MARKS_MAX),
+            choices: Workers::new(MARKS_MAX),
             presses: AtomicU64::new(0),
             incidents: Folder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents()),
             restart_key: arguments.keys.start_keys_key.to_string(),

@@ -139,7 +139,7 @@ fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
     restarted(dir.path(), &session, learned(&path).n);
 }
 
-/// A recorder that begins anew knows what was learned, and in a dry run it tells and keeps nothing.
+/// A recorder that starts over knows what was learned, and in a dry run it tells and keeps nothing.
 fn restarted(dir: &Path, session: &Session, known: u64) {
     let recorder = Recorder::start(dir, session, "--auto=dry-run");
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();

@@ -163,7 +163,7 @@ fn a_file_that_lies_elsewhere_does_not_stand_for_the_incident_of_its_name() {
     assert!(desktop.output(&["incidents", "pin", desktop.file(TWO[0].0).to_str().unwrap()]).status.success());
     assert!(desktop.text(&["incidents"]).contains("  (pinned)"));
     let folder = desktop.dir.path().to_str().unwrap();
-    assert!(desktop.complaint(&["diagnose", folder]).contains(" is no incident file; see: tipme incidents"));
+    assert!(desktop.complaint(&["diagnose", folder]).contains(" is not an incident file; see: tipme incidents"));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tipme_record::incident::{Incident, Section};
 /// A user without an account.
 const OTHER_UID: u32 = 4242;
 
-/// Growth of the recorder's memory that is no fault: a second capture, and what it is packed with.
+/// Growth of the recorder's memory that is not a fault: a second capture, and what it is packed with.
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
 
 /// Calls a function of the C library, or computes with a perf map of its own in memory that no file describes, as a compiler does that

@@ -176,7 +176,7 @@ fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Op
         let long = |span: &Span| span.end.min(hi).since(span.start.max(lo)).0 * 2 > hi.since(lo).0;
         stops.find(|span| long(span) && recording.waits.kind(span) == Waited::Stopped).map(|span| (*tid, span.end))
     };
-    recording.kin().threads(client).iter().find_map(stop)
+    recording.descendants().threads(client).iter().find_map(stop)
 }
 
 /// The thread that would have dequeued an event: the one that dequeued events of this client before.

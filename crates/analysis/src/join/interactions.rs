@@ -144,7 +144,8 @@ impl<'a> Joiner<'a> {
     fn relatives(&self) -> (Vec<usize>, Vec<usize>) {
         let messages = &self.recording.messages;
         let Some(own) = messages.stream(self.stream) else { return (Vec::new(), Vec::new()) };
-        let near = self.recording.kin().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
+        let near =
+            self.recording.descendants().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
         let near = near.filter_map(|index| Some((*index, messages.stream(*index)?)));
         let is_proxy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
         let (proxies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_proxy(other));
@@ -323,7 +324,7 @@ pub fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
 /// A thread of a process or of its descendants that was not idle at the mark, and not a new one.
 pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     let mark = recording.mark;
-    let below = recording.kin().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
+    let below = recording.descendants().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
     let lives = below.filter(|life| life.until > mark);
     let mut busy = lives
         .filter(|life| !recording.timeline.segments(life.tid).is_empty())

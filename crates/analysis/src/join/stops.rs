@@ -74,7 +74,7 @@ impl<'a> Stops<'a> {
     fn answers(&self, stop: &Stop, client: Pid) -> bool {
         let pid = self.recording.tasks.pid(stop.tid, stop.lo);
         let until = stop.hi.after(ANSWERED_WITHIN);
-        self.recording.kin().threads(pid).iter().any(|tid| wakes(self.recording, *tid, client, stop.hi, until))
+        self.recording.descendants().threads(pid).iter().any(|tid| wakes(self.recording, *tid, client, stop.hi, until))
     }
 }
 
@@ -93,8 +93,8 @@ fn takes_part(recording: &Recording, stop: &Span, client: Pid, dequeued: &[Nanos
     let before = &dequeued[..dequeued.partition_point(|at| at.after(PART_WITHIN) <= stop.start)];
     let last = &before[before.len().saturating_sub(INPUTS_MAX)..];
     let pid = recording.tasks.pid(stop.tid, stop.start);
-    let threads = recording.kin().threads(pid);
-    let own = recording.kin().threads(client);
+    let threads = recording.descendants().threads(pid);
+    let own = recording.descendants().threads(client);
     let is_own = own.contains(&stop.tid);
     let ran = |at: Nanos| threads.iter().any(|tid| ran_within(recording, *tid, at, at.after(PART_WITHIN)));
     let woken = |at: Nanos| own.iter().any(|tid| wakes(recording, *tid, pid, at, at.after(PART_WITHIN)));

@@ -57,7 +57,7 @@ fn track(stage: &mut Stage<'_>, name: &str, streams: &[&Stream], what: (Side, Lo
 /// `drawing by xterm (pid 7), 132 B, dequeued after 0.10 ms`
 fn text(recording: &Recording, side: Side, (stream, part, dequeued): &Found<'_>) -> String {
     let who = process_text(recording, stream.client, part.ts);
-    let deed = match side {
+    let action = match side {
         Side::EventSent | Side::EventReceived => "events or replies to",
         _ if recording.messages.draws(stream, part) => "drawing by",
         _ => "requests of",
@@ -66,5 +66,5 @@ fn text(recording: &Recording, side: Side, (stream, part, dequeued): &Found<'_>)
         || "not seen dequeued".to_owned(),
         |dequeued| format!("dequeued after {}", span_text(dequeued.since(part.ts))),
     );
-    format!("{deed} {who}, {}, {dequeued}", bytes_text(part.bytes))
+    format!("{action} {who}, {}, {dequeued}", bytes_text(part.bytes))
 }

@@ -9,9 +9,9 @@ use crate::decode::sections::{ENTRIES_MAX, EVENTS_MAX, Placed, document, rare_re
 use crate::error::Error;
 use crate::timeline::attempts::Attempts;
 use crate::timeline::contention::Contention;
+use crate::timeline::descendants::Descendants;
 use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
-use crate::timeline::kin::Kin;
 use crate::timeline::pauses::{EventWaits, PauseIndex};
 use crate::timeline::polls::Polls;
 use crate::timeline::priorities::Priorities;
@@ -78,7 +78,7 @@ pub struct Recording {
     pub pauses: PauseIndex,
     /// Found when first asked for.
     pub event_waits: OnceCell<EventWaits>,
-    pub kin: OnceCell<Kin>,
+    pub descendants: OnceCell<Descendants>,
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,
 }
@@ -230,8 +230,8 @@ impl Recording {
     }
 
     /// Who comes from whom.
-    pub fn kin(&self) -> &Kin {
-        self.kin.get_or_init(|| Kin::find(&self.tasks, &self.messages, self.mark))
+    pub fn descendants(&self) -> &Descendants {
+        self.descendants.get_or_init(|| Descendants::find(&self.tasks, &self.messages, self.mark))
     }
 
     /// Samples of one thread in `lo..hi`.

@@ -29,7 +29,7 @@ const EXPLAINED_MIN: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub struct Cause {
     pub group: Group,
-    /// The first line names culprit and deed.
+    /// The first line names culprit and action.
     pub evidence: Vec<String>,
     /// Where in the kernel the wait was of which the evidence tells.
     pub frames: Vec<String>,

@@ -16,7 +16,7 @@ const CERTAINTY_AGAINST: f64 = 0.6;
 /// A stall that the hypervisor confirms has at least this share of itself stolen.
 const CONFIRMED_MIN: f64 = 0.1;
 
-/// The culprit's deed, where `waiters` is who could not run.
+/// The culprit's action, where `waiters` is who could not run.
 pub fn headline(budget: &Budget<'_>, group: &Group, waiters: &str) -> String {
     let free = |piece: &&Piece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
     let beside_free: u64 = budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);

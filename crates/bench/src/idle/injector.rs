@@ -26,7 +26,7 @@ const SEED: u64 = 0x5eed_1996;
 
 /// Runs one of the programs: `inject COUNT`, `echo COUNT`, or `hog MILLISECONDS`.
 pub(crate) fn work(name: &str, number: &str) -> Result<()> {
-    let number = number.parse::<u64>().with_context(|| format!("\"{number}\" is no number"))?;
+    let number = number.parse::<u64>().with_context(|| format!("invalid number \"{number}\""))?;
     match name {
         "inject" => inject(number.min(EVENTS_MAX)),
         "echo" => echo(number.min(EVENTS_MAX)),

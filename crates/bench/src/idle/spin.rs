@@ -63,7 +63,7 @@ impl Prepared {
         let (plan, notes) = (&self.plan, &mut self.notes);
         notes.pairs.push(plan.counter.sure_pair());
         let before = (cpu_time(), faults());
-        // From here on, so that a loop that does not come to its CPU at all misses that.
+        // From here on, so that a loop that never gets its CPU misses that.
         let begin = plan.counter.read();
         place::yield_to_all()?;
         let end = match self.classic {

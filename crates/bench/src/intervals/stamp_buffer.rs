@@ -40,7 +40,7 @@ impl StampBuffer {
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let bytes = file.metadata()?.len() as usize;
         let words = bytes / WORD_BYTES;
-        ensure!((3..=STAMPS_MAX + 1).contains(&words), "{} is no buffer of time stamps", path.display());
+        ensure!((3..=STAMPS_MAX + 1).contains(&words), "{} is not a buffer of time stamps", path.display());
         let stamp_buffer = StampBuffer::map(file, bytes)?;
         // SAFETY: the range is that of the mapping. Without the right to lock it, it is merely likely to stay.
         let _ = unsafe { mlock(stamp_buffer.begin.as_ptr(), bytes) };

@@ -72,7 +72,7 @@ impl Ledger {
         let file = File::options().read(true).write(true).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let accounts = file.metadata()?.len() as usize / ACCOUNT_BYTES;
-        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "{} is no ledger", path.display());
+        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "{} is not a ledger", path.display());
         Ledger::map(file, accounts)
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The application that is measured: started anew, in a home of its own, and not changed.
+//! The application that is measured: started for each repeat, in a home of its own, and not changed.
 
 use super::counters::{Counters, Usage};
 use super::stage::Stage;

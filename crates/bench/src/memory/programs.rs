@@ -20,7 +20,7 @@ pub(super) const CHILD_BYTES: usize = 12 << 20;
 pub const CHILDREN_MAX: usize = 32;
 /// What the measuring process does between two reads.
 pub const SLEEP: Duration = Duration::from_millis(100);
-/// Word for a buffer that is no file.
+/// Word for a buffer that is not a file.
 pub(super) const NO_FILE: &str = "-";
 
 /// `memory-timer PROCS_FILES FILE STAMPS COUNT MS`: sleeps, reads a word of the next page of its buffer, and stamps.

@@ -200,7 +200,10 @@ impl Reader<'_> {
         if !plain || path.is_empty() || path.len() > 1_000 || path.contains('\0') {
             return self.fail(
                 raw.path.span().start,
-                format_args!("\"{}\" is no place in the home folder; give a plain path such as notes/text.txt", path),
+                format_args!(
+                    "\"{}\" is not a place in the home folder; give a plain path such as notes/text.txt",
+                    path
+                ),
             );
         }
         let content = match (&raw.content, &raw.prose_bytes, &raw.page_sections) {
@@ -455,7 +458,7 @@ mod tests {
         assert!(unknown.ends_with("see the scripts that come with tipme: tipme measure --list"), "{unknown}");
         assert_eq!(
             step("key = \"no_such\""),
-            "script s, line 4: \"no_such\" is no key; write it like ctrl+s, Page_Down, f5 or plus"
+            "script s, line 4: \"no_such\" is not a key; write it like ctrl+s, Page_Down, f5 or plus"
         );
         assert_eq!(step("key = \"a\"\ntimes = 0"), "script s, line 5: times is 0; give a number from 1 to 100000");
         assert_eq!(step("scroll = \"left\""), "script s, line 4: cannot scroll \"left\"; say \"up\" or \"down\"");

@@ -80,7 +80,7 @@ pub fn done_orders(folder: &Path) -> Result<Vec<DoneOrder>> {
 
 fn read_done(line: &str) -> Result<DoneOrder> {
     let words: Vec<&str> = line.split(' ').collect();
-    let [name, pid, begun, done] = words[..] else { anyhow::bail!("\"{line}\" is no order") };
+    let [name, pid, begun, done] = words[..] else { anyhow::bail!("\"{line}\" is not an order") };
     Ok(DoneOrder {
         name: name.to_string(),
         pid: pid.parse()?,

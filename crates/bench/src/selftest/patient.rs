@@ -42,7 +42,7 @@ pub(crate) fn terminal(folder: &Path) -> Result<()> {
     // The terminal emulator starts it, so nobody else ends it where the emulator is killed.
     set_parent_process_death_signal(Some(Signal::KILL)).context("cannot tie myself to the terminal emulator")?;
     let (input, output) = (std::io::stdin(), std::io::stdout());
-    let mut mode = tcgetattr(&input).context("the standard input is no terminal")?;
+    let mut mode = tcgetattr(&input).context("the standard input is not a terminal")?;
     mode.make_raw();
     tcsetattr(&input, OptionalActions::Now, &mode).context("cannot set the terminal's mode")?;
     say_ready(folder)?;
@@ -78,7 +78,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>> {
 /// The process that obeys the orders in a folder; `None` before it takes keys.
 pub(super) fn worker(folder: &Path) -> Result<Option<u32>> {
     let text = read(folder, READY)?;
-    text.map(|text| text.parse().with_context(|| format!("\"{text}\" is no process"))).transpose()
+    text.map(|text| text.parse().with_context(|| format!("\"{text}\" is not a process"))).transpose()
 }
 
 /// Why the application could not carry out an order.

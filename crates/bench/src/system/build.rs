@@ -144,7 +144,7 @@ impl Build {
     pub(super) fn start(tree: &Tree, own_session: bool, helper: &Helper) -> Result<Build> {
         let folder = tree.folder.path().to_path_buf();
         let order = Order { folder, work: tree.work, jobs: jobs(), own_session };
-        let order = serde_json::to_string(&order).context("a path is no text")?;
+        let order = serde_json::to_string(&order).context("a path is not UTF-8 text")?;
         let mut command = helper.command(None, &["build".into(), order.into()])?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::start("the build", command, None)?;

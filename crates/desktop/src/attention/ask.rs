@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions to the display, sent together and answered together.
 //!
-//! A window may go between an event and a question about it: then there is no answer, which is no error.
+//! A window may go between an event and a question about it: then there is no answer, which is not an error.
 //! All questions of one [`QueryBatch`] share one deadline.
 
 use super::{HELPERS_MAX, Owner, WINDOWS_MAX};

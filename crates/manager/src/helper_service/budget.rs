@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// CPU time that a user has in hand at most: more than a manager needs to set everything anew.
+/// CPU time that a user has in hand at most: more than a manager needs to set everything again.
 const SAVED_MAX: Duration = Duration::from_secs(1);
 /// What it gets back: one part in so many of the time that goes by. A manager takes a hundredth of that.
 const SHARE_DIVISOR: u32 = 5;

@@ -79,7 +79,7 @@ impl Seats {
         if !self.active().any(|(_, session)| is_of(&session) && number(&session, "VTNR") == Some(console)) {
             return Err("it belongs to root, and its console is not that of your session in front");
         }
-        if self.listens(server.pid) { Ok(()) } else { Err("it belongs to root and is no display server") }
+        if self.listens(server.pid) { Ok(()) } else { Err("it belongs to root and is not a display server") }
     }
 
     /// The session in front at each seat, and what is said of it.

@@ -44,7 +44,7 @@ impl Machine {
 struct Others;
 
 impl ProcessFacts for Others {
-    fn dearest(&self) -> Vec<Identity> {
+    fn most_favoured(&self) -> Vec<Identity> {
         [4, 77].map(|pid| Identity { pid, start: u64::from(pid) * 100 }).into()
     }
 
@@ -110,8 +110,8 @@ fn what_is_no_number_is_no_sample() {
 struct Many;
 
 impl ProcessFacts for Many {
-    fn dearest(&self) -> Vec<Identity> {
-        (1..=DEAREST_MAX as u32 + 9).rev().map(|pid| Identity { pid, start: u64::from(pid) * 100 }).collect()
+    fn most_favoured(&self) -> Vec<Identity> {
+        (1..=MOST_FAVOURED_MAX as u32 + 9).rev().map(|pid| Identity { pid, start: u64::from(pid) * 100 }).collect()
     }
 
     fn may_change(&self, _: Identity) -> bool {
@@ -124,13 +124,13 @@ impl ProcessFacts for Many {
 }
 
 #[test]
-fn of_too_many_the_dearest_are_told_of() {
+fn of_too_many_the_most_favoured_are_told_of() {
     let mut machine = Machine::new();
     machine.set(8000, 0);
-    (1..=DEAREST_MAX as u32 + 9).for_each(|pid| machine.add(pid, 5));
+    (1..=MOST_FAVOURED_MAX as u32 + 9).for_each(|pid| machine.add(pid, 5));
     let sample = machine.watch.look(Nanos(0), &Many).expect("the test made it");
     let told: Vec<MemoryGroup> = sample.groups.into_iter().map(|group| group.group).collect();
-    let expected = Many.dearest().into_iter().take(DEAREST_MAX).map(MemoryGroup::Process);
+    let expected = Many.most_favoured().into_iter().take(MOST_FAVOURED_MAX).map(MemoryGroup::Process);
     assert_eq!(told, expected.collect::<Vec<_>>());
 }
 

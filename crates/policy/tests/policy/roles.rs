@@ -130,7 +130,7 @@ fn a_core_process_stands_alone() {
     fixture.at(0, shown(&[10, 11], true));
     fixture.at(0, shown(&[20, 10, 21], true));
     let core = fixture.told(1, Event::Core(vec![process(10)]));
-    assert_eq!(core, ["10 core [10]: the session needs it"], "what the window manager started is no session");
+    assert_eq!(core, ["10 core [10]: the session needs it"], "what the window manager started is not a session");
     assert_eq!((fixture.role(11), fixture.role(21)), (None, Some(Role::Visible)));
     assert!(fixture.told(2, keyboard(10)).is_empty());
     let plain = fixture.told(3, Event::Core(vec![]));

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
 
 fn engine(machine: &Machine) -> Engine<Machine, Memory> {
-    let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
+    let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
     let mut engine = Engine::new(ledger, Backend::Cgroup, Strength::Normal);
     engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
     engine

@@ -16,7 +16,7 @@ fn fixture() -> (Machine, Memory, Ledger<Machine, Memory>, Identity) {
     let (machine, log) = (Machine::new(), Memory::default());
     let who = machine.fork(20, None, true);
     machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = LOGIN.to_owned();
-    let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("memory is no file");
+    let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("memory is not a file");
     (machine, log, ledger, who)
 }
 
@@ -56,7 +56,7 @@ fn a_change_that_comes_late_is_taken_back() {
             let cell = ledger.cell(&weight()).expect("it is still known");
             assert!(cell.put(&500.into()) && cell.put(&first.unwrap_or(-1).into()), "{cell:?}");
             drop(ledger);
-            let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is no file");
+            let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is not a file");
             assert_eq!((restored.failed, restored.changed_by_others, has(&machine)), (0, 0, None), "{restored:?}");
         }
     }
@@ -87,6 +87,6 @@ fn a_scope_that_comes_late_is_known_and_left() {
     machine.land();
     let group = || machine.state.borrow().processes[&who].group.clone();
     assert_eq!(group(), SCOPE);
-    let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is no file");
+    let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is not a file");
     assert_eq!((group(), restored.failed), (LOGIN.to_owned(), 0));
 }

@@ -22,7 +22,7 @@ struct Fixture {
 impl Fixture {
     fn new(backend: Backend) -> Fixture {
         let machine = Machine::new();
-        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
+        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
         let mut engine = Engine::new(ledger, backend, Strength::Normal);
         engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
         engine.units = Some(Units::new(ROOT.to_owned()));

@@ -22,7 +22,7 @@ struct Fixture {
 impl Fixture {
     fn new() -> Fixture {
         let machine = Machine::new();
-        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
+        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
         let mut engine = Engine::new(ledger, Backend::Systemd, Strength::Normal);
         engine.units = Some(Units::new(ROOT.to_owned()));
         Fixture { engine, machine, pid: 10 }

@@ -4,7 +4,7 @@
 //! One thread shows notifications, in the order in which they are told: what is said of one press takes the place of what
 //! was said of it before. Buttons come back as [`Choice`]s.
 
-use super::crew::Crew;
+use super::workers::Workers;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -98,7 +98,7 @@ impl Teller {
         let screen = Screen {
             notifier: Notifier::new(pressed),
             shown: Arc::clone(&shown),
-            dialogs: Crew::new(DIALOGS_MAX),
+            dialogs: Workers::new(DIALOGS_MAX),
             asker,
             display: display.to_owned(),
             choices: choices.clone(),
@@ -142,7 +142,7 @@ fn choose(button: &Pressed, shown: &AllShown, choices: &SyncSender<Chosen>) {
 struct Screen {
     notifier: Notifier,
     shown: AllShown,
-    dialogs: Crew,
+    dialogs: Workers,
     asker: Option<Asker>,
     display: String,
     choices: SyncSender<Chosen>,

@@ -80,7 +80,7 @@ enum Tapped {
     Lost,
 }
 
-/// What the tap found, unless the screen contradicts: what was drawn before the next input is no answer to that.
+/// What the tap found, unless the screen contradicts: what was drawn before the next input is not an answer to that.
 fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
     match guess.filter(|seen| seen.first < next) {
         Some(seen) if answer.first > next => seen,

@@ -121,7 +121,7 @@ fn now(arguments: &Setup) -> Result<Step> {
         return Ok(match &arguments.mark_key {
             Some(key) if !agent.words.starts_with(&format!("{key} marks")) => {
                 let words = words(arguments)?;
-                let what = format!("start the agent of display :{} anew, with another key", target.display);
+                let what = format!("start the agent of display :{} again, with another key", target.display);
                 Step::to_do(what, move || end(&agent).and_then(|()| start(&words, &target)))
             }
             _ => Step::so(what),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A manager that is no root, and the helper that turns its knobs.
+//! A manager that is not root, and the helper that turns its knobs.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::{for_everybody, until};

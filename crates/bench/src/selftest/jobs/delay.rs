@@ -99,7 +99,7 @@ pub(in crate::selftest) fn noted(path: &Path) -> Result<Option<Nanos>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         text => {
             let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-            Ok(Some(Nanos(text.parse().with_context(|| format!("\"{text}\" is no time"))?)))
+            Ok(Some(Nanos(text.parse().with_context(|| format!("invalid time \"{text}\""))?)))
         }
     }
 }

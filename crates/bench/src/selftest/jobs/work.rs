@@ -36,7 +36,7 @@ pub(in crate::selftest) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a 
 /// The number at a place.
 pub(in crate::selftest) fn number(words: &[&str], at: usize) -> Result<u64> {
     let text = word(words, at)?;
-    text.parse().with_context(|| format!("\"{text}\" is no number"))
+    text.parse().with_context(|| format!("invalid number \"{text}\""))
 }
 
 /// The milliseconds at a place, at most ten seconds.
@@ -85,7 +85,7 @@ mod tests {
     fn words_are_read_with_their_limits() {
         assert_eq!(millis(&["a", "700"], 1).expect("a number"), Duration::from_millis(700));
         assert_eq!(millis(&["999999999"], 0).expect("a number"), Duration::from_secs(10));
-        assert_eq!(number(&["a"], 0).expect_err("no number").to_string(), "\"a\" is no number");
+        assert_eq!(number(&["a"], 0).expect_err("no number").to_string(), "invalid number \"a\"");
         assert_eq!(word(&["a"], 1).expect_err("one word").to_string(), "word 2 is missing");
     }
 

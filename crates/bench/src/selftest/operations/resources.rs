@@ -96,7 +96,7 @@ fn count_work(words: &[&str]) -> Result<()> {
 }
 
 /// Takes memory once and keeps it until it was delayed enough: every page must come from what others have.
-/// It does not begin anew, where the delay is too short, since what it gives back is free for it.
+/// It does not start over, where the delay is too short, since what it gives back is free for it.
 fn fill_memory(words: &[&str]) -> Result<()> {
     let mut memory = Mapping::of_memory(mebibytes(words)?, false)?;
     until_blocked(words, |delay| {

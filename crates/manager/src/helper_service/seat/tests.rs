@@ -86,7 +86,7 @@ fn no_other_process_of_root_may() {
     assert!(machine.seats().may_favour(1001, SERVER).is_err(), "another user's display");
     assert!(machine.seats().may_favour(USER, Identity { start: 78, ..SERVER }).is_err(), "its number was used again");
     machine.hold(4711);
-    assert_eq!(machine.judged(), Err("it belongs to root and is no display server"));
+    assert_eq!(machine.judged(), Err("it belongs to root and is not a display server"));
     machine.hold(4712);
     for (session, console) in [(899, 7), (900, 8), (900, 0), (900, 64)] {
         machine.stat(session, console);

@@ -29,7 +29,7 @@ fn start_hogs(site: &TrialSite) -> Result<(Job, Vec<u32>)> {
     let command = site.command("number-cruncher", &["hogs", HOGS, HOGS_MS])?;
     let hogs = Job::start("number-cruncher", command, Some(site.cpu))?;
     let children = hogs.said.split(' ').map(str::parse).collect::<Result<Vec<u32>, _>>();
-    let mut pids = children.with_context(|| format!("\"{}\" are no processes", hogs.said))?;
+    let mut pids = children.with_context(|| format!("\"{}\" are not processes", hogs.said))?;
     pids.push(hogs.pid());
     Ok((hogs, pids))
 }
@@ -114,7 +114,7 @@ fn only_child(pid: u32) -> Result<u32> {
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     let children: Vec<&str> = text.split_whitespace().collect();
     let [child] = children[..] else { bail!("process {pid} has {} children", children.len()) };
-    child.parse().with_context(|| format!("\"{child}\" is no process"))
+    child.parse().with_context(|| format!("\"{child}\" is not a process"))
 }
 
 pub fn full_pipe(site: &TrialSite, millis: u32) -> Result<Part> {

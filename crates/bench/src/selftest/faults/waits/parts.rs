@@ -140,7 +140,7 @@ impl Part {
 
 fn noted(path: &Path) -> Result<u32> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    text.parse().with_context(|| format!("\"{text}\" is no process"))
+    text.parse().with_context(|| format!("\"{text}\" is not a process"))
 }
 
 /// Puts a cause in place that delays the application by about so many milliseconds.

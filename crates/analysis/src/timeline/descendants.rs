@@ -8,26 +8,26 @@ use tipme_record::{Nanos, Pid, Tid};
 
 /// The threads and the connections of processes and of their descendants.
 #[derive(Debug, Default)]
-pub struct Kin {
+pub struct Descendants {
     threads: HashMap<Pid, Vec<Tid>>,
     streams: HashMap<(Pid, Pid), Vec<usize>>,
 }
 
-impl Kin {
-    pub fn find(tasks: &Tasks, messages: &Messages, mark: Nanos) -> Kin {
-        let mut kin = Kin::default();
+impl Descendants {
+    pub fn find(tasks: &Tasks, messages: &Messages, mark: Nanos) -> Descendants {
+        let mut descendants = Descendants::default();
         for life in tasks.lives().iter().filter(|life| !life.is_kernel()) {
             let at = life.until.min(mark);
             for ancestor in tasks.line(life.pid, at) {
-                kin.threads.entry(ancestor).or_default().push(life.tid);
+                descendants.threads.entry(ancestor).or_default().push(life.tid);
             }
         }
         for (index, stream) in messages.streams().iter().enumerate() {
             for ancestor in tasks.line(stream.client, mark) {
-                kin.streams.entry((stream.server, ancestor)).or_default().push(index);
+                descendants.streams.entry((stream.server, ancestor)).or_default().push(index);
             }
         }
-        kin
+        descendants
     }
 
     /// The threads of a process and of its descendants.

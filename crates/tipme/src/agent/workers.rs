@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Counts the threads that work for it.
 #[derive(Clone)]
-pub struct Crew {
+pub struct Workers {
     busy: Arc<AtomicUsize>,
     max: usize,
 }
 
-impl Crew {
-    pub fn new(max: usize) -> Crew {
-        Crew { busy: Arc::default(), max }
+impl Workers {
+    pub fn new(max: usize) -> Workers {
+        Workers { busy: Arc::default(), max }
     }
 
     /// Does the work on a thread of its own; false, and it is not done, where as many as there may be are at work.
@@ -38,11 +38,11 @@ mod tests {
 
     #[test]
     fn there_are_no_more_threads_than_may_be() {
-        let (crew, (begin, wait)) = (Crew::new(1), channel::<()>());
-        assert!(crew.start(move || wait.recv().unwrap_or_default()));
-        assert!(!crew.start(|| ()));
+        let (workers, (begin, wait)) = (Workers::new(1), channel::<()>());
+        assert!(workers.start(move || wait.recv().unwrap_or_default()));
+        assert!(!workers.start(|| ()));
         drop(begin);
-        while !crew.start(|| ()) {
+        while !workers.start(|| ()) {
             std::thread::yield_now();
         }
     }
