@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Drives an unmodified application from a script, and notes what happens when.
 //!
-//! Each repeat restarts the application in a fresh home, waits for its window, plays the script and
+//! Each repeat restarts the application in a fresh home folder, waits for its window, plays the script and
 //! ends it. What is noted is raw: when each input was sent, when something was drawn, and the incidents of
 //! a recorder that ran beside it, if one did. Which drawing answers which input is for others to say.
 

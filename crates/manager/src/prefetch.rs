@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_history_outlives_the_manager_and_damage_begins_it_anew() {
+    fn the_history_outlives_the_manager_and_damage_starts_it_over() {
         let dir = tempfile::tempdir().unwrap();
         let mut prefetch = Prefetch::open(&options(dir.path(), true));
         work(&mut prefetch, 0);

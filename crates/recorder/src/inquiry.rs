@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Threads that are abandoned at once, at most; then nothing is asked until one of them comes back.
-const FORSAKEN_MAX: usize = 8;
+const ABANDONED_MAX: usize = 8;
 
 /// No user has this number.
 const NOBODY: u32 = u32::MAX;
@@ -44,7 +44,7 @@ impl Inquiries {
         ask: impl FnOnce(&Asker<T>) + Send + 'static,
     ) -> Answers<T> {
         let silent = self.silent();
-        if silent.len() >= FORSAKEN_MAX {
+        if silent.len() >= ABANDONED_MAX {
             return Answers { found: Vec::new(), missing: Some(unanswered(&silent)) };
         }
         let (answers, receiver) = channel();
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn abandoned_threads_are_few() {
         let inquiries = Inquiries::default();
-        let senders: Vec<_> = (0..FORSAKEN_MAX).map(|_| ask_silent(&inquiries).1).collect();
+        let senders: Vec<_> = (0..ABANDONED_MAX).map(|_| ask_silent(&inquiries).1).collect();
         let none = ask_all(&inquiries, &[1]);
         assert!(none.found.is_empty() && none.missing.is_some());
         drop(senders);

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_number() {
+    fn nothing_measured_gives_no_number() {
         assert_eq!(ArmFigures::of(Vec::new(), 0), ArmFigures::default());
         let empty = ArmRow { turn: "load 5, managed".to_owned(), level: 5, ..ArmRow::default() };
         assert!(arms(std::slice::from_ref(&empty), Scale::Latency, "typing").contains('-'));

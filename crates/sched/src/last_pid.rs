@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_birth_is_noticed() {
+    fn a_fork_is_noticed() {
         let last_pid = LastPid::open(Path::new("/proc"));
         let before = last_pid.count().expect("this is Linux");
         std::thread::spawn(|| ()).join().expect("it does nothing");

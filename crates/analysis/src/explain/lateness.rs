@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a periodic thread woke up late: a budget of the time between its deadline and its wake-up.
 //!
-//! Until the record of the wake-up the timer is late; from then on the thread is ready, and whoever has its
-//! CPU keeps it. Each nanosecond has exactly one cause.
+//! Until the record of the wake-up the timer is late; from then on the thread is ready, and what passes is its wake-up
+//! latency: whoever has its CPU keeps it. Each nanosecond has exactly one cause.
 
 use crate::timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals};
 use crate::timeline::recording::Recording;

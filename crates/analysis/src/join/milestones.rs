@@ -144,8 +144,8 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
         let (event_waits, counts): (BTreeSet<_>, Vec<_>) = often.unzip();
         let woken: usize = counts.iter().sum();
         let free = receipts.iter().filter(|at| is_at(recording, tid, **at, &event_waits)).count();
-        let hands = woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
-        hands.then_some(Helper { tid, event_waits })
+        let is_helper = woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
+        is_helper.then_some(Helper { tid, event_waits })
     };
     found.into_iter().filter_map(helper).collect()
 }

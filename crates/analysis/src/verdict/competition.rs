@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Competition for CPUs: whose priority decided it, and what can be tried against that.
+//! Competition for CPUs (run-queue delay): whose priority decided it, and what can be tried against that.
 
 use crate::explain::chain::Doing;
 use crate::explain::partition::{Budget, Group, length};

@@ -15,7 +15,7 @@ pub(super) const SMALL_BYTES: u64 = 1 << 20;
 /// The CPU time that a round is to take.
 const ROUND: Duration = Duration::from_millis(1);
 /// The least of a round that is arithmetic, as a divisor: touching pages may take the rest.
-const CHURN_SHARE_MIN: u64 = 20;
+const SPIN_SHARE_MIN: u64 = 20;
 /// Rounds of arithmetic that are tried for their speed, and how often.
 const TRIED: u64 = 200_000;
 const TRIES: usize = 10;
@@ -33,7 +33,7 @@ pub(super) fn pages(bytes: u64) -> u64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Speed {
     /// Rounds of arithmetic.
-    churn_per_ms: u64,
+    spin_per_ms: u64,
     /// Nanoseconds to touch a page for the first time, and once more.
     fresh_ns: u64,
     known_ns: u64,
@@ -49,21 +49,21 @@ impl Speed {
         let (fresh, known) = (touch(), touch());
         let pages = TRIED_PAGES as u64;
         Ok(Speed {
-            churn_per_ms: (TRIED * ROUND.as_nanos() as u64 / least).max(1),
+            spin_per_ms: (TRIED * ROUND.as_nanos() as u64 / least).max(1),
             fresh_ns: fresh / pages,
             known_ns: known / pages,
         })
     }
 
     /// Of no CPU: for what is asked about a load that does not run.
-    pub(crate) const NONE: Speed = Speed { churn_per_ms: 0, fresh_ns: 0, known_ns: 0 };
+    pub(crate) const NONE: Speed = Speed { spin_per_ms: 0, fresh_ns: 0, known_ns: 0 };
 
     /// How much arithmetic fills a round beside touching its pages.
     pub(super) fn spin(self, pages: Pages) -> u64 {
         let demand = f64::from(pages.demand);
         let touching_ns = demand * (pages.reuse * self.known_ns as f64 + (1.0 - pages.reuse) * self.fresh_ns as f64);
-        let rest = (1.0 - touching_ns / ROUND.as_nanos() as f64).max(1.0 / CHURN_SHARE_MIN as f64);
-        ((self.churn_per_ms as f64 * rest) as u64).max(1)
+        let rest = (1.0 - touching_ns / ROUND.as_nanos() as f64).max(1.0 / SPIN_SHARE_MIN as f64);
+        ((self.spin_per_ms as f64 * rest) as u64).max(1)
     }
 }
 
@@ -223,12 +223,12 @@ mod tests {
 
     #[test]
     fn touching_takes_its_share_of_a_round() {
-        let speed = Speed { churn_per_ms: 1_000, fresh_ns: 1_000, known_ns: 10 };
+        let speed = Speed { spin_per_ms: 1_000, fresh_ns: 1_000, known_ns: 10 };
         assert_eq!(speed.spin(Pages { demand: 500, reuse: 0.0 }), 500);
         assert_eq!(speed.spin(Pages { demand: 100, reuse: 1.0 }), 999);
         assert_eq!(speed.spin(Pages { demand: 4_000, reuse: 0.0 }), 50);
         let tried = Speed::try_out().expect("memory");
-        assert!(tried.churn_per_ms > 1_000, "{tried:?}");
+        assert!(tried.spin_per_ms > 1_000, "{tried:?}");
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn the_share_of_waiting_is_that_of_two_seconds() {
 }
 
 #[test]
-fn what_is_no_number_is_no_sample() {
+fn what_cannot_be_read_as_a_number_is_no_sample() {
     let mut machine = Machine::new();
     fs::write(machine.root.path().join("meminfo"), "MemTotal: many kB\n").expect("the test made it");
     assert_eq!(machine.look(0), None);

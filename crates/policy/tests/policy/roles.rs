@@ -20,7 +20,7 @@ fn two() -> Fixture {
 }
 
 #[test]
-fn a_day_at_the_desk() {
+fn a_day_of_work() {
     let mut fixture = Fixture::new(Strength::Normal);
     assert_eq!(fixture.told(0, Event::Core(vec![process(1)])), ["1 core [1]: the session needs it"]);
     assert_eq!(fixture.told(1, shown(&[10, 11], false)), ["10 rest [10 11]: nobody attends to it"]);
@@ -96,7 +96,7 @@ fn a_set_that_is_gone_has_no_focus_when_it_comes_back() {
 }
 
 #[test]
-fn nobody_at_the_desk_leaves_the_focus_what_can_be_seen() {
+fn a_user_who_is_away_leaves_the_focus_what_can_be_seen() {
     let mut fixture = two();
     assert!(fixture.told(1_000, Event::Presence(false)).is_empty());
     assert_eq!(fixture.next_ms(), Some(61_000));

@@ -151,7 +151,7 @@ fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
 }
 
 #[test]
-fn haste_asks_again_who_did_not_answer_for_a_bounded_time() {
+fn a_restore_asks_again_who_did_not_answer_for_a_bounded_time() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(7));
     let bus = Bus::new(run.path());
