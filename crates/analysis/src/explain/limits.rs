@@ -18,10 +18,9 @@ pub fn limit_of<'a>(budget: &Budget<'a>, group: &Group) -> Option<&'a Limit> {
 pub fn evidence(budget: &Budget<'_>, group: &Group, limit: &Limit) -> Option<String> {
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
-    let (times, total) = limit.throttled(lo, hi);
+    let (times, total, between) = limit.throttled(lo, hi);
     let total = span_text(total);
     let periods = if times == 1 { "1 period".to_owned() } else { format!("{times} periods") };
-    (times > 0).then(|| {
-        format!("the group was throttled in {periods}, {total} on all CPUs, within {}", span_text(hi.since(lo)))
-    })
+    (times > 0)
+        .then(|| format!("the group was throttled in {periods}, {total} on all CPUs, within {}", span_text(between)))
 }

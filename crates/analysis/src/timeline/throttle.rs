@@ -165,13 +165,15 @@ impl Limit {
         *self.ready.borrow_mut().entry((tid, index)).or_insert_with(find)
     }
 
-    /// How often and how long the group was throttled between the samples around `lo..hi`.
-    pub fn throttled(&self, lo: Nanos, hi: Nanos) -> (u64, Nanos) {
+    /// How often and how long the group was throttled between the samples around `lo..hi`, and what time is between these.
+    pub fn throttled(&self, lo: Nanos, hi: Nanos) -> (u64, Nanos, Nanos) {
         let before = self.counts.partition_point(|count| count.at <= lo).saturating_sub(1);
         let after = self.counts.partition_point(|count| count.at < hi).min(self.counts.len().saturating_sub(1));
         match (self.counts.get(before), self.counts.get(after)) {
-            (Some(from), Some(to)) => (to.times.saturating_sub(from.times), to.total.since(from.total)),
-            _ => (0, Nanos(0)),
+            (Some(from), Some(to)) => {
+                (to.times.saturating_sub(from.times), to.total.since(from.total), to.at.since(from.at))
+            }
+            _ => (0, Nanos(0), Nanos(0)),
         }
     }
 }
@@ -261,13 +263,13 @@ mod tests {
 
     #[test]
     fn what_is_told_has_figures() {
-        let limit = limit(&[0, 95, 190, 190]);
+        let (limit, ms) = (limit(&[0, 95, 190, 190]), Nanos::from_millis);
         assert_eq!(limit.text(), "/a (5 ms per 100 ms)");
-        assert_eq!(limit.throttled(Nanos::from_millis(1_010), Nanos::from_millis(1_150)), (2, Nanos::from_millis(190)));
+        assert_eq!(limit.throttled(Nanos::from_millis(1_010), Nanos::from_millis(1_150)), (2, ms(190), ms(200)));
         let past = Limit::new(&LimitedGroup { path: "/a".into(), ..LimitedGroup::default() }, Vec::new());
         assert_eq!(past.text(), "/a (the quota was taken away since)");
-        assert_eq!(limit.throttled(Nanos(0), Nanos::from_secs(9)), (2, Nanos::from_millis(190)));
-        assert_eq!(self::limit(&[]).throttled(Nanos(0), Nanos(9)), (0, Nanos(0)));
+        assert_eq!(limit.throttled(Nanos(0), Nanos::from_secs(9)), (2, ms(190), ms(300)));
+        assert_eq!(self::limit(&[]).throttled(Nanos(0), Nanos(9)), (0, Nanos(0), Nanos(0)));
     }
 
     #[test]

@@ -221,7 +221,8 @@ fn function_lines(budget: &Budget<'_>, group: &Group) -> Vec<String> {
     functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let weighty = |(_, count): &&(String, usize)| *count as f64 >= FUNCTION_SHARE_MIN * total as f64;
     let top = functions.iter().filter(weighty).take(LINES_MAX);
-    top.map(|(name, count)| format!("{} % of {total} samples in {name}", count * 100 / total.max(1))).collect()
+    let samples = if total == 1 { "sample" } else { "samples" };
+    top.map(|(name, count)| format!("{} % of {total} {samples} in {name}", count * 100 / total.max(1))).collect()
 }
 
 /// The function of a sample: the one in user space, else the first of its stacks that has a name.
