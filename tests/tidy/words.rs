@@ -115,7 +115,8 @@ fn lines_of(source: &Source, banned: &[Banned]) -> Vec<String> {
 fn documents() -> Vec<Source> {
     let listed = std::fs::read_dir(root().join("docs")).expect("there are documents").flatten();
     let paths = listed.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "md"));
-    let paths = paths.chain(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)));
+    let paths =
+        paths.chain(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)));
     let read = |path: std::path::PathBuf| Source {
         text: std::fs::read_to_string(&path).expect("it was listed"),
         path: path.strip_prefix(root()).expect("it lies in the workspace").to_owned(),

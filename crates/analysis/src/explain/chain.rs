@@ -126,13 +126,13 @@ impl Chain {
 
 /// The stages of an interaction, in the order of time and without gaps between input and end.
 fn stages(recording: &Recording, interaction: &Interaction) -> Vec<Stage> {
-    let told = &interaction.told;
-    let mut stages = Stages { list: Vec::new(), at: told.input, end: interaction.end };
-    if let Some((at, by)) = told.released {
+    let delivery = &interaction.delivery;
+    let mut stages = Stages { list: Vec::new(), at: delivery.input, end: interaction.end };
+    if let Some((at, by)) = delivery.released {
         stages.push(by, at, true);
     }
-    stages.push(told.server, told.sent, true);
-    match told.dequeued {
+    stages.push(delivery.server, delivery.sent, true);
+    match delivery.dequeued {
         None => stages.push(main_reader(recording, interaction), interaction.end, true),
         Some((dequeued, client)) => {
             stages.push(client, dequeued, true);
@@ -149,18 +149,18 @@ fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid
         }
         let idle = recording.idle_after(client, stages.at);
         stages.push(client, idle, true);
-        let busy = crate::join::interactions::busy_below(recording, interaction.told.client);
+        let busy = crate::join::interactions::busy_below(recording, interaction.delivery.client);
         return stages.push(busy.unwrap_or(client), interaction.end, true);
     };
     for hop in interaction.hops.iter().rev() {
         stages.push(hop.tid, hop.hi, true);
     }
-    let stopped = stopped_below(recording, interaction.told.client, stages.at, drawing.sent);
+    let stopped = stopped_below(recording, interaction.delivery.client, stages.at, drawing.sent);
     if let Some((tid, until)) = stopped.filter(|_| interaction.join == Join::Speculative) {
         stages.push(tid, until, true);
     }
     stages.push(drawing.tid, drawing.sent, true);
-    let server = drawing.dequeued.map_or(interaction.told.server, |(_, server)| server);
+    let server = drawing.dequeued.map_or(interaction.delivery.server, |(_, server)| server);
     stages.push(server, drawing.dequeued.map_or(drawing.end, |(at, _)| at), false);
     stages.push(server, drawing.end, false);
 }
@@ -181,8 +181,10 @@ fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Op
 
 /// The thread that would have dequeued an event: the one that dequeued events of this client before.
 fn main_reader(recording: &Recording, interaction: &Interaction) -> Tid {
-    let stream = recording.messages.stream(interaction.told.stream);
-    stream.map_or(Tid(interaction.told.client.0), |stream| stream.reader(crate::decode::messages::Side::EventReceived))
+    let stream = recording.messages.stream(interaction.delivery.stream);
+    stream.map_or(Tid(interaction.delivery.client.0), |stream| {
+        stream.reader(crate::decode::messages::Side::EventReceived)
+    })
 }
 
 struct Stages {

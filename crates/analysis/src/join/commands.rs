@@ -7,7 +7,7 @@
 use crate::decode::messages::Side;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::cause::Hop;
-use crate::join::inputs::Told;
+use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
@@ -37,8 +37,8 @@ struct Way {
 }
 
 /// The command that an input started, where it took long: until whoever reads the terminal reads it again.
-pub fn command(recording: &Recording, told: &Told, handled: Nanos) -> Option<Reached> {
-    let (at, tid) = told.dequeued?;
+pub fn command(recording: &Recording, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
+    let (at, tid) = delivery.dequeued?;
     let until = handled.max(at.after(WRITTEN_MAX)).min(at.after(HANDLED_MAX));
     let ways = follow(recording, tid, at, until, RELAYS_MAX);
     let Way { end, mut hops } = ways.into_iter().max_by_key(|way| way.end)?;

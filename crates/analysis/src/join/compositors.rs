@@ -46,9 +46,10 @@ pub fn compositors(recording: &Recording) -> Vec<Compositor> {
 
 /// When a response was shown at last, where the manager was busy or stopped from the drawing on until then.
 pub fn shown(recording: &Recording, compositors: &[Compositor], response: &Interaction) -> Option<Reached> {
-    let drawing = response.drawing.filter(|_| response.join == Join::Exact && response.told.class != Class::Motion)?;
-    let server = recording.messages.stream(response.told.stream)?.server;
-    let others = compositors.iter().filter(|one| one.client != response.told.client && one.server == server);
+    let drawing =
+        response.drawing.filter(|_| response.join == Join::Exact && response.delivery.class != Class::Motion)?;
+    let server = recording.messages.stream(response.delivery.stream)?.server;
+    let others = compositors.iter().filter(|one| one.client != response.delivery.client && one.server == server);
     let shown = others.filter_map(|compositor| {
         let next = compositor.drawn.partition_point(|(sent, _)| *sent <= drawing.end);
         let last = compositor.drawn.last()?.1;
@@ -61,8 +62,8 @@ pub fn shown(recording: &Recording, compositors: &[Compositor], response: &Inter
     let (at, tid) = shown.min()?;
     let mut hops = vec![
         Hop { tid, lo: drawing.end, hi: at },
-        Hop { tid: response.told.server, lo: drawing.sent, hi: drawing.end },
-        Hop { tid: drawing.tid, lo: response.told.input, hi: drawing.sent },
+        Hop { tid: response.delivery.server, lo: drawing.sent, hi: drawing.end },
+        Hop { tid: drawing.tid, lo: response.delivery.input, hi: drawing.sent },
     ];
     hops.extend(response.hops.iter().copied());
     let (milestone, noticed) = (Milestone::Response, response.noticed);

@@ -5,7 +5,7 @@ use crate::decode::messages::{Place, Side, Stream};
 use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
 use crate::join::cause::{Hop, InputBurst, Receipts, Trace, Walk};
-use crate::join::inputs::{self, Told};
+use crate::join::inputs::{self, Delivery};
 use crate::join::late::Family;
 use crate::join::milestones;
 use crate::join::served::{Drawing, IDLE_SLACK, drawing};
@@ -44,26 +44,26 @@ struct Answer {
 
 /// Finds all interactions, by the time of the input's event.
 pub fn interactions(recording: &Recording) -> Vec<Interaction> {
-    let told = inputs::told(recording).into_iter();
-    let mut by_stream: BTreeMap<usize, Vec<Told>> = BTreeMap::new();
-    for told in told.filter(|told| !is_own(recording, told) && !contradicts(recording, told)) {
-        by_stream.entry(told.stream).or_default().push(told);
+    let deliveries = inputs::deliveries(recording).into_iter();
+    let mut by_stream: BTreeMap<usize, Vec<Delivery>> = BTreeMap::new();
+    for delivery in deliveries.filter(|delivery| !is_own(recording, delivery) && !contradicts(recording, delivery)) {
+        by_stream.entry(delivery.stream).or_default().push(delivery);
     }
-    let all: Vec<Told> = by_stream.values().flatten().copied().collect();
-    let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|told| told.client).collect();
-    let join = |(stream, told)| Joiner::new(recording, stream, told, &listeners).join();
+    let all: Vec<Delivery> = by_stream.values().flatten().copied().collect();
+    let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|delivery| delivery.client).collect();
+    let join = |(stream, deliveries)| Joiner::new(recording, stream, deliveries, &listeners).join();
     let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
-    let releases = inputs::releases(recording).into_iter().filter(|told| !is_own(recording, told));
-    let all: Vec<Told> = all.into_iter().chain(releases).collect();
+    let releases = inputs::releases(recording).into_iter().filter(|delivery| !is_own(recording, delivery));
+    let all: Vec<Delivery> = all.into_iter().chain(releases).collect();
     milestones::add(recording, &all, &mut found);
-    found.sort_by_key(|interaction| interaction.told.input);
+    found.sort_by_key(|interaction| interaction.delivery.input);
     let unreached = unreached(recording, &found);
     found.extend(unreached);
     found
 }
 
-fn is_own(recording: &Recording, told: &Told) -> bool {
-    recording.tasks.process(told.client, told.sent).is_some_and(|life| life.comm == OWN_NAME)
+fn is_own(recording: &Recording, delivery: &Delivery) -> bool {
+    recording.tasks.process(delivery.client, delivery.sent).is_some_and(|life| life.comm == OWN_NAME)
 }
 
 /// Joins the inputs and drawings of one connection.
@@ -72,7 +72,7 @@ struct Joiner<'a> {
     stream: usize,
     /// Processes that are told of input.
     listeners: &'a BTreeSet<Pid>,
-    told: Vec<Told>,
+    deliveries: Vec<Delivery>,
     /// Receipts by thread and time, with the number of the input.
     dequeued: Vec<(Tid, Nanos, usize)>,
     answers: Vec<Answer>,
@@ -88,16 +88,21 @@ struct Joiner<'a> {
 }
 
 impl<'a> Joiner<'a> {
-    fn new(recording: &'a Recording, stream: usize, told: Vec<Told>, listeners: &'a BTreeSet<Pid>) -> Joiner<'a> {
-        let receipt = |(index, told): (usize, &Told)| told.dequeued.map(|(at, tid)| (tid, at, index));
-        let mut dequeued: Vec<_> = told.iter().enumerate().filter_map(receipt).collect();
+    fn new(
+        recording: &'a Recording,
+        stream: usize,
+        deliveries: Vec<Delivery>,
+        listeners: &'a BTreeSet<Pid>,
+    ) -> Joiner<'a> {
+        let receipt = |(index, delivery): (usize, &Delivery)| delivery.dequeued.map(|(at, tid)| (tid, at, index));
+        let mut dequeued: Vec<_> = deliveries.iter().enumerate().filter_map(receipt).collect();
         dequeued.sort_unstable();
-        let answers = vec![Answer::default(); told.len()];
+        let answers = vec![Answer::default(); deliveries.len()];
         Joiner {
             recording,
             stream,
             listeners,
-            told,
+            deliveries,
             dequeued,
             answers,
             last: HashMap::new(),
@@ -120,10 +125,10 @@ impl<'a> Joiner<'a> {
         for answer in &mut self.answers {
             answer.first = answer.first.take().or(answer.maybe.take());
         }
-        for (told, _) in self.told.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
-            self.answered.entry(told.class).or_default().push(told.sent);
+        for (delivery, _) in self.deliveries.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
+            self.answered.entry(delivery.class).or_default().push(delivery.sent);
         }
-        (0..self.told.len()).filter_map(|index| self.finish(index)).collect()
+        (0..self.deliveries.len()).filter_map(|index| self.finish(index)).collect()
     }
 
     /// Looks for the cause of each drawing on some connections, in the order of time.
@@ -212,35 +217,36 @@ impl<'a> Joiner<'a> {
         let answer = std::mem::take(&mut self.answers[index]);
         let Some((place, hops)) = answer.first else { return self.inexact(index) };
         let drawing = drawing(self.recording, place)?;
-        Some(self.answer(self.told[index], Join::Exact, drawing, hops, answer.burst))
+        Some(self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst))
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {
         let Some(place) = self.by_time(index).or_else(|| self.piled(index)) else { return self.unanswered(index) };
         let drawing = drawing(self.recording, place)?;
-        Some(self.answer(self.told[index], Join::Speculative, drawing, Vec::new(), None))
+        Some(self.answer(self.deliveries[index], Join::Speculative, drawing, Vec::new(), None))
     }
 
     /// The next drawing, where those who answer were busy from the input on until then: inputs that
     /// pile up are answered in their order, and the drawing shows the effect of all of them. Motions and clicks
     /// need no answer: where the thread that dequeued one went idle, nothing was pending any more.
     fn piled(&self, index: usize) -> Option<Place> {
-        let told = self.told[index];
-        let (at, tid) = told.dequeued?;
+        let delivery = self.deliveries[index];
+        let (at, tid) = delivery.dequeued?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
-        let pending = told.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent;
-        (pending && self.is_busy(&told, at, sent)).then_some(place)
+        let pending =
+            delivery.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent;
+        (pending && self.is_busy(&delivery, at, sent)).then_some(place)
     }
 
     /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
-    fn is_busy(&self, told: &Told, lo: Nanos, hi: Nanos) -> bool {
-        let family = self.family.get_or_init(|| Family::of(self.recording, told.client, told.server));
+    fn is_busy(&self, delivery: &Delivery, lo: Nanos, hi: Nanos) -> bool {
+        let family = self.family.get_or_init(|| Family::of(self.recording, delivery.client, delivery.server));
         family.busy_throughout(self.recording, lo, hi)
     }
 
     fn answer(
         &self,
-        told: Told,
+        delivery: Delivery,
         join: Join,
         first: Drawing,
         hops: Vec<Hop>,
@@ -249,36 +255,39 @@ impl<'a> Joiner<'a> {
         let last = burst.and_then(|burst| self.last.get(&burst)).filter(|(last, _)| *last != first.place);
         let settled = last.and_then(|(last, _)| drawing(self.recording, *last)).map(|last| last.end);
         let censored = first.end >= self.recording.mark;
-        Interaction { settled, censored, ..Interaction::answered(told, join, first, hops) }
+        Interaction { settled, censored, ..Interaction::answered(delivery, join, first, hops) }
     }
 
     /// The first doubtful drawing, where the client dequeued no other input before it: the next frame, or a later one up to
     /// which the client was busy.
     fn by_time(&self, index: usize) -> Option<Place> {
-        let told = self.told[index];
-        let (at, _) = told.dequeued?;
+        let delivery = self.deliveries[index];
+        let (at, _) = delivery.dequeued?;
         let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
         let (sent, place) = *self.doubtful.get(first)?;
-        let later =
-            self.told.iter().filter_map(|other| other.dequeued).any(|(dequeued, _)| dequeued > at && dequeued <= sent);
-        (!later && (sent.since(at) <= FRAME || self.is_busy(&told, at, sent))).then_some(place)
+        let later = self
+            .deliveries
+            .iter()
+            .filter_map(|other| other.dequeued)
+            .any(|(dequeued, _)| dequeued > at && dequeued <= sent);
+        (!later && (sent.since(at) <= FRAME || self.is_busy(&delivery, at, sent))).then_some(place)
     }
 
     /// An input without an answer is open where the client did not take it, or is still at it. Of motions and clicks
     /// most are never answered: there the thread that dequeued it must not have gone idle since.
     fn unanswered(&self, index: usize) -> Option<Interaction> {
-        let told = self.told[index];
+        let delivery = self.deliveries[index];
         let mark = self.recording.mark;
-        let alive = self.recording.tasks.process(told.client, mark).is_none_or(|life| life.until >= mark);
-        let open = match told.dequeued {
+        let alive = self.recording.tasks.process(delivery.client, mark).is_none_or(|life| life.until >= mark);
+        let open = match delivery.dequeued {
             _ if !alive => false,
             None => !self.recording.is_idle_at(self.reader(), mark),
             Some((at, tid)) => {
                 self.recording.pause_after(tid, at, Pause::Rest) >= mark
-                    || told.class == Class::Key && self.stuck(index, at)
+                    || delivery.class == Class::Key && self.stuck(index, at)
             }
         };
-        open.then(|| Interaction::open(told, mark))
+        open.then(|| Interaction::open(delivery, mark))
     }
 
     /// The thread that reads this connection. Where it is idle nothing lies before it: a record was lost.
@@ -290,12 +299,12 @@ impl<'a> Joiner<'a> {
     /// Whether the answer must still come: the client answers as a rule, nothing was answered since,
     /// and those who answer were busy or stopped all the time.
     fn stuck(&self, index: usize, at: Nanos) -> bool {
-        let told = self.told[index];
+        let delivery = self.deliveries[index];
         let own_keys = if self.recording.meta.trigger == "hotkey" { HOT_KEY } else { Nanos(0) };
         let long = self.recording.mark.since(at) >= UNANSWERED_MIN.after(own_keys);
-        let answered = self.answered.get(&told.class).map_or(&[][..], Vec::as_slice);
-        let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < told.sent);
-        long && usual && self.is_busy(&told, at, self.recording.mark)
+        let answered = self.answered.get(&delivery.class).map_or(&[][..], Vec::as_slice);
+        let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < delivery.sent);
+        long && usual && self.is_busy(&delivery, at, self.recording.mark)
     }
 }
 
@@ -333,12 +342,12 @@ pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
 }
 
 /// Whether a client waited for its server again before it dequeued an event, which cannot be: a record was lost.
-fn contradicts(recording: &Recording, told: &Told) -> bool {
-    let Some((at, tid)) = told.dequeued else { return false };
-    let first = recording.timeline.at(tid, told.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
+fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
+    let Some((at, tid)) = delivery.dequeued else { return false };
+    let first = recording.timeline.at(tid, delivery.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
     let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.end < at);
     let mut waits = spans.filter(|span| span.segment.state == State::Blocked && recording.waits.is_idle(span));
-    waits.any(|span| span.task_waker() == Some(told.server))
+    waits.any(|span| span.task_waker() == Some(delivery.server))
 }
 
 /// Presses that the server had not told anyone of at the mark, because it did not get to it.
@@ -346,16 +355,22 @@ fn contradicts(recording: &Recording, told: &Told) -> bool {
 /// Nobody knows whom they were for: the client of the last key counts.
 fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
     let Some(last) =
-        found.iter().max_by_key(|interaction| (interaction.told.class == Class::Key, interaction.told.sent))
+        found.iter().max_by_key(|interaction| (interaction.delivery.class == Class::Key, interaction.delivery.sent))
     else {
         return Vec::new();
     };
-    let server = recording.messages.stream(last.told.stream).map(|stream| stream.server);
+    let server = recording.messages.stream(last.delivery.stream).map(|stream| stream.server);
     let presses = inputs::injected(recording).filter(|(of, press)| Some(*of) == server && press.reached.is_none());
     presses
         .map(|(_, press)| {
             Interaction::open(
-                Told { input: press.at, sent: recording.mark, dequeued: None, class: press.class(), ..last.told },
+                Delivery {
+                    input: press.at,
+                    sent: recording.mark,
+                    dequeued: None,
+                    class: press.class(),
+                    ..last.delivery
+                },
                 recording.mark,
             )
         })

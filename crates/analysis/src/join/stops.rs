@@ -8,7 +8,7 @@
 
 use crate::join::answer::{Milestone, NOTICED, Reached};
 use crate::join::cause::Hop;
-use crate::join::inputs::Told;
+use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::Waited;
@@ -44,13 +44,13 @@ struct Stop {
 }
 
 impl<'a> Stops<'a> {
-    pub fn find(recording: &'a Recording, told: &[Told]) -> Stops<'a> {
+    pub fn find(recording: &'a Recording, deliveries: &[Delivery]) -> Stops<'a> {
         let long = |span: &Span| span.segment.state == State::Blocked && span.end.since(span.start) > NOTICED;
         let spans = recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid)).filter(long);
         let stopped: Vec<Span> = spans.filter(|span| recording.waits.kind(span) == Waited::Stopped).collect();
         let mut dequeued: HashMap<Pid, Vec<Nanos>> = HashMap::new();
-        for told in told.iter().filter(|told| told.class != Class::Motion && !stopped.is_empty()) {
-            dequeued.entry(told.client).or_default().extend(told.dequeued.map(|(at, _)| at));
+        for delivery in deliveries.iter().filter(|delivery| delivery.class != Class::Motion && !stopped.is_empty()) {
+            dequeued.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
         }
         dequeued.values_mut().for_each(|list| list.sort_unstable());
         let of = dequeued.into_iter().map(|(client, dequeued)| (client, stops(recording, client, &dequeued, &stopped)));
@@ -59,11 +59,11 @@ impl<'a> Stops<'a> {
 
     /// When an input was handled that came while somebody who takes part in that was stopped; `shown` where something
     /// was shown before.
-    pub fn held_up(&self, told: &Told, shown: bool) -> Option<Reached> {
-        let (at, tid) = told.dequeued.filter(|_| matches!(told.class, Class::Key | Class::Click))?;
-        let stops = self.of.get(&told.client)?.iter();
+    pub fn held_up(&self, delivery: &Delivery, shown: bool) -> Option<Reached> {
+        let (at, tid) = delivery.dequeued.filter(|_| matches!(delivery.class, Class::Key | Class::Click))?;
+        let stops = self.of.get(&delivery.client)?.iter();
         let during = stops.filter(|stop| stop.lo <= at.after(SOON) && stop.hi > at.after(NOTICED));
-        let stop = during.max_by_key(|stop| stop.hi).filter(|stop| !shown || self.answers(stop, told.client))?;
+        let stop = during.max_by_key(|stop| stop.hi).filter(|stop| !shown || self.answers(stop, delivery.client))?;
         let from = stop.lo.max(at);
         let hops = vec![Hop { tid: stop.tid, lo: from, hi: stop.hi }, Hop { tid, lo: at, hi: from }];
         let (milestone, noticed) = (Milestone::Handled, NOTICED);

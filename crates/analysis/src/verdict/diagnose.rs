@@ -108,7 +108,7 @@ fn about(recording: &Recording) -> About {
 
 fn interval(recording: &Recording, problem: &Problem) -> Interval {
     let (settled, dequeued) = match &problem.subject {
-        Subject::Interaction(interaction) => (interaction.settled, interaction.told.dequeued.map(|(at, _)| at)),
+        Subject::Interaction(interaction) => (interaction.settled, interaction.delivery.dequeued.map(|(at, _)| at)),
         Subject::Thread(_) => (None, None),
     };
     let since_start = |at: Nanos| at.since(problem.start).millis();
