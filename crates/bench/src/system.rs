@@ -12,7 +12,7 @@ mod build;
 pub use build::Work;
 pub(crate) use build::{Build, run as run_build};
 
-use crate::arms::{Arm, Background, Comparison, Contest, Estimate, Turn, alone};
+use crate::arms::{Arm, Background, Comparison, Estimate, Turn, TurnRunner, alone};
 use crate::interrupt::Interrupt;
 use crate::intervals::{Cleanup, Watch};
 use crate::load::{Achieved, Load, Speed};
@@ -157,7 +157,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
     let mut cleanup = Cleanup::start(&options.comparison.helper)?;
     let builds = options.beside.contains(&Beside::Build);
     let tree = builds.then(|| Tree::make(&mut cleanup)).transpose()?;
-    let contest = Contest::begin(&options.comparison, interrupt, watch)?;
+    let runner = TurnRunner::begin(&options.comparison, interrupt, watch)?;
     let session = Session::start(session::Options::default())?;
     let mut applications = OpenApplications::set(&session, interrupt)?;
     watch.line("once round the applications, which does not count: they come from the disk");
@@ -174,7 +174,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
                 arm.name()
             ));
             let start = |speed| background(options, beside, tree.as_ref(), speed);
-            let measured = contest.turn_beside(arm, &session, start, || {
+            let measured = runner.turn_beside(arm, &session, start, || {
                 let played = applications.play(options.rounds, interrupt)?;
                 interrupt.sleep(options.observed(beside).saturating_sub(Duration::from_nanos(played.time.0)))?;
                 Ok(played)

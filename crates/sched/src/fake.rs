@@ -28,13 +28,13 @@ const FILES: [(&str, i64); 5] =
 
 /// Counts steps and stops the program after some: from then on nothing works any more.
 #[derive(Clone, Default)]
-pub(crate) struct Fuse {
+pub(crate) struct CrashPoint {
     left: Rc<Cell<Option<usize>>>,
     /// Steps that were taken in all.
     pub(crate) taken: Rc<Cell<usize>>,
 }
 
-impl Fuse {
+impl CrashPoint {
     pub(crate) fn set(&self, steps: Option<usize>) {
         self.left.set(steps);
     }
@@ -57,7 +57,7 @@ impl Fuse {
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     bytes: Rc<RefCell<Vec<u8>>>,
-    pub(crate) fuse: Fuse,
+    pub(crate) crash_point: CrashPoint,
     /// Bytes of the last line that a stopped write has left.
     pub(crate) torn: Rc<Cell<usize>>,
 }
@@ -78,7 +78,7 @@ impl Log for Memory {
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.fuse.burn() {
+        if self.crash_point.burn() {
             self.bytes.borrow_mut().extend(bytes);
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl Log for Memory {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if !self.fuse.burn() {
+        if !self.crash_point.burn() {
             return Err(io::Error::other("stopped"));
         }
         self.set(bytes);
@@ -123,7 +123,7 @@ pub(crate) struct State {
 pub(crate) struct Machine {
     pub(crate) state: Rc<RefCell<State>>,
     pub(crate) clock: Rc<Cell<u64>>,
-    pub(crate) fuse: Fuse,
+    pub(crate) crash_point: CrashPoint,
     /// Only processes of this user.
     pub(crate) owner: Option<u32>,
     /// How often the threads of a process were listed.
@@ -377,7 +377,7 @@ impl World for Machine {
     }
 
     fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
-        if !self.fuse.burn() {
+        if !self.crash_point.burn() {
             return Err(Fault::Refused(libc::EINTR));
         }
         if self.is_late(place) {

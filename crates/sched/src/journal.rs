@@ -50,7 +50,7 @@ struct Line {
 
 /// What a journal tells.
 #[derive(Default, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Contents {
     pub(crate) cells: BTreeMap<Place, Cell>,
     pub(crate) unreadable: usize,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Journal<L> {
 
 impl<L: Log> Journal<L> {
     /// Opens the log and reads what it tells of this boot. It is left as it is.
-    pub(crate) fn open(mut log: L, boot: u64) -> io::Result<(Journal<L>, Told)> {
+    pub(crate) fn open(mut log: L, boot: u64) -> io::Result<(Journal<L>, Contents)> {
         let bytes = log.read()?;
         let torn = bytes.last().is_some_and(|&last| last != b'\n');
         let journal = Journal { log, boot, size: bytes.len(), compact: 0, torn };
@@ -113,8 +113,8 @@ impl<L: Log> Journal<L> {
 }
 
 /// What the bytes of a journal tell of boot `boot`. Lines of another boot need nothing: the machine has forgotten.
-fn tell(bytes: &[u8], boot: u64) -> Told {
-    let mut told = Told::default();
+fn tell(bytes: &[u8], boot: u64) -> Contents {
+    let mut told = Contents::default();
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         match serde_json::from_slice::<Line>(line).ok().filter(|line| line.check == check(line.boot, &line.entry)) {
             None => told.unreadable += 1,

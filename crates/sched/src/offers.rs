@@ -6,7 +6,7 @@ use crate::linux::RUN;
 use crate::linux::may_nice;
 use crate::processes::{self, text};
 use crate::units_bus::Bus;
-use crate::units_names::{self, Keeper, Unit};
+use crate::units_names::{self, ServiceManager, Unit};
 use std::path::Path;
 use tipme_policy::Backend;
 
@@ -75,20 +75,24 @@ fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
         Err(why) => return Some(why),
     };
     let own = rustix::process::geteuid();
-    let keeper = if own.is_root() { Keeper::System } else { Keeper::User(own.as_raw()) };
+    let service_manager = if own.is_root() { ServiceManager::System } else { ServiceManager::User(own.as_raw()) };
     let unit = |pid: u32| {
         let origin_unit =
             cgroup::group_of(proc, pid, &root).and_then(|group| units_names::unit_folder(&root, &group))?;
         Unit::of(&origin_unit)
     };
     let of_user = |pid: u32, user| processes::read(proc, pid).is_some_and(|process| process.uid == user);
-    let in_units = desktop.is_none_or(|desktop| match keeper {
-        Keeper::System => processes::all(proc).into_iter().any(|pid| of_user(pid, desktop.user) && unit(pid).is_some()),
+    let in_units = desktop.is_none_or(|desktop| match service_manager {
+        ServiceManager::System => {
+            processes::all(proc).into_iter().any(|pid| of_user(pid, desktop.user) && unit(pid).is_some())
+        }
         // Where the window manager is a unit of the user's manager, the programs are, too.
-        Keeper::User(_) => desktop.window_manager.and_then(unit).is_some_and(|unit| unit.keeper == keeper),
+        ServiceManager::User(_) => {
+            desktop.window_manager.and_then(unit).is_some_and(|unit| unit.service_manager == service_manager)
+        }
     });
     let no_units = || "the desktop's programs are in no units of that manager".to_owned();
-    Bus::new(Path::new(RUN)).defect(keeper).or_else(|| (!in_units).then(no_units))
+    Bus::new(Path::new(RUN)).defect(service_manager).or_else(|| (!in_units).then(no_units))
 }
 
 /// Where the hierarchy of units is mounted.

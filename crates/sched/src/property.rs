@@ -6,7 +6,7 @@
 //! before or after any line of the journal, in the middle of a line, and between any two changes.
 
 use crate::engine::Engine;
-use crate::fake::{APP, DIR, Fuse, LOGIN, Machine, Memory, Process, ROOT, SERVICE};
+use crate::fake::{APP, CrashPoint, DIR, LOGIN, Machine, Memory, Process, ROOT, SERVICE};
 use crate::groups::Subtree;
 use crate::ledger::Ledger;
 use crate::units::Units;
@@ -100,7 +100,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(fuse: &Fuse, backend: Backend) -> Fixture {
+    fn new(crash_point: &CrashPoint, backend: Backend) -> Fixture {
         let groups = if backend == Backend::Systemd { [LOGIN, APP, SERVICE] } else { [DIR; 3] };
         let machine = || {
             let machine = Machine::new();
@@ -108,8 +108,8 @@ impl Fixture {
             machine
         };
         let mut fixture = Fixture { machine: machine(), shadow: machine(), log: Memory::default(), pids: 10 };
-        fixture.machine.fuse = fuse.clone();
-        fixture.log.fuse = fuse.clone();
+        fixture.machine.crash_point = crash_point.clone();
+        fixture.log.crash_point = crash_point.clone();
         for group in groups {
             let parent = fixture.fork(None, true);
             fixture.both(|machine| {
@@ -226,13 +226,13 @@ fn open(fixture: &Fixture, backend: Backend) -> (Engine<Machine, Memory>, Restor
 }
 
 /// Plays the acts with an engine that is stopped after `steps`; returns the fixture as it is then.
-fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, fuse: &Fuse) -> Fixture {
-    fuse.set(None);
-    let mut fixture = Fixture::new(fuse, backend);
+fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, crash_point: &CrashPoint) -> Fixture {
+    crash_point.set(None);
+    let mut fixture = Fixture::new(crash_point, backend);
     fixture.log.torn.set(torn);
     let (mut engine, _) = open(&fixture, backend);
-    fuse.taken.set(0);
-    fuse.set(steps);
+    crash_point.taken.set(0);
+    crash_point.set(steps);
     for act in acts {
         fixture.world_act(act);
         if let Act::Turn(strength) = act {
@@ -244,8 +244,8 @@ fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, fuse:
     fixture
 }
 
-fn assert_restored(fixture: &Fixture, backend: Backend, fuse: &Fuse, what: &str) {
-    fuse.set(None);
+fn assert_restored(fixture: &Fixture, backend: Backend, crash_point: &CrashPoint, what: &str) {
+    crash_point.set(None);
     let (_, restored) = open(fixture, backend);
     assert_eq!(*fixture.machine.state.borrow(), *fixture.shadow.state.borrow(), "{what}: {restored:?}");
     assert_eq!(restored.failed, 0, "{what}: {restored:?}");
@@ -254,13 +254,13 @@ fn assert_restored(fixture: &Fixture, backend: Backend, fuse: &Fuse, what: &str)
 }
 
 fn check(acts: &[Act], backend: Backend) {
-    let fuse = Fuse::default();
-    let fixture = play(acts, backend, None, 0, &fuse);
-    let steps = fuse.taken.get();
-    assert_restored(&fixture, backend, &fuse, "never stopped");
+    let crash_point = CrashPoint::default();
+    let fixture = play(acts, backend, None, 0, &crash_point);
+    let steps = crash_point.taken.get();
+    assert_restored(&fixture, backend, &crash_point, "never stopped");
     for step in 0..steps {
-        let fixture = play(acts, backend, Some(step), step * 37 % 400, &fuse);
-        assert_restored(&fixture, backend, &fuse, &format!("stopped after {step} of {steps} steps"));
+        let fixture = play(acts, backend, Some(step), step * 37 % 400, &crash_point);
+        assert_restored(&fixture, backend, &crash_point, &format!("stopped after {step} of {steps} steps"));
     }
 }
 
@@ -277,8 +277,8 @@ proptest! {
 
 /// Processes of sessions of their own that the engine has favoured and then was stopped.
 fn favoured(count: u16) -> Fixture {
-    let fuse = Fuse::default();
-    let mut fixture = Fixture::new(&fuse, Backend::Nice);
+    let crash_point = CrashPoint::default();
+    let mut fixture = Fixture::new(&crash_point, Backend::Nice);
     for _ in 0..count {
         fixture.fork(None, true);
     }

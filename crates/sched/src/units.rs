@@ -52,8 +52,8 @@ pub(crate) struct Placement {
     pub(crate) unit: Option<String>,
 }
 
-/// What is to come of a process.
-enum Wish {
+/// Where a process is to be placed.
+enum Target {
     /// It has no role: it goes back to its origin unit.
     Nothing,
     /// In its origin unit, together with others.
@@ -200,16 +200,16 @@ impl<W: World, L: Log> Engine<W, L> {
         units.placements.retain(|who, placement| placement.origin_unit != origin_unit || members.all.contains(who));
         let mut steps = Vec::new();
         for &who in &members.all {
-            let wish = self.wish(units, who, &members);
+            let target = self.target_of(units, who, &members);
             let placement = |set, unit| Some(Placement { set, origin_unit: origin_unit.to_owned(), unit });
-            let placement = match wish {
-                Wish::Nothing => None,
-                Wish::Shared => self.roles.get(&who).and_then(|standing| placement(standing.set, None)),
-                Wish::Own(set) => placement(set, Some(origin_unit.to_owned())),
-                Wish::Apart(set) => {
+            let placement = match target {
+                Target::Nothing => None,
+                Target::Shared => self.roles.get(&who).and_then(|standing| placement(standing.set, None)),
+                Target::Own(set) => placement(set, Some(origin_unit.to_owned())),
+                Target::Apart(set) => {
                     self.scope_for(units, set, who, origin_unit, applied).and_then(|unit| placement(set, Some(unit)))
                 }
-                Wish::Refused(why) => {
+                Target::Refused(why) => {
                     self.skip(who, Knob::Group, why, applied);
                     None
                 }
@@ -253,20 +253,20 @@ impl<W: World, L: Log> Engine<W, L> {
         (!units_names::is_login(origin_unit) || all.iter().all(listed)).then_some(first.set)
     }
 
-    fn wish(&self, units: &Units, who: Identity, members: &UnitMembers) -> Wish {
+    fn target_of(&self, units: &Units, who: Identity, members: &UnitMembers) -> Target {
         let limited = units.limited.contains(&who);
         let weights = self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
         let Some((set, weights)) = weights.filter(|(_, weights)| *weights != [None, None]) else {
-            return if limited { Wish::Apart(SetId(who)) } else { Wish::Nothing };
+            return if limited { Target::Apart(SetId(who)) } else { Target::Nothing };
         };
         let service = units_names::is_service(members.origin_unit);
         match members.holder {
-            Some(holder) if holder == set || service => Wish::Own(set),
-            _ if service && is_plain(weights) => Wish::Shared,
-            _ if service => Wish::Refused(Why::Unit(name_of(members.origin_unit).to_owned())),
-            None if is_plain(weights) && limited => Wish::Apart(SetId(who)),
-            None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => Wish::Shared,
-            _ => Wish::Apart(set),
+            Some(holder) if holder == set || service => Target::Own(set),
+            _ if service && is_plain(weights) => Target::Shared,
+            _ if service => Target::Refused(Why::Unit(name_of(members.origin_unit).to_owned())),
+            None if is_plain(weights) && limited => Target::Apart(SetId(who)),
+            None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => Target::Shared,
+            _ => Target::Apart(set),
         }
     }
 

@@ -15,7 +15,7 @@
 //! `ETIMEDOUT` says that a manager was asked and may still do it; whoever was not asked at all, is `ENOTCONN`.
 
 use crate::linux::fault;
-use crate::units_names::{Keeper, Property, Unit};
+use crate::units_names::{Property, ServiceManager, Unit};
 use crate::world::Fault;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -59,12 +59,12 @@ pub(crate) struct Bus {
 }
 
 struct State {
-    lines: BTreeMap<Keeper, Connection>,
+    lines: BTreeMap<ServiceManager, Connection>,
     /// How long the last calls took, less the time that has gone by between them.
     spent: Duration,
     last: Instant,
     /// Who is not asked before.
-    closed: BTreeMap<Keeper, Instant>,
+    closed: BTreeMap<ServiceManager, Instant>,
     /// Nobody is asked after that, while everything is taken back.
     until: Option<Instant>,
     /// Connections that are being opened, also those that nobody waits for any more.
@@ -96,7 +96,7 @@ impl Bus {
     /// A property of a unit; -1 is "not set" and "infinity".
     pub(crate) fn get(&self, unit: &Unit, property: Property) -> Result<i64, Fault> {
         let body = (unit.interface(), property.name());
-        let number = self.call(unit.keeper, &unit.object(), PROPERTIES, "Get", &body, number)?;
+        let number = self.call(unit.service_manager, &unit.object(), PROPERTIES, "Get", &body, number)?;
         Ok(number.try_into().unwrap_or(-1))
     }
 
@@ -104,7 +104,7 @@ impl Bus {
     pub(crate) fn set(&self, unit: &Unit, property: Property, number: i64) -> Result<(), Fault> {
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         let body = (unit.name.as_str(), true, vec![(property.name(), Value::from(number))]);
-        self.call(unit.keeper, OBJECT, MANAGER, "SetUnitProperties", &body, |_| Some(()))
+        self.call(unit.service_manager, OBJECT, MANAGER, "SetUnitProperties", &body, |_| Some(()))
     }
 
     /// Has a scope begun that holds this process. It is there some moments later.
@@ -119,18 +119,18 @@ impl Bus {
         ];
         let others: Vec<(&str, Vec<(&str, Value<'_>)>)> = Vec::new();
         let body = (unit.name.as_str(), "fail", properties, others);
-        self.call(unit.keeper, OBJECT, MANAGER, "StartTransientUnit", &body, |_| Some(()))
+        self.call(unit.service_manager, OBJECT, MANAGER, "StartTransientUnit", &body, |_| Some(()))
     }
 
     /// Opens the connection, so that the next call need not.
-    pub(crate) fn open(&self, keeper: Keeper) -> Result<(), Fault> {
-        self.ask(keeper, |_| Ok(()))
+    pub(crate) fn open(&self, service_manager: ServiceManager) -> Result<(), Fault> {
+        self.ask(service_manager, |_| Ok(()))
     }
 
     /// Nobody waits for this scope any longer; its manager is not asked for a while.
     pub(crate) fn give_up(&self, unit: &Unit, folder: &str) {
         let now = Instant::now();
-        self.state.borrow_mut().closed.insert(unit.keeper, now + REST);
+        self.state.borrow_mut().closed.insert(unit.service_manager, now + REST);
         let mut late = self.late.borrow_mut();
         late.retain(|_, since| now < *since + LATE);
         late.insert(folder.to_owned(), now);
@@ -155,13 +155,13 @@ impl Bus {
     }
 
     /// Why this manager cannot be used; `None` where it can.
-    pub(crate) fn defect(&self, keeper: Keeper) -> Option<String> {
-        let whose = match keeper {
-            Keeper::System => "systemd".to_owned(),
-            Keeper::User(uid) => format!("the systemd of user {uid}"),
+    pub(crate) fn defect(&self, service_manager: ServiceManager) -> Option<String> {
+        let whose = match service_manager {
+            ServiceManager::System => "systemd".to_owned(),
+            ServiceManager::User(uid) => format!("the systemd of user {uid}"),
         };
         let text = |reply: &zbus::Message| String::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok();
-        match self.call(keeper, OBJECT, PROPERTIES, "Get", &(MANAGER, "Version"), text) {
+        match self.call(service_manager, OBJECT, PROPERTIES, "Get", &(MANAGER, "Version"), text) {
             Ok(text) => match version(&text) {
                 Some(number) if number >= VERSION_MIN => None,
                 Some(number) => Some(format!("{whose} has version {number}; it takes {VERSION_MIN} or newer")),
@@ -179,7 +179,7 @@ impl Bus {
 
     fn call<B, T>(
         &self,
-        keeper: Keeper,
+        service_manager: ServiceManager,
         path: &str,
         interface: &str,
         method: &str,
@@ -192,31 +192,35 @@ impl Bus {
         let call = |line: &Connection| {
             line.call_method(Some(DESTINATION), path, Some(interface), method, body).map_err(translate)
         };
-        self.ask(keeper, call).and_then(|reply| read(&reply).ok_or(Fault::Refused(libc::EPROTO)))
+        self.ask(service_manager, call).and_then(|reply| read(&reply).ok_or(Fault::Refused(libc::EPROTO)))
     }
 
     /// Does something with a connection, which is opened where there is none. A manager that has replaced itself has
     /// closed its connections, so a broken one is opened again once.
-    fn ask<T>(&self, keeper: Keeper, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
+    fn ask<T>(
+        &self,
+        service_manager: ServiceManager,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let mut state = self.state.borrow_mut();
         let begun = Instant::now();
-        state.admit(keeper, begun)?;
-        let known = state.lines.contains_key(&keeper);
-        let once = |state: &mut State| work(state.line(&self.run, keeper)?);
+        state.admit(service_manager, begun)?;
+        let known = state.lines.contains_key(&service_manager);
+        let once = |state: &mut State| work(state.line(&self.run, service_manager)?);
         let mut outcome = once(&mut state);
         if known && matches!(outcome, Err(Fault::Refused(libc::ENOTCONN))) {
-            state.lines.remove(&keeper);
+            state.lines.remove(&service_manager);
             outcome = once(&mut state);
         }
-        state.note(keeper, begun, outcome.as_ref().err());
+        state.note(service_manager, begun, outcome.as_ref().err());
         outcome
     }
 }
 
 impl State {
-    fn admit(&mut self, keeper: Keeper, now: Instant) -> Result<(), Fault> {
+    fn admit(&mut self, service_manager: ServiceManager, now: Instant) -> Result<(), Fault> {
         self.closed.retain(|_, until| now < *until);
-        if self.closed.contains_key(&keeper) || self.until.is_some_and(|until| now >= until) {
+        if self.closed.contains_key(&service_manager) || self.until.is_some_and(|until| now >= until) {
             return Err(Fault::Refused(libc::ENOTCONN));
         }
         self.spent = self.spent.saturating_sub(now.saturating_duration_since(self.last));
@@ -224,27 +228,27 @@ impl State {
         if self.spent >= CREDIT { Err(Fault::Later) } else { Ok(()) }
     }
 
-    fn note(&mut self, keeper: Keeper, begun: Instant, fault: Option<&Fault>) {
+    fn note(&mut self, service_manager: ServiceManager, begun: Instant, fault: Option<&Fault>) {
         self.last = Instant::now();
         self.spent += begun.elapsed();
         if matches!(fault, Some(Fault::Refused(code)) if is_down(*code)) {
-            self.lines.remove(&keeper);
-            self.closed.insert(keeper, self.last + REST);
+            self.lines.remove(&service_manager);
+            self.closed.insert(service_manager, self.last + REST);
         }
     }
 
-    fn line(&mut self, run: &Path, keeper: Keeper) -> Result<&Connection, Fault> {
-        if !self.lines.contains_key(&keeper) {
-            let line = self.open(run, keeper)?;
-            self.lines.insert(keeper, line);
+    fn line(&mut self, run: &Path, service_manager: ServiceManager) -> Result<&Connection, Fault> {
+        if !self.lines.contains_key(&service_manager) {
+            let line = self.open(run, service_manager)?;
+            self.lines.insert(service_manager, line);
         }
-        self.lines.get(&keeper).ok_or(Fault::Refused(libc::ENOTCONN))
+        self.lines.get(&service_manager).ok_or(Fault::Refused(libc::ENOTCONN))
     }
 
-    fn open(&mut self, run: &Path, keeper: Keeper) -> Result<Connection, Fault> {
-        match keeper {
-            Keeper::System => self.connect(run.join("dbus/system_bus_socket"), None),
-            Keeper::User(uid) => self.connect(run.join(format!("user/{uid}/bus")), Some(uid)),
+    fn open(&mut self, run: &Path, service_manager: ServiceManager) -> Result<Connection, Fault> {
+        match service_manager {
+            ServiceManager::System => self.connect(run.join("dbus/system_bus_socket"), None),
+            ServiceManager::User(uid) => self.connect(run.join(format!("user/{uid}/bus")), Some(uid)),
         }
     }
 

@@ -40,7 +40,7 @@ impl Property {
 
 /// Whose service manager a unit belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Keeper {
+pub(crate) enum ServiceManager {
     System,
     /// The manager of this user.
     User(u32),
@@ -49,7 +49,7 @@ pub(crate) enum Keeper {
 /// A unit, by the folder of its control group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unit {
-    pub(crate) keeper: Keeper,
+    pub(crate) service_manager: ServiceManager,
     pub(crate) name: String,
     /// The slice that it is in.
     pub(crate) slice: String,
@@ -64,7 +64,7 @@ impl Unit {
         let user = above.split('/').find_map(user_manager);
         let parent = above.rsplit('/').next().filter(|part| part.ends_with(".slice"));
         let slice = parent.map_or("-.slice", unescape).to_owned();
-        Some(Unit { keeper: user.map_or(Keeper::System, Keeper::User), name, slice })
+        Some(Unit { service_manager: user.map_or(ServiceManager::System, ServiceManager::User), name, slice })
     }
 
     /// The interface of the unit's own properties.
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn a_folder_names_unit_keeper_and_slice() {
         let unit = Unit::of(APP).expect("a unit");
-        assert_eq!((unit.keeper, unit.name.as_str()), (Keeper::User(1000), "app-a.scope"));
+        assert_eq!((unit.service_manager, unit.name.as_str()), (ServiceManager::User(1000), "app-a.scope"));
         assert_eq!(unit.slice, "app-x.slice");
         assert_eq!(unit.object(), "/org/freedesktop/systemd1/unit/app_2da_2escope");
         let unit = Unit::of("/cg/user.slice/user-1000.slice/user@1000.service").expect("a unit");
-        assert_eq!((unit.keeper, unit.slice.as_str()), (Keeper::System, "user-1000.slice"));
+        assert_eq!((unit.service_manager, unit.slice.as_str()), (ServiceManager::System, "user-1000.slice"));
         assert_eq!(unit.interface(), "org.freedesktop.systemd1.Service");
         let unit = Unit::of("/cg/init.scope").expect("a unit");
         assert_eq!((unit.name.as_str(), unit.slice.as_str()), ("init.scope", "-.slice"));

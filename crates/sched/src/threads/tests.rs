@@ -100,7 +100,7 @@ fn where_nobody_is_born_each_process_is_looked_at_once() {
 fn one_write_announces_all_changes_of_a_call() {
     let mut fixture = Fixture::new();
     let processes = [20, 30, 40].map(|pid| fixture.machine.fork(pid, None, true));
-    fixture.log.fuse.taken.set(0);
+    fixture.log.crash_point.taken.set(0);
     assert_eq!(fixture.assign(Role::Focused, &processes).changed, 9);
-    assert_eq!(fixture.log.fuse.taken.get(), 1);
+    assert_eq!(fixture.log.crash_point.taken.get(), 1);
 }

@@ -147,20 +147,20 @@ fn noted(path: &Path) -> Result<u32> {
 pub type Make = fn(&TrialSite, u32) -> Result<Part>;
 
 /// Causes, one after the other.
-pub struct Told {
+pub struct OrderedCauses {
     site: TrialSite,
     makes: &'static [(Make, u32)],
     parts: Vec<Part>,
 }
 
-impl Told {
+impl OrderedCauses {
     /// Prepares causes, each with its milliseconds.
     pub fn prepare(site: &Site<'_>, makes: &'static [(Make, u32)]) -> Result<Box<dyn Injection>> {
-        Ok(Box::new(Told { site: TrialSite::new(site), makes, parts: Vec::new() }))
+        Ok(Box::new(OrderedCauses { site: TrialSite::new(site), makes, parts: Vec::new() }))
     }
 }
 
-impl Injection for Told {
+impl Injection for OrderedCauses {
     fn begin(&mut self, _: u32) -> Result<()> {
         for (make, millis) in self.makes {
             self.parts.push(make(&self.site, *millis)?);
