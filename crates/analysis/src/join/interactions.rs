@@ -227,15 +227,18 @@ impl<'a> Joiner<'a> {
     }
 
     /// The next drawing, where those who answer were busy from the input on until then: inputs that
-    /// pile up are answered in their order, and the drawing shows the effect of all of them. Motions and clicks
-    /// need no answer: where the thread that dequeued one went idle, nothing was pending any more.
+    /// pile up are answered in their order, and the drawing shows the effect of all of them.
     fn piled(&self, index: usize) -> Option<Place> {
         let delivery = self.deliveries[index];
         let (at, tid) = delivery.dequeued?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
-        let pending =
-            delivery.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent;
-        (pending && self.is_busy(&delivery, at, sent)).then_some(place)
+        (self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent)).then_some(place)
+    }
+
+    /// Whether an answer may still have been due. Motions and clicks need none: where the thread that dequeued one went idle,
+    /// nothing was pending any more.
+    fn is_pending(&self, delivery: &Delivery, at: Nanos, tid: Tid, sent: Nanos) -> bool {
+        delivery.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
     }
 
     /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
@@ -262,7 +265,7 @@ impl<'a> Joiner<'a> {
     /// which the client was busy.
     fn by_time(&self, index: usize) -> Option<Place> {
         let delivery = self.deliveries[index];
-        let (at, _) = delivery.dequeued?;
+        let (at, tid) = delivery.dequeued?;
         let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
         let (sent, place) = *self.doubtful.get(first)?;
         let later = self
@@ -270,7 +273,8 @@ impl<'a> Joiner<'a> {
             .iter()
             .filter_map(|other| other.dequeued)
             .any(|(dequeued, _)| dequeued > at && dequeued <= sent);
-        (!later && (sent.since(at) <= FRAME || self.is_busy(&delivery, at, sent))).then_some(place)
+        let due = || self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent);
+        (!later && (sent.since(at) <= FRAME || due())).then_some(place)
     }
 
     /// An input without an answer is open where the client did not take it, or is still at it. Of motions and clicks

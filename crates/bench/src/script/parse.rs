@@ -361,7 +361,7 @@ impl Reader<'_> {
 
     fn chord(&self, name: &Spanned<String>) -> Result<Chord> {
         name.get_ref().parse().map_err(|_| {
-            let what = "is no key; write it like ctrl+s, Page_Down, f5 or plus";
+            let what = "is not a key; write it like ctrl+s, Page_Down, f5 or plus";
             self.error(name.span().start, format_args!("\"{}\" {what}", name.get_ref().escape_debug()))
         })
     }
@@ -482,7 +482,7 @@ mod tests {
     fn files_stay_in_the_home() {
         for path in ["/etc/x", "../x", "", "a/../b"] {
             let text = format!("[[file]]\npath = \"{path}\"\ncontent = \"\"\n");
-            assert!(error(&text).contains("line 2: \"") && error(&text).contains("is no place in the home folder"));
+            assert!(error(&text).contains("line 2: \"") && error(&text).contains("is not a place in the home folder"));
         }
         let text = "[[file]]\npath = \"a\"\ncontent = \"\"\nprose_bytes = 3\n";
         assert!(error(text).contains("say what is in the file by one of"));
