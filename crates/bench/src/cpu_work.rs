@@ -26,7 +26,8 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The run-queue delay of this thread so far: how long it was runnable without a CPU. Zero where the kernel does not tell.
+/// The run-queue delay of this thread so far: how long it was runnable without a CPU. Zero where the kernel does not
+/// tell.
 pub(crate) fn run_queue_delay() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let waited = text.split(' ').nth(1).and_then(|word| word.parse().ok());

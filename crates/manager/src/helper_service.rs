@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The helper: turns knobs for managers that run without root.
 //!
-//! A manager connects, opens a helper session, and says which role each set of its user's processes has. The helper has no
-//! policy and looks at no display. It checks who calls (the kernel says so), that each process is that user's,
+//! A manager connects, opens a helper session, and says which role each set of its user's processes has. The helper has
+//! no policy and looks at no display. It checks who calls (the kernel says so), that each process is that user's,
 //! and it takes every value from the policy's table. The helper session ends with the connection, so also when the
 //! caller is killed: then all that it changed is taken back. What a killed helper has left is taken back when the
 //! next one starts.
@@ -11,8 +11,8 @@
 //! taken from the others. Whether a user still sits there is looked at with each request and every two seconds; the
 //! helper session ends with the seat. Who has it for sitting there has only processes of the session in front favoured.
 //!
-//! Each helper session has a thread of its own. A caller that floods, sends half lines, never reads, or has the kernel do
-//! slow things, holds up only itself; what it may cost is bounded in callers ([`CONVERSATIONS_MAX`],
+//! Each helper session has a thread of its own. A caller that floods, sends half lines, never reads, or has the kernel
+//! do slow things, holds up only itself; what it may cost is bounded in callers ([`CONVERSATIONS_MAX`],
 //! [`OF_ONE_USER_MAX`]), bytes (a line's), sets and members (`bounds`), and CPU time (`budget`).
 
 mod bounds;

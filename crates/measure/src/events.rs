@@ -146,8 +146,8 @@ impl Answer {
     /// The event, which ends as its class does: with the first drawing or with the last one.
     ///
     /// Inputs that are answered together keep each its own input time and end by themselves. No drawing counts as
-    /// earlier than its input, nor the last one as earlier than the first; and when an input was dequeued is not known where
-    /// that would be before it came or after it had ended: clocks of two sources differ a little.
+    /// earlier than its input, nor the last one as earlier than the first; and when an input was dequeued is not known
+    /// where that would be before it came or after it had ended: clocks of two sources differ a little.
     pub fn event(self, class: Class) -> Event {
         let Answer { input, join, .. } = self;
         let first = self.first.max(input);

@@ -226,7 +226,8 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cells().filter(|(place, _)| matches!(place, Place::Controller { .. })).count()
     }
 
-    /// Moves everybody into `rest`. A child that is forked meanwhile may be left behind, and would keep the controllers off.
+    /// Moves everybody into `rest`. A child that is forked meanwhile may be left behind, and would keep the controllers
+    /// off.
     fn empty(&mut self, subtree: &Subtree, applied: &mut Applied) {
         let mut tried = BTreeSet::new();
         for _ in 0..LOOKS_MAX {

@@ -3,9 +3,10 @@
 //!
 //! The kernel hands nice value, slice, policy and I/O priority on to every child and thread. Such a value is
 //! nobody's wish. It is told from one that the user has set by all of: it is a value that was put
-//! into a process here; the thread that has it was forked after that; and the thread that has it descends from that process, or
-//! it or one above it shares its session, or it could not have got a negative nice value by itself. A child that leaves
-//! its session and loses its parent, and whose value the user could have set, is taken for the user's own.
+//! into a process here; the thread that has it was forked after that; and the thread that has it descends from that
+//! process, or it or one above it shares its session, or it could not have got a negative nice value by itself. A
+//! child that leaves its session and loses its parent, and whose value the user could have set, is taken for the
+//! user's own.
 //!
 //! The process that a value came from may be gone, or have another value since. So each value that is put
 //! into a session leaves a *trace* in the ledger and the journal, until everything is taken back.

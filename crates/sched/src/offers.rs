@@ -246,7 +246,7 @@ mod tests {
         let unusable = |dir: &Path| cgroup_offer(Some(dir), None, false).unusable.unwrap_or_default();
         assert!(unusable(&group).contains("no cpu controller"));
         assert!(unusable(&folder.path().join("mount")).contains("root of its hierarchy"));
-        assert!(unusable(folder.path()).contains("no control group"));
+        assert!(unusable(folder.path()).contains("not a control group"));
         fs::write(group.join("cgroup.controllers"), "cpu io\n").unwrap();
         let offer = cgroup_offer(Some(&group), None, false);
         assert_eq!(offer.unusable, None);

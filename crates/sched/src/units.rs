@@ -299,7 +299,8 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cell(&place).filter(|cell| cell.applied == 1.into()).map(|_| folder)
     }
 
-    /// Moves a process to another group, or back to its origin unit where none is named; not where somebody else has moved it.
+    /// Moves a process to another group, or back to its origin unit where none is named; not where somebody else has
+    /// moved it.
     fn plan_placement(
         &mut self,
         units: &Units,

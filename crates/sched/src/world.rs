@@ -208,8 +208,8 @@ pub(crate) trait World {
     fn begin_call(&mut self);
     /// A call is over: holds nothing any more.
     fn end_call(&mut self);
-    /// Everything is going to be taken back: who did not answer lately gets a new chance until [`World::end_call`], for a
-    /// time that is bounded.
+    /// Everything is going to be taken back: who did not answer lately gets a new chance until [`World::end_call`], for
+    /// a time that is bounded.
     fn begin_restore(&mut self);
     /// What the place holds now.
     fn get(&self, place: &Place) -> Result<Value, Fault>;

@@ -229,8 +229,8 @@ impl<'a> Judge<'a> {
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
     }
 
-    /// Whether a thread that takes input waits for its next event, which is not a cause. Where events do not usually find
-    /// it, a `select` whose time was up is a sleep.
+    /// Whether a thread that takes input waits for its next event, which is not a cause. Where events do not usually
+    /// find it, a `select` whose time was up is a sleep.
     fn awaits_events(&self, tid: Tid, wait: &Wait) -> bool {
         let event_wait = self.recording.is_usual_event_wait(tid, self.recording.signature(wait));
         let sleeps = event_wait == Some(false) && is_over(wait);

@@ -2,8 +2,8 @@
 //! The critical path of an interval: the way back from its end to its start, as pieces that tile it.
 //!
 //! Each stage of an interaction is walked back in one thread: where it ran or was off-CPU in a run
-//! queue (run-queue delay) is a piece; where it waited for another thread, that thread's past takes the place of the wait, and so
-//! on down. Waits that end by themselves, by a device or by nobody known are pieces as well. Depth and
+//! queue (run-queue delay) is a piece; where it waited for another thread, that thread's past takes the place of the
+//! wait, and so on down. Waits that end by themselves, by a device or by nobody known are pieces as well. Depth and
 //! number of pieces are bounded; what lies beyond is unknown.
 
 use crate::decode::messages::Place;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that sleep in the middle of something and dequeue inputs meanwhile without acting on them: `(sleep-for 2)` in
-//! Emacs.
+//! Threads that sleep in the middle of something and dequeue inputs meanwhile without acting on them: `(sleep-for 2)`
+//! in Emacs.
 //!
 //! Such a thread waits for events at a place of its program where inputs do not usually find it, is there again after it
-//! dequeued one, leaves because its time is up, and goes to where inputs find it. A prompt is at such a place too, but it is
-//! left because of the input that it asks for.
+//! dequeued one, leaves because its time is up, and goes to where inputs find it. A prompt is at such a place too, but
+//! it is left because of the input that it asks for.
 
 use crate::timeline::event_waits::found_in;
 use crate::timeline::recording::Recording;
@@ -15,7 +15,8 @@ use tipme_record::{Nanos, Tid};
 /// Segments of one sleep, at most.
 const SEGMENTS_MAX: usize = 65_536;
 
-/// When a thread returns to its event wait that dequeued an input at a time, was blocked from `paused` on, and slept around both.
+/// When a thread returns to its event wait that dequeued an input at a time, was blocked from `paused` on, and slept
+/// around both.
 pub fn until(recording: &Recording, tid: Tid, dequeued: Nanos, paused: Nanos) -> Option<Nanos> {
     let place = found_in(recording, tid, dequeued).filter(|place| selects(place.0))?;
     let is_event_wait = |signature| recording.is_usual_event_wait(tid, signature) == Some(true);

@@ -234,8 +234,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A server answers the request on this stream that it dequeued last: who sent it, and when. It cannot have been idle
-    /// since then: where it was, the right send is not recorded, and the request is as old as its receipt.
+    /// A server answers the request on this stream that it dequeued last: who sent it, and when. It cannot have been
+    /// idle since then: where it was, the right send is not recorded, and the request is as old as its receipt.
     fn request_before(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
         let (at, place) = self.recording.messages.last_received(server, hi)?;
         let stream = self.recording.messages.stream(place.stream)?;

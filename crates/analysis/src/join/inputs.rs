@@ -110,8 +110,8 @@ pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
     deliveries
 }
 
-/// Adds the presses in parts that a client dequeued so fast that they could not be read any more, because the server lost
-/// its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
+/// Adds the presses in parts that a client dequeued so fast that they could not be read any more, because the server
+/// lost its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
 /// tells of it, where its client is told of such presses.
 fn add_unread(recording: &Recording, queues: &mut [Queues; 2], deliveries: &mut Vec<Delivery>) {
     let clients: BTreeSet<(usize, Device)> =

@@ -235,8 +235,8 @@ impl<'a> Joiner<'a> {
         (self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent)).then_some(place)
     }
 
-    /// Whether an answer may still have been due. Motions and clicks need none: where the thread that dequeued one went idle,
-    /// nothing was pending any more.
+    /// Whether an answer may still have been due. Motions and clicks need none: where the thread that dequeued one went
+    /// idle, nothing was pending any more.
     fn is_pending(&self, delivery: &Delivery, at: Nanos, tid: Tid, sent: Nanos) -> bool {
         delivery.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
     }
@@ -261,8 +261,8 @@ impl<'a> Joiner<'a> {
         Interaction { settled, censored, ..Interaction::answered(delivery, join, first, hops) }
     }
 
-    /// The first doubtful drawing, where the client dequeued no other input before it: the next frame, or a later one up to
-    /// which the client was busy.
+    /// The first doubtful drawing, where the client dequeued no other input before it: the next frame, or a later one
+    /// up to which the client was busy.
     fn by_time(&self, index: usize) -> Option<Place> {
         let delivery = self.deliveries[index];
         let (at, tid) = delivery.dequeued?;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far the handling of an input has come: the first response is shown, the input is handled, its work is completed.
 //!
-//! *Handled* is the backbone: the thread that dequeued the input waits for the next event again. It stands on receipts and on
-//! the states of threads alone. Where that thread hands its inputs to another one of its process, that one counts as
-//! well. Behind a terminal the program that reads it has the last word: see [`crate::join::commands`].
+//! *Handled* is the backbone: the thread that dequeued the input waits for the next event again. It stands on
+//! receipts and on the states of threads alone. Where that thread hands its inputs to another one of its process,
+//! that one counts as well. Behind a terminal the program that reads it has the last word: see
+//! [`crate::join::commands`].
 
 use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached};
 use crate::join::asleep;

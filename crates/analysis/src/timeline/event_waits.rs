@@ -13,7 +13,8 @@ use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
 
-/// A wait is an event wait of its thread if it found at least so many events, and so large a part of them, one in so many.
+/// A wait is an event wait of its thread if it found at least so many events, and so large a part of them, one in so
+/// many.
 const FINDS_MIN: usize = 3;
 const FINDS_SHARE: usize = 10;
 

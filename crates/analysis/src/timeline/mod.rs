@@ -2,7 +2,8 @@
 //! What every thread and CPU did.
 //!
 //! Takes records; gives the [`Recording`](recording::Recording): the states of all threads over the time, their waits
-//! and wake-ups, when each was in its event wait, and what disk, memory, interrupts, quotas and terminals did meanwhile.
+//! and wake-ups, when each was in its event wait, and what disk, memory, interrupts, quotas and terminals did
+//! meanwhile.
 
 pub mod attempts;
 pub mod bursts;

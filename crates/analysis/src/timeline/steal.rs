@@ -2,8 +2,8 @@
 //! What the hypervisor took: the column `steal` of /proc/stat, for the machine and for each CPU, and for how long
 //! somebody waited for a CPU by /proc/pressure/cpu.
 //!
-//! Counters are read ten times a second while somebody has to wait, else once: between two samples, time counts as stolen
-//! evenly.
+//! Counters are read ten times a second while somebody has to wait, else once: between two samples, time counts as
+//! stolen evenly.
 
 use crate::decode::events::CPU_LIMIT;
 use crate::decode::samples::samples;

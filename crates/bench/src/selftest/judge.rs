@@ -11,7 +11,7 @@ const PAIR_FINDINGS: usize = 3;
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Judged {
     pub hit: bool,
-    /// Why it is not a hit; empty where it is.
+    /// Why it is no hit; empty where it is.
     pub why: String,
     /// What the findings that name a cause say that it took.
     pub attributed_ms: f64,

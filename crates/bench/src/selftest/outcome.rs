@@ -62,7 +62,7 @@ pub struct Row {
     #[schemars(extend("anyOf" = [{"$ref": "verdict.schema.json#/$defs/Culprit"}, {"type": "null"}]))]
     pub culprit: Option<Value>,
     pub hit: bool,
-    /// Why it is not a hit; empty where it is.
+    /// Why it is no hit; empty where it is.
     pub why: String,
     /// What the findings that name a cause say that it took.
     pub attributed_ms: f64,

@@ -14,8 +14,8 @@ use tipme_control::{Caller, Conversation, Daemon as _, Heard, READ_TIMEOUT};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
 use tipme_sched::{Config, Error, Mechanism, Offer, processes};
 
-/// The means that a helper session can have: those that change nothing but processes and their sessions. Groups and units
-/// would be shared with other helper sessions, and users weigh those that belong to them without any help.
+/// The means that a helper session can have: those that change nothing but processes and their sessions. Groups and
+/// units would be shared with other helper sessions, and users weigh those that belong to them without any help.
 const BACKENDS: [Backend; 2] = [Backend::Autogroup, Backend::Nice];
 
 /// How often, and how far apart, a user's journal is asked for that is still in use.
