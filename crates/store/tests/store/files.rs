@@ -67,7 +67,7 @@ fn an_id_cannot_leave_the_folder() {
     let dir = TempDir::new().unwrap();
     for id in ["", "../up", "a/b", ".hidden", "new\nline"] {
         let error = write(dir.path(), &incident(id), 0).expect_err("no plain id").to_string();
-        assert!(error.contains("no plain file name"), "{error}");
+        assert!(error.contains("is not a plain file name"), "{error}");
     }
     assert_eq!(names(dir.path()), Vec::<String>::new());
 }
