@@ -127,6 +127,15 @@ ROWS = {
     "log-full": ("xterm", "openbox", "none", "lasting", "held log", ("command logger -u log hello",), "last", WAITS, ""),
     "stopped-method": ("mousepad-ibus", "openbox", "none", "lasting", "stop program/ibus-daemon", ("key x",), "after",
                        (("stopped peer-wait", "stopped sender"),), ""),
+    "stopped-bus": ("xterm", "openbox", "none", "lasting", "stop bus",
+                    ("command gdbus call --session --dest org.freedesktop.DBus --object-path / --method"
+                     " org.freedesktop.DBus.GetId",), "last", STOPPED_HELPER, ""),
+    "tcp-backlog": ("xterm", "openbox", "none", "lasting", "held backlog", ("command curl -s http://127.0.0.1:{port}/",), "last",
+                    (("network-wait peer-wait", "helper driver ~127.0.0.1"),), ""),
+    "pipe-full": ("xterm", "openbox", "none", "lasting", "held pipe", ("command seq 1 200000 > full",), "last", WAITS, ""),
+    "stopped-server": ("mousepad", "openbox", "none", "lasting", "stop server", ("key x",), "first", STOPPED, ""),
+    "stopped-server-xterm": ("xterm", "xfwm4", "none", "lasting", "stop server", ("key x",), "first", STOPPED, ""),
+    "traced-mousepad": ("mousepad", "openbox", "none", "lasting", "traced", ("key x",), "first", (("stopped", "any"),), ""),
     # CPUs and the display.
     "hogs-xterm": ("xterm", "openbox", "none", "lasting", "hogs nice0 20", ("write echo one",), "slowest", HOGGED, ""),
     "storm-featherpad": ("featherpad", "openbox", "none", "lasting", "storm nice0 20", ("write abcdef",), "slowest",

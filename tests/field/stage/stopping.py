@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import subprocess
 import time
 
 from . import fault, processes
@@ -108,4 +109,23 @@ def leave(group):
     group.rmdir()
 
 
-FAULTS = {"stop": Stop, "selection": Selection, "freeze": Freeze}
+class Traced(Fault):
+    """A debugger attaches to the program, and lets it go."""
+
+    def begin(self):
+        words = ["gdb", "-nx", "-quiet", "-p", str(self.session.roles["program"])]
+        self.debugger = self.session.start("debugger", words, as_user=False, stdin=subprocess.PIPE, text=True)
+        limit = time.monotonic() + 20
+        while processes.status(self.session.roles["program"])[0] != "t":
+            if time.monotonic() > limit:
+                raise processes.CannotRun("the debugger did not stop the program")
+            time.sleep(0.01)
+        time.sleep(0.5)
+
+    def end(self):
+        self.debugger.stdin.write("detach\nquit\n")
+        self.debugger.stdin.flush()
+        return processes.now_ns()
+
+
+FAULTS = {"stop": Stop, "selection": Selection, "freeze": Freeze, "traced": Traced}

@@ -6,6 +6,8 @@ import time
 from . import fault, processes, stopping
 from .fault import Fault
 
+JUST_BEFORE_NS = 20_000_000
+
 TOLD = "print('ready'); sys.stdin.readline()\n"
 TIMED = "print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))\nsys.stdin.readline()\n"
 
@@ -44,6 +46,34 @@ threading.Thread(target=serve, daemon=True).start()
 print('ready', server.getsockname()[1]); sys.stdin.readline()
 go.set()
 {TIMED}""",
+    "backlog": f"""
+import socket, sys, time
+server = socket.socket(); server.bind(('127.0.0.1', int(open('port').read()))); server.listen(0)
+waiting = [socket.socket() for _ in range(3)]
+for one in waiting:
+    one.setblocking(False); one.connect_ex(server.getsockname())
+{TOLD}at = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+for one in waiting:
+    one.close()
+print(at); server.settimeout(9)
+while True:
+    one, _ = server.accept(); one.settimeout(0.2)
+    try:
+        if one.recv(99):
+            one.sendall(b'HTTP/1.0 200 OK\\r\\nContent-Length: 7\\r\\n\\r\\nanswer\\n')
+    except OSError:
+        pass
+    one.close()
+""",
+    "pipe": f"""
+import os, sys, time
+os.path.exists('full') or os.mkfifo('full')
+file = os.open('full', os.O_RDWR)
+{TOLD}at = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+print(at)
+while os.read(file, 1 << 16):
+    pass
+""",
     "dns": f"""
 import select, socket, sys, time
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); server.bind(('127.0.0.77', 53))
@@ -111,9 +141,9 @@ class Held(Fault):
         self.helper = fault.helper(self.session, "helper", SOURCES[self.what])
 
     def end(self):
+        """To let go may take a while itself, such as a commit; what waits may answer just before the helper has said so."""
         at = processes.now_ns()
-        fault.tell(self.helper)
-        return at
+        return max(at, fault.tell(self.helper) - JUST_BEFORE_NS)
 
 
 class HeldStopped(Held):
