@@ -74,7 +74,7 @@ check-deb: deb-deps build ## the packages: contents, and their life in a clean D
 check-deb-vm: deb ## the package in a guest with systemd, set up and used with a real keyboard (see docs/vm.md)
 	$(AS_ROOT) tests/vm/run package --deb "$$(ls -t $(TARGET)/debian/tipme_*.deb | head -n 1)" $(VM)
 
-picture: build ## the picture of README.md, taken anew
+picture: build ## the picture of README.md, made again
 	$(AS_ROOT) scripts/make-picture $(TIPME) docs/pictures/verdict.png
 
 bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; writes docs/overhead.md
@@ -123,7 +123,7 @@ replay: build ## what the field test kept, diagnosed again (REPLAY="--against OL
 
 fuzz: ## each decoder with 100,000 mutated inputs, each socket with as many lines (FUZZ="--minutes 60": an hour)
 	cargo run --locked --profile fuzz -p tipme-fuzz -- $(FUZZ)
-	$(AS_ROOT) env TIPME_LINES=100000 cargo test --release -p tipme --test floods --test leases --test manage mutated_lines -- --nocapture --test-threads 1 $(GIVE_BACK)
+	$(AS_ROOT) env TIPME_LINES=100000 cargo test --release -p tipme --test floods --test helper_sessions --test manage mutated_lines -- --nocapture --test-threads 1 $(GIVE_BACK)
 
 fuzz-guided: ## the decoders guided by coverage, four minutes each (needs cargo-fuzz and a nightly compiler)
 	for target in $$(cargo run --locked --profile fuzz -p tipme-fuzz -- --list | cut -d' ' -f1); do \

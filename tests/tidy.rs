@@ -21,3 +21,6 @@ mod source;
 #[cfg(test)]
 #[path = "tidy/tree.rs"]
 mod tree;
+#[cfg(test)]
+#[path = "tidy/words.rs"]
+mod words;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names the version of the analysis by what it is made from: a verdict that was kept is found anew after any change.
+//! Names the version of the analysis by what it is made from: a verdict that was kept is found again after any change.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records that are well formed, with any content: what they say reaches beyond the decoding.
 //!
-//! They are of few threads, so that these meet; what is left of the input becomes the sections that are no records, and
-//! the documents about locks, control groups, files and habits.
+//! They are of few threads, so that these meet; what is left of the input becomes the sections that are not records,
+//! and the documents about locks, control groups, files and habits.
 
 use crate::mutation::Sequence;
 use crate::seeds::check_incident;

@@ -98,7 +98,7 @@ fn arrows_point_one_way() {
 #[test]
 fn nothing_depends_on_the_command() {
     let wrong = edges().into_iter().filter(|edge| edge.to == "tipme");
-    expect_none(wrong.map(|edge| edge.from).collect(), "the command is no library");
+    expect_none(wrong.map(|edge| edge.from).collect(), "the command is not a library");
 }
 
 #[test]

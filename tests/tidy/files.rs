@@ -57,6 +57,7 @@ fn the_documents_are_there() {
         "SECURITY.md",
         "docs/format.md",
         "docs/method.md",
+        "docs/glossary.md",
         "LICENSE-MIT",
         "LICENSE-APACHE",
     ];

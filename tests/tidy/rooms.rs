@@ -106,7 +106,7 @@ fn inline_module(tokens: &[TokenTree]) -> Option<(String, TokenStream)> {
     }
 }
 
-/// Whether tokens end in `::`, so that what follows is no path's begin.
+/// Whether tokens end in `::`, so that what follows is not a path's begin.
 fn is_joint(tokens: &[TokenTree]) -> bool {
     let is_colon = |token: &TokenTree| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ':');
     tokens.len() >= 2 && tokens[tokens.len() - 2..].iter().all(is_colon)

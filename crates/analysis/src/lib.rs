@@ -27,7 +27,7 @@ pub use join::answer::{COMPLETED, NOTICED};
 pub use join::timed::{Timed, timed};
 pub use model::Verdict;
 pub use scene::exercise;
-pub use timeline::occupancy::{Occupant, Occupation, is_recorder, occupations};
+pub use timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals, is_recorder};
 pub use timeline::recording::Recording;
 pub use verdict::diagnose::diagnose;
 pub use verdict::interval::{Explanation, explain};

@@ -30,7 +30,7 @@ fn kinds(verdict: &Verdict) -> Vec<Kind> {
 fn culprit(finding: &Finding) -> (u32, Option<&str>) {
     match &finding.culprit {
         Culprit::Process { pid, job, .. } => (*pid, job.as_deref()),
-        other => panic!("{other:?} is no process"),
+        other => panic!("{other:?} is not a process"),
     }
 }
 

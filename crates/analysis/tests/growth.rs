@@ -9,7 +9,7 @@ use tipme_analysis::{Options, diagnose};
 use tipme_record::incident::Incident;
 
 /// An editor that is typed into beside so many other clients, each of which is told of a motion and draws once.
-fn desk(clients: u32) -> Incident {
+fn many_clients(clients: u32) -> Incident {
     let mut machine = Machinery::with_app("editor");
     for number in 0..clients {
         let (client, us) = (10_000 + number, 50_000 + u64::from(number) * 500);
@@ -42,7 +42,7 @@ fn shortest(incidents: [&Incident; 2]) -> [Duration; 2] {
 
 #[test]
 fn four_times_the_clients_take_four_times_the_time() {
-    let (few, many) = (desk(1_000), desk(4_000));
+    let (few, many) = (many_clients(1_000), many_clients(4_000));
     let [few, many] = shortest([&few, &many]);
     assert!(many < few * 8, "1,000 clients {few:?}, 4,000 clients {many:?}");
 }

@@ -144,7 +144,7 @@ fn a_press_that_is_not_read_yet_is_not_what_an_event_tells_of() {
 }
 
 #[test]
-fn a_click_that_another_client_hands_on_keeps_the_time_of_the_device() {
+fn a_click_that_another_client_passes_on_keeps_the_time_of_the_device() {
     let mut machine = busy_machine();
     machine.device_button(2_000_000).wake_from(2_000_020, READER, HOGS[0], 2, 0).read(2_000_100);
     machine.message(2_000_300, SERVER, (3, OTHER), 2, 32, &[BUTTON]).wake_from(2_000_305, OTHER, SERVER, 0, 1);

@@ -72,11 +72,11 @@ fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
 
 /// A button of the editor that was pressed is let go: the editor wants the lock then.
 #[test]
-fn a_program_acts_when_the_button_is_let_go() {
+fn a_program_acts_when_the_button_is_released() {
     let mut machine = editor();
     machine.press(3_000_000).draw(3_000_600);
     machine.wait(3_000_101, APP, 2_900_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
-    machine.let_go(3_100_000);
+    machine.release_button(3_100_000);
     machine.wait(3_100_101, APP, 3_000_700, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     machine.switch(3_100_700, 1, 0, 1);
     machine

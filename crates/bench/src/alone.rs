@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long another one may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The right to disturb the machine; given back when dropped.
 pub struct Alone {
@@ -27,7 +27,7 @@ impl Alone {
         let lock = open.with_context(|| {
             format!("cannot open {}; where another user left it, remove it as root", path.display())
         })?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut waiting = Some(waiting);
         while let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             if error != Errno::WOULDBLOCK || Instant::now() >= deadline {

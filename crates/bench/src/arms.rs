@@ -37,7 +37,7 @@ pub const BLOCKS_MAX: usize = 50;
 const SETTLING: Duration = Duration::from_secs(1);
 /// Waits for the right to be alone, at most, and how long all of them take.
 const TURNS: u32 = 6;
-const OTHERS_MAX: Duration = crate::alone::PATIENCE.saturating_mul(TURNS);
+const OTHERS_MAX: Duration = crate::alone::TIMEOUT.saturating_mul(TURNS);
 /// What `nice` without a number would not do: as far back as niceness goes.
 const NICE_MOST: i32 = 19;
 /// The strength of a manager that does nothing.
@@ -250,18 +250,22 @@ pub struct Measured<T> {
 }
 
 /// Who carries out turns.
-pub struct Contest<'a> {
+pub struct TurnRunner<'a> {
     comparison: &'a Comparison,
     speed: Speed,
     interrupt: &'a Interrupt,
 }
 
-impl<'a> Contest<'a> {
+impl<'a> TurnRunner<'a> {
     /// Tries out how fast this CPU is, while no other measurement of this kind runs.
-    pub fn begin(comparison: &'a Comparison, interrupt: &'a Interrupt, watch: &mut dyn Watch) -> Result<Contest<'a>> {
+    pub fn begin(
+        comparison: &'a Comparison,
+        interrupt: &'a Interrupt,
+        watch: &mut dyn Watch,
+    ) -> Result<TurnRunner<'a>> {
         comparison.check()?;
         let _alone = alone(interrupt, watch)?;
-        Ok(Contest { comparison, speed: Speed::try_out()?, interrupt })
+        Ok(TurnRunner { comparison, speed: Speed::try_out()?, interrupt })
     }
 
     /// One turn: does what the arm does, runs the load, and measures for `time` at most. Everything is as it was
@@ -352,12 +356,12 @@ pub fn all_turns<T>(
     watch: &mut dyn Watch,
     measure: &mut dyn FnMut(Turn, &mut dyn Watch) -> Result<T>,
 ) -> Result<Vec<Cell<T>>> {
-    let contest = Contest::begin(comparison, interrupt, watch)?;
+    let runner = TurnRunner::begin(comparison, interrupt, watch)?;
     let mut cells: Vec<Cell<T>> = Vec::new();
     for block in 0..comparison.blocks {
         for turn in comparison.turns(block) {
             watch.line(&format!("block {} of {}: {}", block + 1, comparison.blocks, turn.name()));
-            let measured = contest.turn(turn, session, time, watch, |watch| measure(turn, watch))?;
+            let measured = runner.turn(turn, session, time, watch, |watch| measure(turn, watch))?;
             match cells.iter_mut().find(|cell| cell.turn == turn) {
                 Some(cell) => cell.take(measured),
                 None => cells.push(Cell { turn, blocks: vec![measured.value], load: measured.load }),

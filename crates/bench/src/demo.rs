@@ -22,9 +22,9 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How long the recorder may take to arm.
-const ARM_PATIENCE: Duration = Duration::from_secs(30);
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the agent may take to hold its keys, or to tell where the incident lies.
-const AGENT_PATIENCE: Duration = Duration::from_secs(60);
+const AGENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What is demonstrated, and with what.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     stage.suffer(interrupt, progress)?;
     progress.line("pressing Ctrl-Alt-Minus");
     stage.press_mark()?;
-    let incident = PathBuf::from(agent.wait_for("marked ", AGENT_PATIENCE, interrupt)?);
+    let incident = PathBuf::from(agent.wait_for("marked ", AGENT_TIMEOUT, interrupt)?);
     drop(agent);
     let injected = stage.finish()?;
     progress.line("reading the cause");
@@ -144,7 +144,7 @@ fn start_recorder(options: &Options, stage: &Stage, state: &Path, interrupt: &In
     command.arg("--state-dir").arg(state);
     stage.session().show(&mut command);
     let recorder = Follower::start("tipme record", command)?;
-    recorder.wait_for("recording", ARM_PATIENCE, interrupt)?;
+    recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
     Ok(recorder)
 }
 
@@ -154,6 +154,6 @@ fn start_agent(options: &Options, stage: &Stage, state: &Path, interrupt: &Inter
     command.args(["--no-dialog", "--no-notification"]);
     stage.session().show(&mut command);
     let agent = Follower::start("tipme agent", command)?;
-    agent.wait_for("ready", AGENT_PATIENCE, interrupt)?;
+    agent.wait_for("ready", AGENT_TIMEOUT, interrupt)?;
     Ok(agent)
 }

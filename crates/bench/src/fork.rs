@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late a process comes to its CPU while others are born.
+//! The run-queue delay of a process while others fork.
 //!
 //! One process sleeps for 50 ms, computes for 10 ms of CPU time, and stamps the time; beside it there is nothing,
-//! one process that computes for ever, one that is ended and born anew every two seconds, or a storm of short
+//! one process that computes for ever, one that is ended and forked again every two seconds, or a storm of short
 //! lives as in a build. All of them are on one CPU, as on the machine of the paper, and in one session, so that
 //! the kernel does not share out CPU time by session. It takes no right, and no file.
 
@@ -12,7 +12,7 @@ pub(crate) use programs::{load as run_load, timer as run_timer};
 
 use crate::faults::last_cpu;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, GRACE, Measured, PREFIX, Stage, Stamping, Sweeper, Watch, Witness};
+use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, Watch};
 use crate::job::Helper;
 use crate::process::Process;
 use anyhow::{Context, Result, ensure};
@@ -34,7 +34,7 @@ pub enum Load {
     None,
     /// One process that computes for ever.
     Hog,
-    /// A process that computes for ever, ended and born anew again and again.
+    /// A process that computes for ever, ended and forked again and again.
     Fork,
     /// Four short lives at a time.
     Storm,
@@ -61,7 +61,7 @@ pub struct Options {
     /// One after the other.
     pub loads: Vec<Load>,
     pub bounds: Bounds,
-    /// Between two births of the load with one child.
+    /// Between two forks of the load with one child.
     pub every: Duration,
     /// The CPU of all processes; the last one that this process may use, where it is not given.
     pub cpu: Option<usize>,
@@ -105,20 +105,20 @@ impl Options {
 /// Measures under each load. Everything that was started has ended when it returns.
 pub fn run(
     options: &Options,
-    witness: Option<&Witness>,
+    sidecar: Option<&SidecarRecorder>,
     interrupt: &Interrupt,
     watch: &mut dyn Watch,
 ) -> Result<Outcome> {
     let cpu = options.chosen_cpu()?;
-    let mut sweeper = Sweeper::start(&options.helper)?;
+    let mut cleanup = Cleanup::start(&options.helper)?;
     let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
-    sweeper.folder(folder.path())?;
+    cleanup.folder(folder.path())?;
     let stage = Stage { folder: folder.path(), helper: &options.helper };
     let mut loads = Vec::new();
     for load in &options.loads {
         interrupt.check()?;
         let mut measured = measure(&stage, *load, cpu, options, interrupt, watch)?;
-        measured.incident = witness.map(|witness| witness.mark(interrupt)).transpose()?;
+        measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
     let millis = |time: Duration| time.as_millis() as u64;

@@ -186,7 +186,7 @@ impl ControlGroup {
     }
 
     /// The file that a process writes its number to in order to move in.
-    pub(crate) fn door(&self) -> PathBuf {
+    pub(crate) fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
@@ -196,7 +196,7 @@ impl ControlGroup {
         if pid == std::process::id() {
             bail!("this process does not go into a group of its own");
         }
-        std::fs::write(self.door(), pid.to_string()).with_context(|| format!("cannot limit process {pid}"))?;
+        std::fs::write(self.procs_file(), pid.to_string()).with_context(|| format!("cannot limit process {pid}"))?;
         self.moved.push((pid, from));
         Ok(())
     }

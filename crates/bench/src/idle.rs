@@ -34,7 +34,7 @@ pub use validation::{Method, Round, Setup, validate};
 pub const GAP_MIN: Duration = Duration::from_micros(1);
 
 /// The longest that a sleeper does not look for a signal that came right before it slept.
-const GLANCE: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How much longer the loops have to end by themselves: they begin a little after each other.
 const SLACK: Duration = Duration::from_millis(5);
@@ -119,7 +119,7 @@ pub fn may_record() -> bool {
 fn sleep_until(end: Instant, interrupt: &Interrupt) -> Result<()> {
     loop {
         interrupt.check()?;
-        let left = end.saturating_duration_since(Instant::now()).min(GLANCE);
+        let left = end.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
         if left.is_zero() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 //! Ctrl-C and SIGTERM: seen by those who work, so that they end and clean up.
 //!
 //! Nobody sends SIGTERM to have things left behind, and some send it twice (`timeout` does, to the process and to
-//! its group): it never ends the process at once. A person who presses Ctrl-C again may be impatient, or may not see
+//! its group): it never ends the process at once. A person who presses Ctrl-C again may be short, or may not see
 //! that the end has begun: the second press says so, and only the third ends the process as it stands.
 
 use anyhow::{Context, Result, bail};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The longest that a sleeper does not look at the flag.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// So many presses of Ctrl-C end the process at once, and nothing is cleaned up.
 pub const PRESSES: u32 = 3;
@@ -62,7 +62,7 @@ impl Interrupt {
             if left.is_zero() {
                 return Ok(());
             }
-            std::thread::sleep(left.min(GLANCE));
+            std::thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 }

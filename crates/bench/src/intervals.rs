@@ -2,11 +2,11 @@
 //! What the papers' benchmarks of regular work have in common: a process that stamps the time again and again,
 //! a load beside it, and somebody who records what happens meanwhile.
 
-mod sheet;
-mod sweeper;
-mod witness;
+mod cleanup;
+mod sidecar;
+mod stamp_buffer;
 
-pub use witness::Witness;
+pub use sidecar::SidecarRecorder;
 
 use crate::interrupt::Interrupt;
 use crate::job::Helper;
@@ -14,22 +14,22 @@ use crate::process::Process;
 use crate::session::first_line;
 use crate::{fork, memory};
 use anyhow::{Context, Result, bail, ensure};
-pub(crate) use sheet::{STAMPS_MAX, Sheet};
+pub(crate) use cleanup::{Cleanup, PREFIX};
+pub(crate) use stamp_buffer::{STAMPS_MAX, StampBuffer};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
-pub(crate) use sweeper::{PREFIX, Sweeper};
 use tipme_desktop::clock;
 use tipme_measure::Intervals;
 
 /// How long a program may take to be in place.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long after its time the measuring process may still be in its last interval, before that is cut off.
 pub const GRACE: Duration = Duration::from_secs(15);
 /// Between two looks at what was stamped.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two lines of progress.
 const NEWS: Duration = Duration::from_secs(5);
 /// An interval this long is worth telling of at once.
@@ -65,11 +65,11 @@ pub struct Measured {
 /// The measuring process and where it stamps.
 pub(crate) struct Stamping {
     process: Process,
-    sheet: Sheet,
+    stamp_buffer: StampBuffer,
 }
 
 impl Stamping {
-    /// Starts a hidden program with its words and, after them, sheet, number of intervals and milliseconds.
+    /// Starts a hidden program with its words and, after them, stamp buffer, number of intervals and milliseconds.
     pub(crate) fn start(
         stage: &Stage<'_>,
         name: &str,
@@ -78,12 +78,12 @@ impl Stamping {
         cpu: Option<usize>,
     ) -> Result<Stamping> {
         ensure!(bounds.intervals < STAMPS_MAX, "at most {} intervals", STAMPS_MAX - 1);
-        let sheet = Sheet::make(bounds.intervals + 1)?;
-        let (path, count) = (sheet.path().display().to_string(), bounds.intervals.to_string());
+        let stamp_buffer = StampBuffer::make(bounds.intervals + 1)?;
+        let (path, count) = (stamp_buffer.path().display().to_string(), bounds.intervals.to_string());
         let millis = bounds.time.as_millis().to_string();
         let all: Vec<&str> = words.iter().copied().chain([&*path, &*count, &*millis]).collect();
         let (process, _) = stage.start(name, &all, cpu)?;
-        Ok(Stamping { process, sheet })
+        Ok(Stamping { process, stamp_buffer })
     }
 
     pub(crate) fn tid(&self) -> u32 {
@@ -106,7 +106,7 @@ impl Stamping {
         let cut_off = loop {
             interrupt.check()?;
             cpu = cpu_time(self.process.pid()).or(cpu);
-            if self.process.wait(GLANCE)?.is_some() {
+            if self.process.wait(POLL_INTERVAL)?.is_some() {
                 break None;
             }
             if begun.elapsed() > bounds.time + GRACE {
@@ -117,13 +117,13 @@ impl Stamping {
                 watch.line(&self.news(load, begun, bounds));
             }
         };
-        let stamps = self.sheet.stamps();
+        let stamps = self.stamp_buffer.stamps();
         ensure!(!stamps.is_empty(), "the measuring process ended before it began; its message stands above");
         Ok((Intervals::of(load, expected.as_nanos() as u64, &stamps, cut_off), cpu))
     }
 
     fn news(&self, load: &str, begun: Instant, bounds: Bounds) -> String {
-        let stamps = self.sheet.stamps();
+        let stamps = self.stamp_buffer.stamps();
         let longest = stamps.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or_default();
         let open = stamps.last().map_or(0, |last| clock::now().0.saturating_sub(*last));
         let hangs = if open > SECOND { format!(", waiting for {} ms now", open / 1_000_000) } else { String::new() };
@@ -164,7 +164,7 @@ fn started(name: &str, mut command: Command, cpu: Option<usize>) -> Result<(Proc
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut process = Process::start(name, command, cpu)?;
     let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-    let line = first_line(output, PATIENCE).with_context(|| format!("{name} did not begin"))?;
+    let line = first_line(output, TIMEOUT).with_context(|| format!("{name} did not begin"))?;
     match line.trim().strip_prefix("ready") {
         Some(rest) => Ok((process, rest.trim().to_owned())),
         None => bail!("{name} did not begin; its message stands above"),
@@ -175,7 +175,7 @@ type Program = fn(&[&str]) -> Result<()>;
 
 /// The hidden programs of the benchmarks, by name.
 const PROGRAMS: &[(&str, Program)] = &[
-    ("sweeper", |_| sweeper::run()),
+    ("cleanup", |_| cleanup::run()),
     ("memory-timer", memory::run_timer),
     ("memory-children", memory::run_children),
     ("fork-timer", fork::run_timer),
@@ -187,12 +187,12 @@ pub(crate) fn run(words: &[OsString]) -> Option<Result<()>> {
     let (name, rest) = words.split_first()?;
     let (_, program) = PROGRAMS.iter().find(|(known, _)| name == known)?;
     let rest = rest.iter().map(|word| word.to_str()).collect::<Option<Vec<&str>>>();
-    Some(rest.context("a word is no text").and_then(|rest| program(&rest)))
+    Some(rest.context("a word is not UTF-8 text").and_then(|rest| program(&rest)))
 }
 
 /// The side of the measuring process: its last three words, and the wait until it may begin.
 pub(crate) struct Stamps {
-    sheet: Sheet,
+    stamp_buffer: StampBuffer,
     intervals: usize,
     time: Duration,
 }
@@ -202,21 +202,21 @@ impl Stamps {
     /// waits for the signal to begin.
     pub(crate) fn begin(words: &[&str], at: usize) -> Result<Stamps> {
         let word = |at: usize| words.get(at).copied().with_context(|| format!("word {} is missing", at + 1));
-        let sheet = Sheet::open(Path::new(word(at)?))?;
+        let stamp_buffer = StampBuffer::open(Path::new(word(at)?))?;
         let intervals = word(at + 1)?.parse().context("no number of intervals")?;
         let time = Duration::from_millis(word(at + 2)?.parse().context("no time")?);
         wait_for_signal()?;
-        Ok(Stamps { sheet, intervals, time })
+        Ok(Stamps { stamp_buffer, intervals, time })
     }
 
     /// Does the work and stamps, until there are enough intervals or the time is over.
     pub(crate) fn repeat(&self, mut work: impl FnMut(usize)) {
         let begun = clock::now();
-        self.sheet.stamp(begun.0);
+        self.stamp_buffer.stamp(begun.0);
         for round in 0..self.intervals {
             work(round);
             let now = clock::now();
-            if !self.sheet.stamp(now.0) || now.since(begun).0 >= self.time.as_nanos() as u64 {
+            if !self.stamp_buffer.stamp(now.0) || now.since(begun).0 >= self.time.as_nanos() as u64 {
                 return;
             }
         }

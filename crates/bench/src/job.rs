@@ -43,7 +43,7 @@ impl Helper {
 /// of the self-test, or one of its jobs, or a process of a benchmark.
 pub fn run(words: &[OsString]) -> Result<()> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
-    let number = |at: usize| text(at).parse::<u32>().with_context(|| format!("\"{}\" is no number", text(at)));
+    let number = |at: usize| text(at).parse::<u32>().with_context(|| format!("invalid number \"{}\"", text(at)));
     match text(0) {
         "writers" => Writers { folder: PathBuf::from(text(1)), seconds: number(2)?.min(60) }.run(),
         "truth-client" => truth::client(number(1)?, Path::new(text(2)), number(3)?, Path::new(text(4))),

@@ -7,6 +7,7 @@
 
 pub mod alone;
 pub mod arms;
+mod cpu_work;
 pub mod demo;
 pub mod faults;
 pub mod fork;
@@ -31,7 +32,6 @@ pub mod session;
 mod steady;
 pub mod system;
 pub mod timer;
-mod toil;
 pub mod truth;
 pub mod typing;
 mod urgent;

@@ -53,11 +53,11 @@ type Share = (u64, u64);
 /// A process works for so long beyond what it takes to fill its memory and the time that was asked for, if nobody ends it.
 const SPARE: Duration = Duration::from_secs(60);
 /// How long the processes may take to fill their memory.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// How long the end of the processes is waited for.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two looks while somebody waits for the load to run.
-const GLANCE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The types of background load of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -144,7 +144,7 @@ struct Order {
     nice: i32,
     life_s: u64,
     /// Arithmetic of one round.
-    churn: u64,
+    spin: u64,
     folder: Option<PathBuf>,
     ledger: PathBuf,
 }
@@ -203,7 +203,7 @@ impl Options {
         Ok(())
     }
 
-    /// Two rounds in a row must have room: what the second touches anew is not what the first one touched.
+    /// Two rounds in a row must have room: what the second touches again is not what the first one touched.
     fn check_pages(&self) -> Result<()> {
         let demand = f64::from(self.pages.demand);
         let (needed, there) = ((demand * (2.0 - self.pages.reuse)).ceil() as u64, work::pages(self.bytes_each()));
@@ -239,8 +239,8 @@ impl Options {
             bytes: self.bytes_each(),
             sessions: self.sessions,
             nice: self.nice,
-            life_s: (PATIENCE + self.time + SPARE).as_secs(),
-            churn: self.speed.churn(self.pages),
+            life_s: (TIMEOUT + self.time + SPARE).as_secs(),
+            spin: self.speed.spin(self.pages),
             folder: self.folder.clone(),
             ledger,
         }
@@ -283,20 +283,20 @@ pub struct Load {
 
 impl Load {
     /// Its start and its end; to fill memory takes longer than this where that must be made free.
-    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(1), PATIENCE.saturating_add(END_PATIENCE));
+    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(1), TIMEOUT.saturating_add(END_TIMEOUT));
 
     /// Starts the processes, and waits until each has its memory and works.
     pub fn start(options: &Options) -> Result<Load> {
         options.check_within(MEMORY_MOST_AT_START)?;
         let ledger = Ledger::make(options.level as usize)?;
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
-        let order = serde_json::to_string(&options.order(ledger.path())).context("a path is no text")?;
+        let order = serde_json::to_string(&options.order(ledger.path())).context("a path is not UTF-8 text")?;
         let mut command = options.helper.command(None, &["load".into(), order.into()])?;
         command.stdin(held).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::start("the load", command, None)?;
         let output = process.child().stdout.take().context("the load has no output")?;
         let load = Load { process: Some(process), ledger, level: options.level, gone };
-        let line = first_line(output, PATIENCE).context("the load did not begin")?;
+        let line = first_line(output, TIMEOUT).context("the load did not begin")?;
         if line.trim() != "ready" {
             bail!("the load did not begin; its message stands above");
         }
@@ -343,7 +343,7 @@ impl Load {
         let begun = std::time::Instant::now();
         while begun.elapsed() < time {
             self.expect_alive()?;
-            interrupt.sleep(GLANCE.min(time.saturating_sub(begun.elapsed())))?;
+            interrupt.sleep(POLL_INTERVAL.min(time.saturating_sub(begun.elapsed())))?;
         }
         Ok(())
     }
@@ -352,9 +352,9 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         drop(self.process.take());
-        let patience = Timespec { tv_sec: END_PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let timeout = Timespec { tv_sec: END_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
         // Nobody writes: what is told is that the last writer is gone.
-        let _ = poll(&mut [PollFd::new(&self.gone, PollFlags::empty())], Some(&patience));
+        let _ = poll(&mut [PollFd::new(&self.gone, PollFlags::empty())], Some(&timeout));
     }
 }
 
@@ -373,7 +373,8 @@ pub struct Achieved {
     pub rounds: u64,
     pub rounds_per_s: f64,
     /// Short-lived children that ended.
-    pub births: u64,
+    #[serde(rename = "births")]
+    pub forks: u64,
     /// Processes and short-lived children that ended before their time.
     pub casualties: u64,
     /// The fewest rounds that a process did in any ten seconds; `None` where that was not watched for so long.
@@ -395,7 +396,7 @@ impl Achieved {
             pages_per_ms: if cpu_ns > 0.0 { pages as f64 / (cpu_ns / 1e6) } else { 0.0 },
             rounds,
             rounds_per_s: rounds as f64 / (wall_ns / 1e9),
-            births: difference(|reading| reading.births),
+            forks: difference(|reading| reading.forks),
             casualties: after.casualties,
             window_rounds_min: None,
         }
@@ -415,7 +416,7 @@ impl Achieved {
             pages_per_ms: share(pages as f64, cpu_s * 1e3),
             rounds,
             rounds_per_s: share(rounds as f64, seconds),
-            births: self.births + other.births,
+            forks: self.forks + other.forks,
             casualties: self.casualties + other.casualties,
             window_rounds_min: [self.window_rounds_min, other.window_rounds_min].into_iter().flatten().min(),
         }
@@ -487,7 +488,7 @@ mod tests {
             pages: 50,
             cpu_ns: 7,
             runnable_ns: 9,
-            births: 1,
+            forks: 1,
             casualties: 0,
         };
         let after = Reading {
@@ -496,12 +497,12 @@ mod tests {
             pages: 4_050,
             cpu_ns: 2_000_000_007,
             runnable_ns: 8_000_000_009,
-            births: 4,
+            forks: 4,
             casualties: 2,
         };
         let achieved = Achieved::between(before, after);
         assert_eq!((achieved.runnable_mean, achieved.cpu_s, achieved.rounds_per_s), (4.0, 2.0, 200.0));
-        assert_eq!((achieved.pages_per_ms, achieved.births, achieved.casualties), (2.0, 3, 2));
+        assert_eq!((achieved.pages_per_ms, achieved.forks, achieved.casualties), (2.0, 3, 2));
         let more = Achieved { seconds: 2.0, rounds: 800, window_rounds_min: Some(3), ..Achieved::default() };
         let both = achieved.and(more);
         assert_eq!((both.casualties, both.window_rounds_min), (2, Some(3)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Drives an unmodified application from a script, and notes what happens when.
 //!
-//! Each repeat starts the application anew in a fresh home, waits for its window, plays the script and
+//! Each repeat restarts the application in a fresh home folder, waits for its window, plays the script and
 //! ends it. What is noted is raw: when each input was sent, when something was drawn, and the incidents of
 //! a recorder that ran beside it, if one did. Which drawing answers which input is for others to say.
 
@@ -38,7 +38,7 @@ const STILL: Duration = Duration::from_millis(5);
 /// Waits for the right to be alone, each of five minutes, at most.
 const TURNS: usize = 6;
 /// How often a waiter looks whether the application is at rest.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
@@ -211,11 +211,11 @@ fn watch(target: &Target) -> Result<Seen> {
 }
 
 /// Waits until the application draws no more: it has started.
-fn wait_for_rest(application: &mut Application, seen: &Seen, patience: Duration, interrupt: &Interrupt) -> Result<()> {
-    let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+fn wait_for_rest(application: &mut Application, seen: &Seen, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
+    let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
     while seen.quiet_for() < QUIET && clock::now() < deadline {
         application.expect_alive("while it started")?;
-        interrupt.sleep(GLANCE)?;
+        interrupt.sleep(POLL_INTERVAL)?;
     }
     Ok(())
 }

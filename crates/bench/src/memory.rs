@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late a process comes to a page of its own while others fill the memory.
+//! How long a process waits for a page of its own (page-access latency) while others fill the memory.
 //!
 //! One process sleeps for 100 ms, reads a word of the next page of its buffer of 4 MiB, and stamps the time; its
 //! children each write a word of page after page of a buffer of 12 MiB of their own, all the time. They have a
@@ -16,12 +16,12 @@ pub(crate) use programs::{children as run_children, fork, timer as run_timer, wo
 use crate::alone::Alone;
 use crate::group::ControlGroup;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, GRACE, Measured, PATIENCE, PREFIX, Stage, Stamping, Sweeper, Watch, Witness};
+use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, TIMEOUT, Watch};
 use crate::job::Helper;
 use crate::process::Process;
 use crate::selftest::disk::PrivateDisk;
 use anyhow::{Context, Result, bail, ensure};
-use backing::Ground;
+use backing::BackingSetup;
 use programs::{CHILD_BYTES, NO_FILE, OWN_BYTES};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -110,14 +110,14 @@ impl Options {
 
     /// Longer than all of it can take.
     fn life(&self) -> Duration {
-        self.time_max() + PATIENCE * (2 + self.children.len() as u32)
+        self.time_max() + TIMEOUT * (2 + self.children.len() as u32)
     }
 }
 
 /// Measures under each number of children. Everything that was made is gone when it returns.
 pub fn run(
     options: &Options,
-    witness: Option<&Witness>,
+    sidecar: Option<&SidecarRecorder>,
     interrupt: &Interrupt,
     watch: &mut dyn Watch,
 ) -> Result<Outcome> {
@@ -129,7 +129,7 @@ pub fn run(
     for children in &options.children {
         interrupt.check()?;
         let mut measured = place.measure(*children, options, interrupt, watch)?;
-        measured.incident = witness.map(|witness| witness.mark(interrupt)).transpose()?;
+        measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
     Ok(Outcome { conditions: place.conditions(options), loads })
@@ -142,23 +142,22 @@ struct Place<'a> {
     /// A group for the limit of the disk, where each controller has a hierarchy of its own.
     reads: Option<ControlGroup>,
     disk_speed: Option<String>,
-    ground: Ground,
+    setup: BackingSetup,
     folder: TempDir,
-    sweeper: Sweeper,
+    cleanup: Cleanup,
 }
 
 impl<'a> Place<'a> {
     fn make(options: &'a Options) -> Result<Place<'a>> {
-        let mut sweeper = Sweeper::start(&options.helper)?;
+        let mut cleanup = Cleanup::start(&options.helper)?;
         let folder = folder()?;
-        sweeper.folder(folder.path())?;
+        cleanup.folder(folder.path())?;
         let buffers = (options.buffers_bytes() >> 20) as u32;
-        let ground = Ground::make(options.backing, folder.path(), buffers, options.life(), &mut sweeper)?;
+        let setup = BackingSetup::make(options.backing, folder.path(), buffers, options.life(), &mut cleanup)?;
         let group = ControlGroup::named(PREFIX, "memory")?;
-        sweeper.group(group.folder())?;
+        cleanup.group(group.folder())?;
         group.limit_memory(options.limit_bytes())?;
-        let mut place =
-            Place { helper: &options.helper, group, reads: None, disk_speed: None, ground, folder, sweeper };
+        let mut place = Place { helper: &options.helper, group, reads: None, disk_speed: None, setup, folder, cleanup };
         if let Some(requests) = options.requests_per_second {
             place.slow_down(requests)?;
         }
@@ -171,7 +170,7 @@ impl<'a> Place<'a> {
     /// Limits the requests to the private disk: with one hierarchy all of the group's, else only its reads, since
     /// data are written by the kernel's own threads there.
     fn slow_down(&mut self, requests: u32) -> Result<()> {
-        let Some(disk) = &self.ground.disk else { return Ok(()) };
+        let Some(disk) = &self.setup.disk else { return Ok(()) };
         let device = device_number(disk)?;
         if self.group.is_unified() {
             let rule = format!("{device} riops={requests} wiops={requests}");
@@ -188,7 +187,7 @@ impl<'a> Place<'a> {
                 return Ok(());
             }
         };
-        self.sweeper.group(reads.folder())?;
+        self.cleanup.group(reads.folder())?;
         reads.set("blkio.throttle.read_iops_device", &format!("{device} {requests}"))?;
         self.disk_speed = Some(format!("{requests} reads a second, and writes as fast as it can"));
         self.reads = Some(reads);
@@ -196,7 +195,7 @@ impl<'a> Place<'a> {
     }
 
     fn write_own_file(&self) -> Result<()> {
-        match &self.ground.disk {
+        match &self.setup.disk {
             Some(disk) => {
                 disk.write(OWN_FILE, &BLOCK, OWN_BYTES / BLOCK.len())?;
                 disk.evict(OWN_FILE)
@@ -213,16 +212,21 @@ impl<'a> Place<'a> {
         watch: &mut dyn Watch,
     ) -> Result<Measured> {
         let stage = Stage { folder: self.folder.path(), helper: self.helper };
-        let doors = self.doors();
-        let file = |name: &str| match &self.ground.disk {
+        let procs_files = self.procs_files();
+        let file = |name: &str| match &self.setup.disk {
             Some(disk) if options.backing.is_file() => disk.outside(name).display().to_string(),
             _ => NO_FILE.to_owned(),
         };
         let name = load_name(children);
         watch.line(&format!("{name}: starting"));
-        let stamping =
-            Stamping::start(&stage, "memory-timer", &["memory-timer", &doors, &file(OWN_FILE)], options.bounds, None)?;
-        let load = self.start_children(&stage, children, &doors, &file(CHILDREN_FILES), options)?;
+        let stamping = Stamping::start(
+            &stage,
+            "memory-timer",
+            &["memory-timer", &procs_files, &file(OWN_FILE)],
+            options.bounds,
+            None,
+        )?;
+        let load = self.start_children(&stage, children, &procs_files, &file(CHILDREN_FILES), options)?;
         let tid = stamping.tid();
         let (intervals, cpu_ns) = stamping.follow(&name, SLEEP, options.bounds, interrupt, watch)?;
         let casualties = load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
@@ -235,7 +239,7 @@ impl<'a> Place<'a> {
         &self,
         stage: &Stage<'_>,
         children: usize,
-        doors: &str,
+        procs_files: &str,
         files: &str,
         options: &Options,
     ) -> Result<Option<Process>> {
@@ -243,13 +247,13 @@ impl<'a> Place<'a> {
             return Ok(None);
         }
         let (count, life) = (children.to_string(), options.life().as_secs().to_string());
-        let words = ["memory-children", doors, &count, files, &life];
+        let words = ["memory-children", procs_files, &count, files, &life];
         let (load, _) = stage.start("memory-children", &words, None).context("the children do not get on")?;
         Ok(Some(load))
     }
 
     fn remove_children_files(&self, children: usize) -> Result<()> {
-        let Some(disk) = &self.ground.disk else { return Ok(()) };
+        let Some(disk) = &self.setup.disk else { return Ok(()) };
         for number in 1..=children {
             let path = disk.outside(&format!("{CHILDREN_FILES}.{number}"));
             if path.exists() {
@@ -259,13 +263,18 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    fn doors(&self) -> String {
-        let doors = [Some(&self.group), self.reads.as_ref()];
-        doors.into_iter().flatten().map(|group| group.door().display().to_string()).collect::<Vec<_>>().join(":")
+    fn procs_files(&self) -> String {
+        let procs_files = [Some(&self.group), self.reads.as_ref()];
+        procs_files
+            .into_iter()
+            .flatten()
+            .map(|group| group.procs_file().display().to_string())
+            .collect::<Vec<_>>()
+            .join(":")
     }
 
     fn disk_text(&self) -> String {
-        let Some(disk) = &self.ground.disk else { return "no disk".to_owned() };
+        let Some(disk) = &self.setup.disk else { return "no disk".to_owned() };
         let kept = if self.folder.path().starts_with(MEMORY_FOLDER) { "memory" } else { "a temporary file" };
         let speed = self.disk_speed.as_deref().unwrap_or("as fast as it can be");
         format!("a private disk ({}) whose data are kept in {kept}: {speed}", disk.device())
@@ -278,7 +287,7 @@ impl<'a> Place<'a> {
             limit_bytes: options.limit_bytes(),
             buffer_bytes: OWN_BYTES as u64,
             child_buffer_bytes: CHILD_BYTES as u64,
-            disk: self.ground.disk.as_ref().map(|_| self.disk_text()),
+            disk: self.setup.disk.as_ref().map(|_| self.disk_text()),
         }
     }
 }

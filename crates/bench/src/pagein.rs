@@ -18,9 +18,9 @@ pub use room::Room;
 
 use crate::arms::{Cell, Comparison, Estimate, all_turns};
 use crate::interrupt::Interrupt;
-use crate::intervals::{STAMPS_MAX, Sheet, Watch};
+use crate::intervals::{STAMPS_MAX, StampBuffer, Watch};
 use crate::session::{self, Session};
-use crate::typing::ANSWER_PATIENCE;
+use crate::typing::ANSWER_TIMEOUT;
 use anyhow::{Result, ensure};
 use program::WORDS;
 use std::time::Duration;
@@ -73,8 +73,8 @@ impl Options {
 
     /// The first lap is typed however long it takes, and so is what was begun.
     fn longest_block(&self) -> Duration {
-        let lap = (self.every + ANSWER_PATIENCE) * self.keys_per_lap as u32;
-        lap.max(self.time_per_block()) + self.every + ANSWER_PATIENCE + block::LATE_MAX
+        let lap = (self.every + ANSWER_TIMEOUT) * self.keys_per_lap as u32;
+        lap.max(self.time_per_block()) + self.every + ANSWER_TIMEOUT + block::LATE_MAX
     }
 
     /// How long all of it takes.
@@ -103,13 +103,13 @@ impl Options {
 pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Vec<Cell<Block>>> {
     options.check(&Room::here())?;
     session::require(&["Xvfb", "openbox", "xterm"])?;
-    let sheet = Sheet::make(STAMPS_MAX)?;
+    let stamp_buffer = StampBuffer::make(STAMPS_MAX)?;
     let mut session = Session::start(session::Options::default())?;
-    let command = program::command(options, &session, &sheet)?;
+    let command = program::command(options, &session, &stamp_buffer)?;
     session.open_program("the program with the working set", command)?;
     let (time, mut typed) = (options.longest_block(), 0);
     all_turns(&options.comparison, &session, time, interrupt, watch, &mut |_, _| {
-        let block = block::type_keys(options, &session, &sheet, typed, interrupt)?;
+        let block = block::type_keys(options, &session, &stamp_buffer, typed, interrupt)?;
         typed += options.keys_per_lap + block.pressed.len();
         Ok(block)
     })

@@ -69,9 +69,9 @@ impl Process {
         }
     }
 
-    /// Waits for its end, at most for `patience`.
-    pub fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
-        let deadline = Instant::now() + patience;
+    /// Waits for its end, at most for `timeout`.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + timeout;
         loop {
             if let Some(status) = self.ended()? {
                 return Ok(Some(status));
@@ -84,9 +84,9 @@ impl Process {
         }
     }
 
-    fn poll(&self, patience: Duration) -> Result<()> {
+    fn poll(&self, timeout: Duration) -> Result<()> {
         let fd = pidfd_open(self.group(), PidfdFlags::empty())?;
-        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timespec(patience))) {
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timespec(timeout))) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error).with_context(|| format!("cannot wait for {}", self.name)),
         }
@@ -120,9 +120,9 @@ impl Drop for Process {
     }
 }
 
-/// Waits until all processes have ended, at most for `patience`.
-fn wait_for_all(processes: &[OwnedFd], patience: Duration) {
-    let deadline = Instant::now() + patience;
+/// Waits until all processes have ended, at most for `timeout`.
+fn wait_for_all(processes: &[OwnedFd], timeout: Duration) {
+    let deadline = Instant::now() + timeout;
     for process in processes {
         let left = timespec(deadline.saturating_duration_since(Instant::now()));
         // A signal cuts the wait short; the processes are killed then without grace.

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 /// Lines of a program that wait to be read, at most; then the program waits.
 const LINES_MAX: usize = 1000;
 /// How often a waiting reader looks for an interrupt.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a diagnosis or a mark may take.
-const END_PATIENCE: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Exit codes of `tipme diagnose` that come with a document: a verdict, no finding.
 const DIAGNOSED: [i32; 2] = [0, 3];
 
@@ -43,11 +43,11 @@ impl Follower {
     }
 
     /// Waits for a line that starts with `prefix`; returns the rest of it.
-    pub(crate) fn wait_for(&self, prefix: &str, patience: Duration, interrupt: &Interrupt) -> Result<String> {
-        let deadline = Instant::now() + patience;
+    pub(crate) fn wait_for(&self, prefix: &str, timeout: Duration, interrupt: &Interrupt) -> Result<String> {
+        let deadline = Instant::now() + timeout;
         loop {
             interrupt.check()?;
-            match self.lines.recv_timeout(GLANCE) {
+            match self.lines.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => {
                     if let Some(rest) = line.strip_prefix(prefix) {
                         return Ok(rest.trim().to_string());
@@ -56,7 +56,7 @@ impl Follower {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    bail!("{} did not say \"{}\" within {patience:?}{}", self.name, prefix.trim(), self.complaint())
+                    bail!("{} did not say \"{}\" within {timeout:?}{}", self.name, prefix.trim(), self.complaint())
                 }
                 Err(RecvTimeoutError::Disconnected) => bail!("{} ended early{}", self.name, self.complaint()),
             }
@@ -131,14 +131,14 @@ fn output(name: &str, mut command: Command, fine: &[i32], interrupt: &Interrupt)
 }
 
 fn wait(name: &str, process: &mut Process, interrupt: &Interrupt) -> Result<ExitStatus> {
-    let deadline = Instant::now() + END_PATIENCE;
+    let deadline = Instant::now() + END_TIMEOUT;
     while Instant::now() < deadline {
         interrupt.check()?;
-        if let Some(status) = process.wait(GLANCE)? {
+        if let Some(status) = process.wait(POLL_INTERVAL)? {
             return Ok(status);
         }
     }
-    bail!("{name} did not end within {END_PATIENCE:?}")
+    bail!("{name} did not end within {END_TIMEOUT:?}")
 }
 
 #[cfg(test)]

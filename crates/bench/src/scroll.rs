@@ -28,11 +28,11 @@ pub const SCROLL_MAX: Duration = Duration::from_secs(300);
 /// Nothing is drawn for so long before the key and after the file.
 const QUIET: Duration = Duration::from_millis(200);
 /// How long the terminal may go on drawing behind the file.
-const REST_PATIENCE: Duration = Duration::from_secs(20);
+const REST_TIMEOUT: Duration = Duration::from_secs(20);
 /// What a terminal draws in a second, about.
 const USUAL_BYTES_PER_S: f64 = (4 << 20) as f64;
 /// Between two looks.
-const GLANCE: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// For each key: the file, a question for the cursor's place, its answer, and a letter into another file.
 const SCRIPT: &str = r#"
     stty -echo
@@ -55,7 +55,7 @@ impl Options {
     /// How long all of it takes; about that where the terminal draws as fast as is usual.
     pub fn estimate(&self) -> Estimate {
         let scrolling = Duration::from_secs_f64(self.bytes as f64 / USUAL_BYTES_PER_S);
-        self.comparison.estimate(Estimate::new(QUIET * 2 + scrolling, QUIET + SCROLL_MAX + REST_PATIENCE))
+        self.comparison.estimate(Estimate::new(QUIET * 2 + scrolling, QUIET + SCROLL_MAX + REST_TIMEOUT))
     }
 
     fn check(&self) -> Result<()> {
@@ -86,7 +86,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
     let words = ["bash", "--norc", "--noprofile", "-c", SCRIPT, "scroll"].map(std::ffi::OsString::from);
     let program: Vec<_> = words.into_iter().chain([file.into(), marks.clone().into()]).collect();
     session.open_terminal(&[], &program)?;
-    let time = SCROLL_MAX + REST_PATIENCE;
+    let time = SCROLL_MAX + REST_TIMEOUT;
     all_turns(&options.comparison, &session, time, interrupt, watch, &mut |_, _| once(&session, &marks, interrupt))
 }
 
@@ -100,22 +100,22 @@ fn once(session: &Session, marks: &Path, interrupt: &Interrupt) -> Result<Scroll
         if clock::now().since(pressed) > nanos(SCROLL_MAX) {
             bail!("the terminal did not scroll through the file within {SCROLL_MAX:?}; choose a smaller one");
         }
-        interrupt.sleep(GLANCE)?;
+        interrupt.sleep(POLL_INTERVAL)?;
     }
-    let rested = rests(|| seen.quiet_for(), REST_PATIENCE, interrupt)?;
+    let rested = rests(|| seen.quiet_for(), REST_TIMEOUT, interrupt)?;
     let drawn = seen.finish()?;
     let last = drawn.last().copied().context("the terminal drew nothing")?;
     Ok(Scrolled { pressed, time: last.since(pressed), rested })
 }
 
 /// Waits until nothing has been drawn for a while; false where that did not come in time.
-fn rests(quiet_for: impl Fn() -> Duration, patience: Duration, interrupt: &Interrupt) -> Result<bool> {
+fn rests(quiet_for: impl Fn() -> Duration, timeout: Duration, interrupt: &Interrupt) -> Result<bool> {
     let begun = clock::now();
     while quiet_for() < QUIET {
-        if clock::now().since(begun) >= nanos(patience) {
+        if clock::now().since(begun) >= nanos(timeout) {
             return Ok(false);
         }
-        interrupt.sleep(GLANCE)?;
+        interrupt.sleep(POLL_INTERVAL)?;
     }
     Ok(true)
 }
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_terminal_that_goes_on_drawing_does_not_rest() {
         let interrupt = Interrupt::default();
-        assert!(!rests(|| Duration::ZERO, GLANCE, &interrupt).expect("nobody interrupts"));
+        assert!(!rests(|| Duration::ZERO, POLL_INTERVAL, &interrupt).expect("nobody interrupts"));
         assert!(rests(|| QUIET, Duration::ZERO, &interrupt).expect("nobody interrupts"));
     }
 

@@ -14,7 +14,7 @@ use tipme_desktop::window::DamageWatch;
 use tipme_record::Nanos;
 
 /// How often the thread looks whether it shall end.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A thread that notes when the terminal draws.
 pub struct Seen {
@@ -60,7 +60,7 @@ impl Seen {
 fn note(watch: &DamageWatch, stop: &AtomicBool, last: &AtomicU64) -> Result<Vec<Nanos>> {
     let mut drawn = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        if let Some(at) = watch.next(GLANCE)? {
+        if let Some(at) = watch.next(POLL_INTERVAL)? {
             last.store(at.0, Ordering::Relaxed);
             drawn.push(at);
         }

@@ -58,7 +58,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
         bail!("recording takes root; run: sudo {} selftest", options.tipme.display());
     }
     let plan = plan(options)?;
-    let mut keeper = Keeper { all: options.keep.clone(), misses: None };
+    let mut store = IncidentStore { all: options.keep.clone(), misses: None };
     let mut stage = Stage::new(options, interrupt);
     let (mut results, mut not_run) = (Vec::new(), Vec::new());
     for (at, (fault, app)) in plan.iter().enumerate() {
@@ -71,7 +71,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
             true => Ok(Observation::failed(&error)),
             false => Err(error),
         });
-        let done = observed.and_then(|observed| keeper.keep(Row::of(fault, *app, &observed), &observed, at));
+        let done = observed.and_then(|observed| store.keep(Row::of(fault, *app, &observed), &observed, at));
         let subject = format!("{}/{} {} on {} ...", at + 1, plan.len(), fault.name, app.name());
         match done {
             Ok(row) => {
@@ -117,14 +117,14 @@ fn subjects(options: &Options, fault: &'static Fault, round: usize) -> Vec<(&'st
 /// The name that stands for all clean runs.
 const CLEAN: &str = "clean";
 
-/// Keeps incidents.
-struct Keeper {
+/// Where incidents are kept.
+struct IncidentStore {
     all: Option<PathBuf>,
     /// Made when the first miss is kept.
     misses: Option<PathBuf>,
 }
 
-impl Keeper {
+impl IncidentStore {
     /// Copies the incident where it is to be kept, and notes where that is.
     fn keep(&mut self, mut row: Row, observed: &Observation, at: usize) -> Result<Row> {
         if self.all.is_none() && row.hit || !observed.has_incident() {
@@ -223,7 +223,7 @@ pub struct Injected {
 pub struct Cause {
     /// Processes any of which is the right culprit; empty where none is.
     pub pids: Vec<u32>,
-    /// Words any of which a culprit that is no process contains, such as an address or a device.
+    /// Words any of which a culprit that is not a process contains, such as an address or a device.
     pub names: Vec<String>,
     /// How long the key was delayed by it, measured by whoever did it; `None` where it is what the key
     /// took longer than usual, as seen on the screen.

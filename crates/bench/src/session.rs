@@ -17,7 +17,7 @@ use tipme_desktop::{Target, authority_file};
 
 /// How long a program of the session may take to be ready; a first font cache takes fifteen seconds, and longer on an
 /// emulated machine.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What may be chosen about a session.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,7 +63,7 @@ struct Focused {
 
 impl Session {
     /// The start of the server, of the window manager and of one program.
-    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(2), START_PATIENCE.saturating_mul(3));
+    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_mul(3));
 
     /// Starts an X server on a free display number and a window manager on it.
     ///
@@ -80,7 +80,7 @@ impl Session {
         command.args(arguments);
         clean(&mut command, folder.path(), display);
         let manager = Process::start("the window manager", command, options.cpu)?;
-        watcher.wait_for_manager(START_PATIENCE)?;
+        watcher.wait_for_manager(START_TIMEOUT)?;
         Ok(Session { options, display, focused: None, _manager: manager, _server: server, folder })
     }
 
@@ -132,7 +132,7 @@ impl Session {
     pub fn open_program(&mut self, name: &str, command: Command) -> Result<()> {
         let watcher = Watcher::open(&self.target())?;
         let mut process = Process::start(name, command, self.options.cpu)?;
-        let window = watcher.wait_for_focus(process.pid(), START_PATIENCE);
+        let window = watcher.wait_for_focus(process.pid(), START_TIMEOUT);
         process.expect_alive()?;
         self.focused = Some(Focused { window: window?, process });
         Ok(())
@@ -175,7 +175,7 @@ fn package(program: &str) -> &str {
 }
 
 fn target(folder: &Path, display: u32) -> Target {
-    Target { authority: Some(folder.join("authority")), patience: Duration::from_secs(10), ..Target::new(display) }
+    Target { authority: Some(folder.join("authority")), timeout: Duration::from_secs(10), ..Target::new(display) }
 }
 
 /// A random cookie that only this session's programs know.
@@ -200,7 +200,7 @@ fn start_server(folder: &Path, options: Options) -> Result<(Process, u32)> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
     let mut server = Process::start("the X server", command, options.cpu)?;
     let output = server.child().stdout.take().context("the X server has no output")?;
-    let line = first_line(output, START_PATIENCE);
+    let line = first_line(output, START_TIMEOUT);
     let said = || std::fs::read_to_string(&log).unwrap_or_default();
     let line = line.with_context(|| format!("the X server did not start: {}", said().trim()))?;
     let display = line.trim().parse().with_context(|| format!("the X server did not start: {}", said().trim()))?;
@@ -208,14 +208,14 @@ fn start_server(folder: &Path, options: Options) -> Result<(Process, u32)> {
 }
 
 /// The first line that a program writes, read on a thread so that the wait can end.
-pub(crate) fn first_line(output: impl std::io::Read + Send + 'static, patience: Duration) -> Result<String> {
+pub(crate) fn first_line(output: impl std::io::Read + Send + 'static, timeout: Duration) -> Result<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = BufReader::new(output).read_line(&mut line);
         sender.send(read.map(|_| line))
     });
-    receiver.recv_timeout(patience).context("nothing was written in time")?.context("its output cannot be read")
+    receiver.recv_timeout(timeout).context("nothing was written in time")?.context("its output cannot be read")
 }
 
 /// Gives a program the display and a home of its own, so that no setting of the user's counts.

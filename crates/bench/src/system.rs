@@ -6,20 +6,20 @@
 //! display. The script goes round them: it clicks into one, waits until that has the focus, and types some keys, each of which it
 //! lets be answered. The time that all of it takes is measured.
 
+mod applications;
 mod build;
-mod desk;
 
 pub use build::Work;
 pub(crate) use build::{Build, run as run_build};
 
-use crate::arms::{Arm, Background, Comparison, Contest, Estimate, Turn, alone};
+use crate::arms::{Arm, Background, Comparison, Estimate, Turn, TurnRunner, alone};
 use crate::interrupt::Interrupt;
-use crate::intervals::{Sweeper, Watch};
+use crate::intervals::{Cleanup, Watch};
 use crate::load::{Achieved, Load, Speed};
 use crate::session::{self, Session};
 use anyhow::{Context, Result, ensure};
+use applications::OpenApplications;
 use build::Tree;
-use desk::Desk;
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 use std::time::Duration;
@@ -118,22 +118,22 @@ impl Options {
     /// work in less time, would be charged for it.
     fn observed(&self, beside: Beside) -> Duration {
         let compared = self.comparison.managed && beside != Beside::Nothing;
-        if compared { desk::about(self.rounds).mul_f64(OBSERVED).min(RUN_MAX) } else { Duration::ZERO }
+        if compared { applications::about(self.rounds).mul_f64(OBSERVED).min(RUN_MAX) } else { Duration::ZERO }
     }
 
     /// How long all of it takes; about that where nothing is slow.
     pub fn estimate(&self) -> Estimate {
         let turns = self.turns(0).into_iter().map(|(beside, arm)| {
             // The script fails where it takes longer.
-            let most = RUN_MAX + desk::VISIT_MAX;
-            let script = Estimate::new(desk::about(self.rounds).max(self.observed(beside)).min(most), most);
+            let most = RUN_MAX + applications::VISIT_MAX;
+            let script = Estimate::new(applications::about(self.rounds).max(self.observed(beside)).min(most), most);
             let level = if beside == Beside::Synthetic { self.comparison.level_max() } else { 0 };
             let build = if beside == Beside::Build { Build::ESTIMATE } else { Estimate::default() };
             script + build + Turn { level, arm }.around()
         });
-        let first = Estimate::new(desk::about(1), RUN_MAX + desk::VISIT_MAX);
+        let first = Estimate::new(applications::about(1), RUN_MAX + applications::VISIT_MAX);
         Session::ESTIMATE
-            + desk::ESTIMATE
+            + applications::ESTIMATE
             + first
             + turns.fold(Estimate::default(), Estimate::add) * self.comparison.blocks
     }
@@ -154,14 +154,14 @@ impl Options {
 pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Outcome> {
     options.check()?;
     session::require(&["Xvfb", "openbox", "xterm", "vi", "less", "sh"])?;
-    let mut sweeper = Sweeper::start(&options.comparison.helper)?;
+    let mut cleanup = Cleanup::start(&options.comparison.helper)?;
     let builds = options.beside.contains(&Beside::Build);
-    let tree = builds.then(|| Tree::make(&mut sweeper)).transpose()?;
-    let contest = Contest::begin(&options.comparison, interrupt, watch)?;
+    let tree = builds.then(|| Tree::make(&mut cleanup)).transpose()?;
+    let runner = TurnRunner::begin(&options.comparison, interrupt, watch)?;
     let session = Session::start(session::Options::default())?;
-    let mut desk = Desk::set(&session, interrupt)?;
+    let mut applications = OpenApplications::set(&session, interrupt)?;
     watch.line("once round the applications, which does not count: they come from the disk");
-    desk.play(1, interrupt)?;
+    applications.play(1, interrupt)?;
     let mut all: Vec<Runs> = Vec::new();
     for block in 0..options.comparison.blocks {
         for (beside, arm) in options.turns(block) {
@@ -174,8 +174,8 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
                 arm.name()
             ));
             let start = |speed| background(options, beside, tree.as_ref(), speed);
-            let measured = contest.turn_beside(arm, &session, start, || {
-                let played = desk.play(options.rounds, interrupt)?;
+            let measured = runner.turn_beside(arm, &session, start, || {
+                let played = applications.play(options.rounds, interrupt)?;
                 interrupt.sleep(options.observed(beside).saturating_sub(Duration::from_nanos(played.time.0)))?;
                 Ok(played)
             })?;
@@ -183,7 +183,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
         }
     }
     all.sort_by_key(|runs| (runs.arm, runs.beside));
-    Ok(Outcome { runs: all, applications: desk.names(), work: tree.as_ref().map(Tree::work) })
+    Ok(Outcome { runs: all, applications: applications.names(), work: tree.as_ref().map(Tree::work) })
 }
 
 fn background(options: &Options, beside: Beside, tree: Option<&Tree>, speed: Speed) -> Result<Option<Background>> {
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_compared_is_observed_for_longer_than_the_script_takes() {
         let mut options = options(&[Beside::Nothing, Beside::Build], 0);
-        assert!(options.observed(Beside::Build) > desk::about(options.rounds));
+        assert!(options.observed(Beside::Build) > applications::about(options.rounds));
         assert_eq!(options.observed(Beside::Nothing), Duration::ZERO);
         options.comparison.managed = false;
         assert_eq!(options.observed(Beside::Build), Duration::ZERO);

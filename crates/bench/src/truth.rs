@@ -18,7 +18,7 @@ use tipme_desktop::window::Watcher;
 use tipme_record::Nanos;
 
 /// How long the client waits for a key before it gives up.
-const KEY_PATIENCE: Duration = Duration::from_secs(20);
+const KEY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What is known of one key press.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,12 +41,12 @@ pub fn client(display: u32, authority: &Path, keys: u32, file: &Path) -> Result<
     // The recorder's own windows are no application's, and go by the program's name.
     rustix::thread::set_name(c"truth-client").context("cannot take a name")?;
     let target =
-        Target { authority: Some(authority.to_path_buf()), patience: Duration::from_secs(10), ..Target::new(display) };
+        Target { authority: Some(authority.to_path_buf()), timeout: Duration::from_secs(10), ..Target::new(display) };
     let mut window = EchoWindow::open(&target)?;
     println!("ready");
     let mut out = BufWriter::new(File::create(file).with_context(|| format!("cannot write {}", file.display()))?);
     for _ in 0..keys {
-        let Some(stamps) = window.next(KEY_PATIENCE)? else { break };
+        let Some(stamps) = window.next(KEY_TIMEOUT)? else { break };
         writeln!(out, "{} {} {}", stamps.received, stamps.drawn, stamps.finished)?;
     }
     out.flush().with_context(|| format!("cannot write {}", file.display()))
@@ -78,7 +78,7 @@ impl TruthClient {
         let mut command = helper.command(None, &words)?;
         session.prepare(&mut command);
         let process = Process::start("the truth client", command, None)?;
-        watcher.wait_for_focus(process.pid(), KEY_PATIENCE)?;
+        watcher.wait_for_focus(process.pid(), KEY_TIMEOUT)?;
         Ok(TruthClient { process, file, keys })
     }
 
@@ -92,7 +92,7 @@ impl TruthClient {
         let mut typist = Typist::open(&session.target(), pace)?;
         let injected: Result<Vec<Nanos>, _> = (0..self.keys).map(|_| typist.key('x')).collect();
         let injected = injected?;
-        if self.process.wait(KEY_PATIENCE)?.is_none() {
+        if self.process.wait(KEY_TIMEOUT)?.is_none() {
             bail!("the truth client did not end after its last key");
         }
         let text = std::fs::read_to_string(&self.file).context("the truth client left no times")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a key takes to its letter in a terminal, beside a load.
+//! Keystroke-to-echo latency in a terminal beside a load.
 //!
 //! The steady typing of Evans et al. (1993, section 5.2): keys at a person's pace go into a terminal, whose program
 //! answers each with its letter. Display server, terminal and program are started like any others, and favoured only by
@@ -27,13 +27,13 @@ pub const KEYS_MAX: usize = 10_000;
 /// Keys at the begin of a block that do not count: they wake up what has slept.
 const FIRST_KEYS: usize = 3;
 /// How long a key may take before it counts as not answered.
-pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most that a block takes beyond the time that its keys need; what is left of it is not typed.
 const BLOCK_SPARE: Duration = Duration::from_secs(60);
 /// The terminal has drawn nothing for so long before typing begins.
 const QUIET: Duration = Duration::from_millis(200);
 /// Between two looks at the screen.
-const GLANCE: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const LETTERS: &str = "the quick brown fox jumps over the lazy dog";
 /// A program that answers every key by itself, as editors and shells do.
 const ECHO: [&str; 3] = ["sh", "-c", "stty raw -echo; exec cat"];
@@ -106,7 +106,7 @@ fn type_keys(session: &Session, keys: usize, seed: u64, time: Duration, interrup
     let mut typist = Typist::open(&session.target(), pace)?;
     let _steady = Steady::new();
     let seen = Seen::start(session, QUIET)?;
-    let end = clock::now().after(nanos(time.saturating_sub(ANSWER_PATIENCE)));
+    let end = clock::now().after(nanos(time.saturating_sub(ANSWER_TIMEOUT)));
     let mut pressed = Vec::new();
     for letter in letters().take(keys + FIRST_KEYS) {
         interrupt.check()?;
@@ -128,12 +128,12 @@ pub(crate) fn letters() -> impl Iterator<Item = char> {
 
 /// Waits until something was drawn after a key; false where nothing was in time.
 pub(crate) fn await_answer(seen: &Seen, at: Nanos, interrupt: &Interrupt) -> Result<bool> {
-    let patience = nanos(ANSWER_PATIENCE);
+    let timeout = nanos(ANSWER_TIMEOUT);
     while !seen.answered(at) {
-        if clock::now().since(at) >= patience {
+        if clock::now().since(at) >= timeout {
             return Ok(false);
         }
-        interrupt.sleep(GLANCE)?;
+        interrupt.sleep(POLL_INTERVAL)?;
     }
     Ok(true)
 }
@@ -143,13 +143,13 @@ pub(crate) fn nanos(time: Duration) -> Nanos {
 }
 
 fn block(pressed: &[Nanos], drawn: &[Nanos], keys: usize) -> Block {
-    let patience = nanos(ANSWER_PATIENCE);
+    let timeout = nanos(ANSWER_TIMEOUT);
     let found = latencies(pressed, drawn);
-    let answers: Vec<Option<Nanos>> = found.into_iter().map(|one| one.filter(|one| *one < patience)).collect();
+    let answers: Vec<Option<Nanos>> = found.into_iter().map(|one| one.filter(|one| *one < timeout)).collect();
     Block {
         pressed: pressed.to_vec(),
         unanswered: answers.iter().filter(|answer| answer.is_none()).count(),
-        latencies: answers.into_iter().map(|answer| answer.unwrap_or(patience)).collect(),
+        latencies: answers.into_iter().map(|answer| answer.unwrap_or(timeout)).collect(),
         untyped: keys.saturating_sub(pressed.len()),
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_answered_counts_as_the_patience() {
+    fn what_was_not_answered_counts_as_the_timeout() {
         let at = |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
         let block = block(&at(&[10, 20, 50]), &at(&[11, 45]), 5);
         assert_eq!(block.latencies, at(&[1, 20, 20]));

@@ -11,7 +11,7 @@ use crate::process::{family, major_faults};
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
 use crate::steady::Steady;
-use crate::typing::{ANSWER_PATIENCE, INTERVAL, await_answer, letters, nanos, terminal};
+use crate::typing::{ANSWER_TIMEOUT, INTERVAL, await_answer, letters, nanos, terminal};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use tipme_desktop::inject::{Pace, Typist};
@@ -53,7 +53,7 @@ impl Options {
     pub fn estimate(&self) -> Estimate {
         let keys = (KEYS_BEFORE + 1 + KEYS_AFTER) as u32;
         let still = QUIET + self.pause;
-        let most = still + (INTERVAL + ANSWER_PATIENCE) * keys;
+        let most = still + (INTERVAL + ANSWER_TIMEOUT) * keys;
         self.comparison.estimate(Estimate::new(still + INTERVAL * keys, most))
     }
 }
@@ -99,11 +99,11 @@ fn once(
     let pressed = type_keys(1 + KEYS_AFTER)?;
     let page_ins = major_faults(pids).saturating_sub(before);
     let times = latencies(&pressed, &seen.finish()?);
-    let patience = nanos(ANSWER_PATIENCE);
-    let mut answered = times.iter().map(|time| time.unwrap_or(patience));
+    let timeout = nanos(ANSWER_TIMEOUT);
+    let mut answered = times.iter().map(|time| time.unwrap_or(timeout));
     Ok(Warm {
         pressed: pressed.first().copied().unwrap_or_default(),
-        first: answered.next().unwrap_or(patience),
+        first: answered.next().unwrap_or(timeout),
         unanswered: times.first().is_none_or(Option::is_none),
         after: answered.collect(),
         page_ins,

@@ -114,7 +114,7 @@ fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
 #[test]
 fn keys_are_grabbed_again_when_the_server_is_back() {
     let display = free_display();
-    let target = Target { patience: LONG, ..Target::new(display) };
+    let target = Target { timeout: LONG, ..Target::new(display) };
     let first = server_on(display);
     wait_until("the server starts", || server::describe(&target).is_ok());
     let mut keys = HotKeys::grab(&target, Bindings::default()).expect("free keys");
@@ -158,7 +158,7 @@ fn a_wrong_cookie_is_refused_with_a_reason() {
     command.args([&format!(":{display}"), "-nolisten", "tcp", "-auth"]).arg(&authority);
     command.stderr(std::process::Stdio::null());
     let _server = Process::start("an X server", command, None).expect("Xvfb starts");
-    let target = Target { patience: LONG, authority: Some(authority.clone()), ..Target::new(display) };
+    let target = Target { timeout: LONG, authority: Some(authority.clone()), ..Target::new(display) };
     wait_until("the server starts", || server::describe(&target).is_ok());
     // A server reads a changed file again, and a client tries the server's own: so it is moved away.
     std::fs::rename(&authority, folder.path().join("hidden")).expect("it can be moved");
@@ -171,10 +171,10 @@ fn a_wrong_cookie_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_stopped_server_costs_only_the_patience() {
+fn a_stopped_server_costs_only_the_timeout() {
     let display = free_display() + 10_000;
     let server = server_on(display);
-    let target = Target { patience: SHORT, ..Target::new(display) };
+    let target = Target { timeout: SHORT, ..Target::new(display) };
     wait_until("the server starts", || server::describe(&target).is_ok());
     server.signal(rustix::process::Signal::STOP);
     let begin = Instant::now();

@@ -28,7 +28,7 @@ const SLOWER: f64 = 3.0;
 /// So many processes of a storm at least are at work before the first key is typed.
 const STORM: usize = 100;
 /// How long the terminal may take to answer everything on a machine that is busy besides.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// A terminal that has drawn nothing for so long has worked everything off.
 const QUIET: Duration = Duration::from_millis(500);
 /// How often the probe asks.
@@ -100,7 +100,7 @@ impl Measured {
         taken_ms < limit_ms
     }
 
-    /// What the machine's lateness adds to a key: there are some eight wake-ups on the way to its letter. Twice that,
+    /// What the machine's lateness adds to a key: there are some eight wake-ups on the way to its echo. Twice that,
     /// since where wake-ups are late the work is slow.
     fn late_ms(&self) -> f64 {
         2.0 * 8.0 * mean(&self.probe_ms)
@@ -178,7 +178,7 @@ fn seen_of(job: &mut Job) -> usize {
 
 /// Polls until something is so.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(50));

@@ -17,7 +17,7 @@ use tipme_bench::process::Process;
 use tipme_bench::selftest::{App, Cause, Fault, Injected, Site, faults};
 
 /// How long a program may take to be there.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn helper() -> Helper {
     Helper(vec![env!("CARGO_BIN_EXE_tipme-job").into()])
@@ -49,7 +49,7 @@ impl Patient {
         let mut command: Command = helper().command(None, &words).expect("a command");
         command.stdin(inner.try_clone().expect("a second one")).stdout(inner);
         let process = Process::start("tty-patient", command, None).expect("it starts");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !folder.path().join("ready").exists() {
             assert!(Instant::now() < deadline, "it is not ready");
             std::thread::sleep(Duration::from_millis(5));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How often it is asked whether somebody stops it, in nanoseconds.
-const GLANCE_NS: i64 = 50_000_000;
+const POLL_INTERVAL_NS: i64 = 50_000_000;
 /// Bytes that are taken in at once.
 const STEP_BYTES: usize = 64 << 10;
 
@@ -42,20 +42,20 @@ pub enum Fault {
 /// # Errors
 /// Where it cannot be started, takes too long, or `stop` is set; it is ended then. Without the right to end what has
 /// become another user's, it is waited for until its own alarm ends it, unless all is to stop.
-pub fn hear(command: &mut Command, bytes: usize, patience: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
+pub fn hear(command: &mut Command, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
     let mut child = start(command.stdout(Stdio::piped()))?;
     let said = child.stdout.take().map(OwnedFd::from);
-    attend(child, said, bytes, patience, stop)
+    attend(child, said, bytes, timeout, stop)
 }
 
 /// The same with what it says on its standard error.
 ///
 /// # Errors
 /// As [`hear`].
-pub fn hear_errors(command: &mut Command, bytes: usize, patience: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
+pub fn hear_errors(command: &mut Command, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
     let mut child = start(command.stderr(Stdio::piped()))?;
     let said = child.stderr.take().map(OwnedFd::from);
-    attend(child, said, bytes, patience, stop)
+    attend(child, said, bytes, timeout, stop)
 }
 
 fn start(command: &mut Command) -> Result<Child, Fault> {
@@ -67,10 +67,10 @@ fn attend(
     mut child: Child,
     said: Option<OwnedFd>,
     bytes: usize,
-    patience: Duration,
+    timeout: Duration,
     stop: &AtomicBool,
 ) -> Result<Heard, Fault> {
-    let heard = said.map_or(Ok(Vec::new()), |said| listen(File::from(said), bytes, patience, stop));
+    let heard = said.map_or(Ok(Vec::new()), |said| listen(File::from(said), bytes, timeout, stop));
     let killed = if heard.is_err() { child.kill() } else { Ok(()) };
     if killed.is_err() && stop.load(Ordering::Acquire) {
         return Err(Fault::Stopped);
@@ -79,18 +79,18 @@ fn attend(
     heard.map(|said| Heard { status, said })
 }
 
-fn listen(mut from: File, bytes: usize, patience: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Fault> {
-    let until = Instant::now() + patience;
+fn listen(mut from: File, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Fault> {
+    let until = Instant::now() + timeout;
     let (mut said, mut step) = (Vec::new(), vec![0; STEP_BYTES]);
     loop {
         if stop.load(Ordering::Acquire) {
             return Err(Fault::Stopped);
         }
         if Instant::now() >= until {
-            return Err(Fault::Late(patience));
+            return Err(Fault::Late(timeout));
         }
-        let glance = Timespec { tv_sec: 0, tv_nsec: GLANCE_NS };
-        match poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&glance)) {
+        let interval = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL_NS };
+        match poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&interval)) {
             Ok(0) | Err(Errno::INTR) => continue,
             ready => ready.map_err(io::Error::from)?,
         };
@@ -108,8 +108,8 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn say(script: &str, patience: Duration, stop: bool) -> Result<Heard, Fault> {
-        hear(Command::new("sh").args(["-c", script]), 10, patience, &AtomicBool::new(stop))
+    fn say(script: &str, timeout: Duration, stop: bool) -> Result<Heard, Fault> {
+        hear(Command::new("sh").args(["-c", script]), 10, timeout, &AtomicBool::new(stop))
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_has_a_name_and_strangers_are_members_of_nothing() {
+    fn root_has_a_name_and_unknown_users_are_members_of_nothing() {
         assert_eq!(user_name(0).as_deref(), Some("root"));
         assert_eq!(user_name(4_294_967_000), None);
         assert!(!is_member("root", 4_294_967_000) && !is_member("no such group", 0));

@@ -16,15 +16,15 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// How long a daemon may take to answer: a mark is written within a second on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why there is no answer. `daemon` is who was asked, as in "recorder".
 #[derive(Debug, Error)]
 pub enum CallError {
     #[error("no {daemon} listens at {}; start one with: {start}{}", path.display(), state_dir_option(path))]
     Nobody { daemon: &'static str, start: &'static str, path: PathBuf },
-    #[error("the {daemon} at {} did not answer within {patience:?}; see whether it is stopped or the disk hangs", path.display())]
-    Silent { daemon: &'static str, path: PathBuf, patience: Duration },
+    #[error("the {daemon} at {} did not answer within {timeout:?}; see whether it is stopped or the disk hangs", path.display())]
+    Silent { daemon: &'static str, path: PathBuf, timeout: Duration },
     #[error("cannot talk to the {daemon} at {}: {cause}", path.display())]
     Io { daemon: &'static str, path: PathBuf, cause: io::Error },
     #[error("the {daemon} at {} closed the connection without an answer; see its messages", path.display())]
@@ -45,19 +45,19 @@ pub type Client = ClientOf<Recorder>;
 #[derive(Clone, Debug)]
 pub struct ClientOf<D> {
     path: PathBuf,
-    patience: Duration,
+    timeout: Duration,
     daemon: PhantomData<D>,
 }
 
 impl<D: Daemon> ClientOf<D> {
     /// The daemon with this state directory.
     pub fn new(state_dir: &Path) -> ClientOf<D> {
-        ClientOf { path: state_dir.join(D::SOCKET), patience: PATIENCE, daemon: PhantomData }
+        ClientOf { path: state_dir.join(D::SOCKET), timeout: TIMEOUT, daemon: PhantomData }
     }
 
     /// As it is, but waiting for each step of a call only so long; not zero.
-    pub fn with_patience(self, patience: Duration) -> ClientOf<D> {
-        ClientOf { patience, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> ClientOf<D> {
+        ClientOf { timeout, ..self }
     }
 
     /// Asks, and waits for the answer.
@@ -96,8 +96,8 @@ impl<D: Daemon> ClientOf<D> {
 
     fn connect(&self) -> io::Result<UnixStream> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        set_socket_timeout(&socket, Timeout::Send, Some(self.patience))?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(self.patience))?;
+        set_socket_timeout(&socket, Timeout::Send, Some(self.timeout))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(self.timeout))?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(&self.path)?)?;
         Ok(UnixStream::from(socket))
     }
@@ -125,7 +125,7 @@ impl<D: Daemon> ClientOf<D> {
                 CallError::Nobody { daemon, start: D::START, path }
             }
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                CallError::Silent { daemon, path, patience: self.patience }
+                CallError::Silent { daemon, path, timeout: self.timeout }
             }
             _ => CallError::Io { daemon, path, cause },
         }

@@ -2,7 +2,7 @@
 //! One caller's connection: the lines that come over it, and the lines that go back.
 
 use crate::message;
-use crate::{MAX_LINE_BYTES, READ_PATIENCE};
+use crate::{MAX_LINE_BYTES, READ_TIMEOUT};
 use rustix::net::SendFlags;
 use serde::Serialize;
 use std::io::{self, Read};
@@ -47,7 +47,7 @@ impl Connection {
         Connection { deadline: Some(deadline), ..self }
     }
 
-    /// Reads what there is, up to the end of one line. A line that has begun must be whole within [`READ_PATIENCE`].
+    /// Reads what there is, up to the end of one line. A line that has begun must be whole within [`READ_TIMEOUT`].
     pub(crate) fn read(&mut self, now: Instant) -> Progress {
         if let Some(line) = self.take_line(0) {
             return Progress::Whole(line);
@@ -58,7 +58,7 @@ impl Connection {
             return Progress::Whole(line);
         }
         if !self.line.is_empty() {
-            self.deadline.get_or_insert(now + READ_PATIENCE);
+            self.deadline.get_or_insert(now + READ_TIMEOUT);
         }
         let waits = matches!(&end, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         if self.line.len() >= MAX_LINE_BYTES {
@@ -68,7 +68,7 @@ impl Connection {
         } else if !waits {
             Progress::Bad("the request ends without a line end".into())
         } else if self.deadline.is_some_and(|deadline| deadline <= now) {
-            Progress::Bad(format!("no request within {} s", READ_PATIENCE.as_secs()))
+            Progress::Bad(format!("no request within {} s", READ_TIMEOUT.as_secs()))
         } else {
             Progress::Pending
         }

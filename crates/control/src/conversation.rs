@@ -53,8 +53,8 @@ impl<D: Daemon> Conversation<D> {
 
     /// Waits for the next request, so long at most; `None`: for as long as the caller lives. What has come of a line
     /// by then is kept for the next time. What a caller that is gone has still asked for is not heard.
-    pub fn hear(&mut self, patience: Option<Duration>) -> Heard<D::Request> {
-        let until = patience.map(|patience| Instant::now() + patience);
+    pub fn hear(&mut self, timeout: Option<Duration>) -> Heard<D::Request> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
             let now = Instant::now();
             let progress = if self.wait(Some(Duration::ZERO)) { self.connection.read(now) } else { Progress::Ended };

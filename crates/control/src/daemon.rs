@@ -27,11 +27,11 @@ pub trait Daemon {
     fn granted(response: Self::Response) -> Result<Self::Response, String>;
 
     /// What a user is told who may not call.
-    fn stranger(uid: u32) -> String;
+    fn not_allowed(uid: u32) -> String;
 
     /// The same with the reason, where there is one.
-    fn stranger_because(uid: u32, why: &str) -> String {
-        let stranger = Self::stranger(uid);
-        if why.is_empty() { stranger } else { format!("{stranger}; {why}") }
+    fn not_allowed_because(uid: u32, why: &str) -> String {
+        let refusal = Self::not_allowed(uid);
+        if why.is_empty() { refusal } else { format!("{refusal}; {why}") }
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{chown, symlink};
 
-    const STRANGER: u32 = 4242;
+    const OTHER_UID: u32 = 4242;
 
     fn why(path: &Path) -> String {
         secure(path).map_or_else(|error| error.to_string(), |()| String::new())
@@ -104,10 +104,10 @@ mod tests {
             fs::create_dir(place(name)).unwrap();
         }
         fs::set_permissions(place("open"), Permissions::from_mode(0o777)).unwrap();
-        chown(place("strange"), Some(STRANGER), None).expect("run the tests as root");
+        chown(place("strange"), Some(OTHER_UID), None).expect("run the tests as root");
         symlink(place("own"), place("open/link")).unwrap();
         symlink(place("own"), place("link")).unwrap();
-        std::os::unix::fs::lchown(place("link"), Some(STRANGER), None).unwrap();
+        std::os::unix::fs::lchown(place("link"), Some(OTHER_UID), None).unwrap();
         symlink(place("strange"), place("to-strange")).unwrap();
         assert!(why(&place("strange")).contains("belongs to user 4242"));
         assert!(why(&place("strange/below")).contains("belongs to user 4242"));

@@ -2,7 +2,7 @@
 //! Who may call a daemon: root, users that are named to it, members of a group, and those of whom an authority says so.
 //!
 //! What is known at once is answered at once. The authority is asked by a thread; a caller of whom it has
-//! not said anything within [`PATIENCE`] may call where it said yes within [`KEPT`]: a machine that is too busy to
+//! not said anything within [`TIMEOUT`] may call where it said yes within [`KEPT`]: a machine that is too busy to
 //! answer is what users complain of.
 
 use crate::accounts::is_member;
@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 /// The group whose members may call the recorder.
 pub const GROUP: &str = "tipme";
 /// How long an authority may take.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a yes is good for that cannot be asked for again.
 const KEPT: Duration = Duration::from_secs(3600);
-/// How long it is kept in mind that a user is no member of the group.
+/// How long it is kept in mind that a user is not a member of the group.
 const LOOKED_UP: Duration = Duration::from_secs(1);
-/// Users whose yes is kept in mind, or who are strangers.
+/// Users whose yes is kept in mind, or of whom nothing is known.
 const KEPT_MAX: usize = 64;
 /// Questions about one user at once, and how often one more.
 const ASKED_BURST: u32 = 10;
@@ -49,10 +49,10 @@ impl fmt::Display for Entitled {
     }
 }
 
-/// A visitor, and why it may come in, or why not: words for people, empty where there is nothing to say but that.
+/// A caller, and why it may call, or why not: words for people, empty where there is nothing to say but that.
 pub type Judged<T> = (T, Result<Entitled, String>);
 
-/// Who may come in. Visitors of whom nothing is known yet wait inside, while a question about them is asked.
+/// Who may call. Callers of whom nothing is known yet wait, while a question about them is asked.
 #[derive(Debug)]
 pub struct Gate<Q, T> {
     named: Vec<u32>,
@@ -62,7 +62,7 @@ pub struct Gate<Q, T> {
     /// When the authority last said yes.
     yes: BTreeMap<u32, Instant>,
     /// Until when users of whom nothing is known are not looked up again: who calls in a storm costs little.
-    strangers: BTreeMap<u32, Instant>,
+    unknown: BTreeMap<u32, Instant>,
 }
 
 #[derive(Debug)]
@@ -70,15 +70,15 @@ struct Waiting<T> {
     number: u64,
     uid: u32,
     until: Instant,
-    visitor: T,
+    caller: T,
 }
 
 impl<Q: Send + 'static, T> Gate<Q, T> {
     /// Root and these users.
     pub fn of(named: &[u32]) -> Gate<Q, T> {
         let rates = Rates::new(ASKED_BURST, ASK_EVERY);
-        let (yes, strangers) = (BTreeMap::new(), BTreeMap::new());
-        Gate { named: named.to_vec(), authority: None, waiting: Vec::new(), rates, yes, strangers }
+        let (yes, unknown) = (BTreeMap::new(), BTreeMap::new());
+        Gate { named: named.to_vec(), authority: None, waiting: Vec::new(), rates, yes, unknown }
     }
 
     /// Members of the group [`GROUP`] besides, and those of whom `ask` says yes.
@@ -89,7 +89,7 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         Ok(Gate { authority: Some(Authority::new(ask)?), ..self })
     }
 
-    /// Why this user may come in, as far as that is known without asking.
+    /// Why this user may call, as far as that is known without asking.
     pub fn known(&self, uid: u32) -> Option<Entitled> {
         match uid {
             0 => Some(Entitled::Root),
@@ -99,31 +99,31 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         }
     }
 
-    /// Says of a visitor what is known; `None` where it waits, and [`Gate::settled`] will tell of it.
-    pub fn judge(&mut self, uid: u32, question: Q, visitor: T, now: Instant) -> Option<Judged<T>> {
+    /// Says of a caller what is known; `None` where it waits, and [`Gate::settled`] will tell of it.
+    pub fn judge(&mut self, uid: u32, question: Q, caller: T, now: Instant) -> Option<Judged<T>> {
         if let Some(why) = self.looked_up(uid, now) {
-            return Some((visitor, Ok(why)));
+            return Some((caller, Ok(why)));
         }
-        let Some(authority) = &mut self.authority else { return Some((visitor, Err(String::new()))) };
+        let Some(authority) = &mut self.authority else { return Some((caller, Err(String::new()))) };
         if let Some(wait) = self.rates.take(uid, now) {
             let why = format!("polkit was asked too often; try again in {} s", wait.as_secs() + 1);
-            return Some((visitor, Err(why)));
+            return Some((caller, Err(why)));
         }
         let Some(number) = authority.ask(question) else {
-            return Some((visitor, self.decide(uid, Said::Nothing("polkit has too much to do".to_owned()), now)));
+            return Some((caller, self.decide(uid, Said::Nothing("polkit has too much to do".to_owned()), now)));
         };
-        self.waiting.push(Waiting { number, uid, until: now + PATIENCE, visitor });
+        self.waiting.push(Waiting { number, uid, until: now + TIMEOUT, caller });
         None
     }
 
     fn looked_up(&mut self, uid: u32, now: Instant) -> Option<Entitled> {
-        self.strangers.retain(|_, until| now < *until);
-        if self.strangers.contains_key(&uid) {
+        self.unknown.retain(|_, until| now < *until);
+        if self.unknown.contains_key(&uid) {
             return None;
         }
         let known = self.known(uid);
-        if known.is_none() && self.strangers.len() < KEPT_MAX {
-            self.strangers.insert(uid, now + LOOKED_UP);
+        if known.is_none() && self.unknown.len() < KEPT_MAX {
+            self.unknown.insert(uid, now + LOOKED_UP);
         }
         known
     }
@@ -133,9 +133,9 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         let answers: BTreeMap<u64, Said> = self.authority.iter().flat_map(Authority::answers).collect();
         let mut settled = Vec::new();
         for one in std::mem::take(&mut self.waiting) {
-            let late = || (one.until <= now).then(|| Said::Nothing(format!("polkit is silent for {PATIENCE:?}")));
+            let late = || (one.until <= now).then(|| Said::Nothing(format!("polkit is silent for {TIMEOUT:?}")));
             match answers.get(&one.number).cloned().or_else(late) {
-                Some(said) => settled.push((one.visitor, self.decide(one.uid, said, now))),
+                Some(said) => settled.push((one.caller, self.decide(one.uid, said, now))),
                 None => self.waiting.push(one),
             }
         }
@@ -144,7 +144,7 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
 
     /// Those who wait.
     pub fn waiting(&self) -> impl Iterator<Item = &T> {
-        self.waiting.iter().map(|one| &one.visitor)
+        self.waiting.iter().map(|one| &one.caller)
     }
 
     /// When [`Gate::settled`] is due though there is no answer.
@@ -206,10 +206,10 @@ mod tests {
         let hang = move |_| held.recv().map_or(Said::Yes, |()| Said::Yes);
         let (mut gate, now) = (gate().with_authority(hang).expect("a thread"), Instant::now());
         assert_eq!(gate.judge(9, 9, 9, now), None);
-        assert_eq!((gate.settled(now), gate.waiting().count(), gate.deadline()), (vec![], 1, Some(now + PATIENCE)));
-        let settled = gate.settled(now + PATIENCE);
+        assert_eq!((gate.settled(now), gate.waiting().count(), gate.deadline()), (vec![], 1, Some(now + TIMEOUT)));
+        let settled = gate.settled(now + TIMEOUT);
         assert!(matches!(&settled[..], [(9, Err(why))] if why.contains("silent")), "{settled:?}");
-        let judged: Vec<_> = (0..20).map(|visitor| gate.judge(100 + visitor, visitor, visitor, now)).collect();
+        let judged: Vec<_> = (0..20).map(|caller| gate.judge(100 + caller, caller, caller, now)).collect();
         assert!(judged.last().is_some_and(Option::is_some), "the questions that wait are bounded");
         drop(hold);
     }

@@ -3,7 +3,7 @@
 //! [`Response`] as one line of JSON.
 //!
 //! The server trusts nobody. The kernel says who calls (peer credentials), a line is bounded by
-//! [`MAX_LINE_BYTES`], at most [`MAX_CONNECTIONS`] are open at a time, each has [`READ_PATIENCE`] to
+//! [`MAX_LINE_BYTES`], at most [`MAX_CONNECTIONS`] are open at a time, each has [`READ_TIMEOUT`] to
 //! send its line, and what it sends can be anything: the answer is then an error. The server never
 //! blocks and has no thread; its owner polls the descriptors that it names.
 //!
@@ -39,7 +39,7 @@ pub use gate::{Entitled, GROUP, Gate, Judged};
 pub use listener::{BindError, Listener};
 pub use message::{AutoCounts, Recorder, Request, Response, Status, Trigger};
 pub use rates::Rates;
-pub use server::{Call, CallOf, MAX_CONNECTIONS, READ_PATIENCE, Server, ServerOf, USER_CONNECTIONS};
+pub use server::{Call, CallOf, MAX_CONNECTIONS, READ_TIMEOUT, Server, ServerOf, USER_CONNECTIONS};
 
 /// Bytes of a line, its end included, at most.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;

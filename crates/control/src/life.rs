@@ -20,7 +20,7 @@ pub use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 /// Signals that are told at a time; further ones are told at the next call.
 const ARRIVED_MAX: usize = 64;
 /// How long a service manager is waited for that is to hear that the daemon is ready.
-const READY_PATIENCE: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a lock file that are read: a process number and no more.
 const HOLDER_BYTES_MAX: u64 = 32;
 
@@ -106,7 +106,7 @@ impl Watchdog {
     /// Says that the daemon is ready. It will say that it goes on twice as often as it must.
     pub fn ready() -> Watchdog {
         // Who does not listen ends the daemon by its own time limit, and says why.
-        tell_manager("READY=1", Some(READY_PATIENCE)).ok();
+        tell_manager("READY=1", Some(READY_TIMEOUT)).ok();
         Watchdog { every: limit().map(|limit| limit / 2), told: Instant::now() }
     }
 
@@ -128,15 +128,15 @@ fn limit() -> Option<Duration> {
 }
 
 /// Sends a word to the service manager, and waits so long for room, or not at all.
-fn tell_manager(word: &str, patience: Option<Duration>) -> io::Result<()> {
+fn tell_manager(word: &str, timeout: Option<Duration>) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         _ => SocketAddr::from_pathname(&path)?,
     };
     let socket = UnixDatagram::unbound()?;
-    socket.set_nonblocking(patience.is_none())?;
-    socket.set_write_timeout(patience)?;
+    socket.set_nonblocking(timeout.is_none())?;
+    socket.set_write_timeout(timeout)?;
     socket.send_to_addr(word.as_bytes(), &address).map(drop)
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_lock_has_one_holder_and_strangers_cannot_open_it() {
+    fn a_lock_has_one_holder_and_other_users_cannot_open_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let first = lock(&path).unwrap();

@@ -36,7 +36,7 @@ impl Daemon for Manager {
         if let Response::Error(why) = response { Err(why) } else { Ok(response) }
     }
 
-    fn stranger(uid: u32) -> String {
+    fn not_allowed(uid: u32) -> String {
         format!("{} may not use this manager, only root and the user whose display it manages", accounts::in_words(uid))
     }
 }

@@ -185,7 +185,7 @@ impl Daemon for Recorder {
         if let Response::Error(why) = response { Err(why) } else { Ok(response) }
     }
 
-    fn stranger(uid: u32) -> String {
+    fn not_allowed(uid: u32) -> String {
         format!(
             "{} may not use this recorder; put the user into the group tipme (sudo gpasswd --add NAME tipme), or \
              start it with: sudo tipme record --allow-user {uid}",

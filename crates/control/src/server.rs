@@ -29,7 +29,7 @@ const REFUSED_REST: Duration = Duration::from_millis(20);
 const REQUESTS_BURST: u32 = 50;
 const REQUEST_EVERY: Duration = Duration::from_millis(50);
 /// How long a connection may take to send its line.
-pub const READ_PATIENCE: Duration = Duration::from_secs(2);
+pub const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A request to the recorder.
 pub type Call = CallOf<Recorder>;
@@ -149,8 +149,8 @@ impl<D: Daemon> ServerOf<D> {
         }
         match self.gate.judge(uid, connection.caller, connection, now) {
             None => Ok(()),
-            Some((connection, Err(why))) => Err((D::stranger_because(uid, &why), connection)),
-            Some((connection, Ok(entitled))) => match self.haste(uid, now) {
+            Some((connection, Err(why))) => Err((D::not_allowed_because(uid, &why), connection)),
+            Some((connection, Ok(entitled))) => match self.rate_refusal(uid, now) {
                 Some(why) => Err((why, connection)),
                 None => {
                     self.let_in(entitled, connection, now);
@@ -161,7 +161,7 @@ impl<D: Daemon> ServerOf<D> {
     }
 
     fn let_in(&mut self, entitled: Entitled, connection: Connection, now: Instant) {
-        self.connections.push((entitled, connection.until(now + READ_PATIENCE)));
+        self.connections.push((entitled, connection.until(now + READ_TIMEOUT)));
     }
 
     /// Why there is no room for one more connection of this user.
@@ -177,7 +177,7 @@ impl<D: Daemon> ServerOf<D> {
     }
 
     /// Why this user has to wait.
-    fn haste(&mut self, uid: u32, now: Instant) -> Option<String> {
+    fn rate_refusal(&mut self, uid: u32, now: Instant) -> Option<String> {
         let wait = Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.rates.take(uid, now))?;
         Some(format!("user {uid} asks too often; try again in {} s", wait.as_secs() + 1))
     }
@@ -188,7 +188,7 @@ impl<D: Daemon> ServerOf<D> {
             match judged {
                 Ok(entitled) => self.let_in(entitled, connection, now),
                 Err(why) => {
-                    let why = D::stranger_because(connection.caller.uid, &why);
+                    let why = D::not_allowed_because(connection.caller.uid, &why);
                     connection.refuse(D::refusal(why));
                 }
             }

@@ -27,7 +27,7 @@ pub(crate) use ask::read_any;
 use crate::connect::{Connection, Target};
 use crate::error::Error;
 use crate::focus::How;
-use ask::{Atoms, Desk, Looks};
+use ask::{Atoms, Looks, QueryBatch};
 use rustix::fd::BorrowedFd;
 use std::cell::RefCell;
 use view::View;
@@ -112,13 +112,13 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// Connects and asks for the root window's events; takes at most a few times the target's patience.
+    /// Connects and asks for the root window's events; takes at most a few times the target's timeout.
     pub fn open(target: &Target) -> Result<Attention, Error> {
         let connection = Connection::open(target)?;
         let atoms = ask::atoms(&connection)?;
         let view = View::new(connection.root(), atoms);
         let attention = Attention { connection, atoms, view, early: RefCell::new(None), cut_short: false };
-        attention.desk().listen_to_root()?;
+        attention.queries().listen_to_root()?;
         Ok(attention)
     }
 
@@ -129,14 +129,14 @@ impl Attention {
 
     /// What has changed since the last call; the whole state at the first one.
     ///
-    /// Never blocks longer than the target's patience: a server that does not answer is [`Error::Hung`]. States of
+    /// Never blocks longer than the target's timeout: a server that does not answer is [`Error::Hung`]. States of
     /// windows come before who has the focus, and windows that are gone come last. Another window with the
     /// keyboard is told at once; what must be asked at that time is asked in the next call, which is due then.
     pub fn changes(&mut self) -> Result<Vec<Change>, Error> {
-        let desk = Desk::new(&self.connection, &self.atoms);
+        let queries = QueryBatch::new(&self.connection, &self.atoms);
         let mut early = self.early.take();
         for _ in 0..ROUNDS_MAX {
-            let drained = take_in(&desk, early.take(), &mut self.view)?;
+            let drained = take_in(&queries, early.take(), &mut self.view)?;
             if drained && self.view.settled() {
                 self.cut_short = false;
                 return Ok(self.view.report());
@@ -145,22 +145,22 @@ impl Attention {
             if self.cut_short {
                 break;
             }
-            find_out(&desk, &mut self.view)?;
+            find_out(&queries, &mut self.view)?;
         }
-        desk.nudge()?;
+        queries.nudge()?;
         Ok(self.view.report())
     }
 
     /// Milliseconds since the last input of the user; `None` where the server lacks MIT-SCREEN-SAVER.
     pub fn idle_ms(&self) -> Result<Option<u64>, Error> {
-        let desk = self.desk();
-        let idle = desk.idle_ms()?;
+        let queries = self.queries();
+        let idle = queries.idle_ms()?;
         let mut early = self.early.borrow_mut();
         if early.is_none() {
-            *early = desk.next_event()?;
+            *early = queries.next_event()?;
         }
         if early.is_some() {
-            desk.nudge()?;
+            queries.nudge()?;
         }
         Ok(idle)
     }
@@ -175,20 +175,20 @@ impl Attention {
         self.view.dropped()
     }
 
-    fn desk(&self) -> Desk<'_> {
-        Desk::new(&self.connection, &self.atoms)
+    fn queries(&self) -> QueryBatch<'_> {
+        QueryBatch::new(&self.connection, &self.atoms)
     }
 }
 
 /// Takes in the events that are there; true when none is left.
-fn take_in(desk: &Desk<'_>, early: Option<Vec<u8>>, view: &mut View) -> Result<bool, Error> {
+fn take_in(queries: &QueryBatch<'_>, early: Option<Vec<u8>>, view: &mut View) -> Result<bool, Error> {
     let mut next = early;
     for _ in 0..EVENTS_MAX {
         if next.is_none() {
-            next = desk.next_event()?;
+            next = queries.next_event()?;
         }
         let Some(raw) = next.take() else { return Ok(true) };
-        if let Some(event) = desk.parse(&raw) {
+        if let Some(event) = queries.parse(&raw) {
             view.handle(&event);
         }
     }
@@ -196,52 +196,52 @@ fn take_in(desk: &Desk<'_>, early: Option<Vec<u8>>, view: &mut View) -> Result<b
 }
 
 /// Asks the server about everything that the view has marked.
-fn find_out(desk: &Desk<'_>, view: &mut View) -> Result<(), Error> {
+fn find_out(queries: &QueryBatch<'_>, view: &mut View) -> Result<(), Error> {
     if view.take_listing_due() {
-        let manager = desk.manager()?;
-        let listing = desk.listing(manager.is_some())?;
+        let manager = queries.manager()?;
+        let listing = queries.listing(manager.is_some())?;
         view.relist(manager, listing);
     }
     let new = view.take_unheard();
-    desk.listen_to(new.iter().copied())?;
-    for (window, frame) in desk.frames(&view.unframed())? {
+    queries.listen_to(new.iter().copied())?;
+    for (window, frame) in queries.frames(&view.unframed())? {
         view.frame(window, frame);
     }
-    for (window, facts) in desk.facts(&view.take_stale())? {
+    for (window, facts) in queries.facts(&view.take_stale())? {
         view.learn(window, facts);
     }
     let frames = view.frames_of(&new);
     if !frames.is_empty() {
-        view.cover(&new, &stack::hidden_windows(desk, &frames)?);
+        view.cover(&new, &stack::hidden_windows(queries, &frames)?);
     }
     if view.take_focus_due() {
-        find_focus(desk, view)?;
+        find_focus(queries, view)?;
     }
-    desk.flush()
+    queries.flush()
 }
 
-fn find_focus(desk: &Desk<'_>, view: &mut View) -> Result<(), Error> {
-    let Looks { keyboard, pointer } = desk.looks()?;
+fn find_focus(queries: &QueryBatch<'_>, view: &mut View) -> Result<(), Error> {
+    let Looks { keyboard, pointer } = queries.looks()?;
     let pointer = view.at(pointer);
     let keyboard = match keyboard {
         ask::NOWHERE => None,
         ask::UNDER_POINTER => pointer,
-        window => focused(desk, view, window)?,
+        window => focused(queries, view, window)?,
     };
     view.attend(keyboard, pointer);
     Ok(())
 }
 
 /// The followed window that `window` is in; one that is not in the list is taken in.
-fn focused(desk: &Desk<'_>, view: &mut View, window: Window) -> Result<Option<Window>, Error> {
+fn focused(queries: &QueryBatch<'_>, view: &mut View, window: Window) -> Result<Option<Window>, Error> {
     if let Some(known) = view.at(window) {
         return Ok(Some(known));
     }
-    let lineage = desk.lineage(window)?;
+    let lineage = queries.lineage(window)?;
     if let Some(known) = lineage.iter().find_map(|ancestor| view.at(*ancestor)) {
         return Ok(Some(known));
     }
-    let Some((outermost, owner)) = desk.outermost(&lineage)? else { return Ok(None) };
+    let Some((outermost, owner)) = queries.outermost(&lineage)? else { return Ok(None) };
     if owner.is_some() && owner == view.manager_pid() {
         return Ok(None);
     }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_two_equal_modifiers_may_be_let_go() {
+    fn one_of_two_equal_modifiers_may_be_released() {
         let events =
             [(0, CTRL, DOWN), (0, RIGHT_CTRL, DOWN), (0, CTRL, UP), (0, ALT, DOWN), (0, MINUS, DOWN), (0, MINUS, UP)];
         assert_eq!(told(&events), [(Action::Mark, 5)]);

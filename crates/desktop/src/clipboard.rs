@@ -18,7 +18,7 @@ use x11rb::{COPY_DEPTH_FROM_PARENT, NONE};
 /// Bytes of a text that is offered, at most: it fits into one request of any server.
 const TEXT_MAX: usize = 60 << 10;
 /// How long the server may take to tell the time.
-const PATIENCE: Nanos = Nanos::from_secs(5);
+const TIMEOUT: Nanos = Nanos::from_secs(5);
 
 /// The text as it can be asked for, by the names of its forms.
 const FORMS: [&[u8]; 4] = [b"UTF8_STRING", b"text/plain;charset=utf-8", b"TEXT", b"STRING"];
@@ -146,7 +146,7 @@ fn now(connection: &Connection, window: Window, property: Atom) -> Result<Timest
     let sent = connection.wire().change_property(PropMode::APPEND, window, property, AtomEnum::INTEGER, 32, 0, &[]);
     sent.map_err(|error| connection.failed(error))?.ignore_error();
     connection.flush()?;
-    let deadline = clock::now().after(PATIENCE);
+    let deadline = clock::now().after(TIMEOUT);
     while let Some(event) = connection.event(deadline)? {
         if let Event::PropertyNotify(change) = event {
             return Ok(change.time);

@@ -23,7 +23,7 @@ use x11rb::protocol::xproto::Window;
 use x11rb::rust_connection::{DefaultStream, PollMode, RustConnection, Stream};
 use x11rb::utils::RawFdContainer;
 
-/// Which display, and how patiently.
+/// Which display, and how retried.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// As in `:99`.
@@ -31,13 +31,13 @@ pub struct Target {
     /// An authority file to try before the server's and the user's own.
     pub authority: Option<PathBuf>,
     /// The longest that one exchange with the server may take.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Target {
-    /// A display with the usual authority files and one second of patience.
+    /// A display with the usual authority files and a timeout of one second.
     pub fn new(display: u32) -> Target {
-        Target { display, authority: None, patience: Duration::from_secs(1) }
+        Target { display, authority: None, timeout: Duration::from_secs(1) }
     }
 
     /// Reads `:99`, `99` or `:99.0`; a display of another host is not supported.
@@ -109,7 +109,7 @@ pub struct Connection {
 impl Connection {
     /// Connects with the first cookie that the server accepts.
     ///
-    /// Takes at most the target's patience per cookie; a server that does not even take connections
+    /// Takes at most the target's timeout per cookie; a server that does not even take connections
     /// costs no time at all.
     pub fn open(target: &Target) -> Result<Connection, Error> {
         let display = target.display;
@@ -133,9 +133,9 @@ impl Connection {
         self.target.display
     }
 
-    /// The protocol connection, good for one exchange within the target's patience from now.
+    /// The protocol connection, good for one exchange within the target's timeout from now.
     pub(crate) fn wire(&self) -> &Wire {
-        allow(&self.wire, self.target.patience);
+        allow(&self.wire, self.target.timeout);
         &self.wire
     }
 
@@ -175,14 +175,14 @@ impl Connection {
 fn failure(target: &Target, error: &impl Failure) -> Error {
     let display = target.display;
     if error.timed_out() {
-        Error::Hung { display, limit_ms: target.patience.as_millis() }
+        Error::Hung { display, limit_ms: target.timeout.as_millis() }
     } else {
         Error::lost(display, error.to_string())
     }
 }
 
-fn allow(wire: &Wire, patience: Duration) {
-    let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+fn allow(wire: &Wire, timeout: Duration) {
+    let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
     wire.stream().deadline.store(deadline.0, Ordering::Relaxed);
 }
 
@@ -214,7 +214,7 @@ fn greet(target: &Target, cookie: Vec<u8>) -> Result<Wire, Error> {
     let display = target.display;
     let stream = UnixStream::from(dial(target)?);
     let (inner, _) = DefaultStream::from_unix_stream(stream).map_err(|error| Error::lost(display, error))?;
-    let deadline = clock::now().after(Nanos(target.patience.as_nanos() as u64));
+    let deadline = clock::now().after(Nanos(target.timeout.as_nanos() as u64));
     let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0), framing: Mutex::default() };
     let name = if cookie.is_empty() { Vec::new() } else { b"MIT-MAGIC-COOKIE-1".to_vec() };
     RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).map_err(|error| match &error {

@@ -155,14 +155,14 @@ impl Dialog {
         Ok(Dialog { child: command.spawn()?, file })
     }
 
-    /// Waits for the answer; `None` when it was cancelled, empty, or `patience` ran out.
+    /// Waits for the answer; `None` when it was cancelled, empty, or `timeout` ran out.
     ///
     /// The answer is cut to [`ANSWER_BYTES_MAX`] bytes. The program has ended afterwards.
-    pub fn answer(mut self, patience: Duration) -> Option<String> {
+    pub fn answer(mut self, timeout: Duration) -> Option<String> {
         let (sender, receiver) = mpsc::channel();
         let output = self.child.stdout.take();
         std::thread::spawn(move || sender.send(output.and_then(read_bounded)));
-        let printed = receiver.recv_timeout(patience).ok().flatten();
+        let printed = receiver.recv_timeout(timeout).ok().flatten();
         let left = self.file.as_deref().and_then(|file| std::fs::File::open(file).ok()).and_then(read_bounded);
         let answer = if self.file.is_some() { left } else { printed };
         answer.map(|answer| tidy(&answer)).filter(|answer| !answer.is_empty() && answer != "Skip")
@@ -211,9 +211,9 @@ mod tests {
         (folder, Asker::find_in(&path).expect("the program is found"))
     }
 
-    fn answer(name: &str, script: &str, patience: Duration) -> Option<String> {
+    fn answer(name: &str, script: &str, timeout: Duration) -> Option<String> {
         let (_folder, asker) = with_program(name, script);
-        Dialog::open(&asker, "what was slow?", ":0").expect("the program starts").answer(patience)
+        Dialog::open(&asker, "what was slow?", ":0").expect("the program starts").answer(timeout)
     }
 
     const LONG: Duration = Duration::from_secs(10);

@@ -63,14 +63,14 @@ impl EchoWindow {
         Ok(EchoWindow { connection, window, paint, keys: 0 })
     }
 
-    /// Waits for a key press and answers it; `None` when `patience` ran out.
-    pub fn next(&mut self, patience: Duration) -> Result<Option<Stamps>, Error> {
-        self.receive(patience)?.map(|received| self.answer(received)).transpose()
+    /// Waits for a key press and answers it; `None` when `timeout` ran out.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Stamps>, Error> {
+        self.receive(timeout)?.map(|received| self.answer(received)).transpose()
     }
 
-    /// Waits for a key press and says when it was taken; `None` when `patience` ran out. To be answered next.
-    pub fn receive(&mut self, patience: Duration) -> Result<Option<Nanos>, Error> {
-        let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+    /// Waits for a key press and says when it was taken; `None` when `timeout` ran out. To be answered next.
+    pub fn receive(&mut self, timeout: Duration) -> Result<Option<Nanos>, Error> {
+        let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         while let Some(event) = self.connection.event(deadline)? {
             if let Event::KeyPress(_) = event {
                 return Ok(Some(clock::now()));

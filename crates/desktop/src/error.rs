@@ -10,7 +10,7 @@ pub enum Error {
     #[error("cannot connect to display :{display}: {reason}; start an X server or name another display")]
     NoServer { display: u32, reason: String },
     /// The text does not name a display of this machine.
-    #[error("\"{text}\" is no display of this machine; name one like :0")]
+    #[error("\"{text}\" is not a display of this machine; name one like :0")]
     BadDisplay { text: String },
     /// The server is there and does not answer in time.
     #[error("display :{display} did not answer within {limit_ms} ms: its server hangs or is stopped")]

@@ -128,7 +128,7 @@ impl Raw {
     }
 }
 
-/// Class of an event and whether it is a press; `None` where it is no input by the user.
+/// Class of an event and whether it is a press; `None` where it is not an input by the user.
 fn class(event: &Raw) -> Option<(u16, bool)> {
     /// The keyboard's repeat, which the user did not press.
     const REPEAT: i32 = 2;
@@ -164,7 +164,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Opens all devices in `/dev/input`. Having none is no error; having no folder is.
+    /// Opens all devices in `/dev/input`. Having none is not an error; having no folder is.
     pub fn open() -> Result<Devices, Error> {
         Devices::open_in(Path::new("/dev/input"))
     }
@@ -430,7 +430,7 @@ mod tests {
         devices.drain(&mut Vec::new());
         assert_eq!((devices.count(), devices.refused.len()), (0, 0));
         devices.drain(&mut Vec::new());
-        assert_eq!(devices.refused.len(), 1, "a file is no device");
+        assert_eq!(devices.refused.len(), 1, "a file is not a device");
     }
 
     #[test]

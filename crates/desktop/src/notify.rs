@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Desktop notifications, over the session's message bus, and which of their buttons are pressed.
 //!
-//! Nothing here holds up its caller for long: opening the connection and each call have [`PATIENCE`], and a daemon that
+//! Nothing here holds up its caller for long: opening the connection and each call have [`TIMEOUT`], and a daemon that
 //! did not answer is not asked for [`REST`].
 
 use crate::error::Error;
@@ -17,7 +17,7 @@ use zbus::zvariant::Value;
 use zbus::{MatchRule, message::Type};
 
 /// How long the daemon may take: a daemon that is stopped answers never.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a daemon is not asked that did not answer.
 const REST: Duration = Duration::from_secs(30);
 /// How long a notification stays, where the daemon lets us choose: some sentences are to be read.
@@ -142,7 +142,7 @@ impl std::fmt::Display for Trouble {
 }
 
 fn silence() -> String {
-    format!("the notification daemon did not answer within {PATIENCE:?}; see whether it is stopped")
+    format!("the notification daemon did not answer within {TIMEOUT:?}; see whether it is stopped")
 }
 
 fn trouble(error: zbus::Error) -> Trouble {
@@ -152,7 +152,7 @@ fn trouble(error: zbus::Error) -> Trouble {
             let said = plain(said.as_deref().unwrap_or_default(), BODY_MAX);
             Trouble::Other(format!("{NAME}: {name}: {said}; see whether a notification daemon runs"))
         }
-        other => Trouble::Other(format!("the session bus: {other}; start the agent anew from within the session")),
+        other => Trouble::Other(format!("the session bus: {other}; restart the agent from within the session")),
     }
 }
 
@@ -170,12 +170,12 @@ pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Troubl
     }
     let ((sender, opened), connecting) = (mpsc::sync_channel(1), Arc::clone(connecting));
     std::thread::spawn(move || {
-        let bus = Builder::session().and_then(|bus| bus.method_timeout(PATIENCE).build());
+        let bus = Builder::session().and_then(|bus| bus.method_timeout(TIMEOUT).build());
         connecting.store(false, Ordering::Release);
         // Where nobody waits any more, the connection ends here.
         drop(sender.send(bus));
     });
-    opened.recv_timeout(PATIENCE).map_err(|_| Trouble::Silent)?.map_err(trouble)
+    opened.recv_timeout(TIMEOUT).map_err(|_| Trouble::Silent)?.map_err(trouble)
 }
 
 /// Hands on which buttons are pressed, until the connection ends.
@@ -220,7 +220,7 @@ mod tests {
             Trouble::Silent => "silent".to_owned(),
             Trouble::Other(why) => why,
         };
-        assert!(why(zbus::Error::InvalidReply).contains("start the agent anew"));
+        assert!(why(zbus::Error::InvalidReply).contains("restart the agent"));
         let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
         assert_eq!(why(zbus::Error::InputOutput(late.into())), "silent");
     }

@@ -14,7 +14,7 @@ use zbus::zvariant::Value;
 /// What is asked for.
 pub const ACTION: &str = "org.tipme.mark";
 /// How long polkit may take: less than whoever waits for the answer does.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const TIMEOUT: Duration = Duration::from_millis(1_500);
 
 const BUS: &str = "/run/dbus/system_bus_socket";
 const NAME: &str = "org.freedesktop.PolicyKit1";
@@ -86,7 +86,7 @@ fn ask(subject: &Subject) -> Answer {
 
 /// Whether it is allowed, and whether it would be after a password.
 fn check(subject: &Subject) -> zbus::Result<(bool, bool)> {
-    let bus: Connection = Builder::address(format!("unix:path={BUS}").as_str())?.method_timeout(PATIENCE).build()?;
+    let bus: Connection = Builder::address(format!("unix:path={BUS}").as_str())?.method_timeout(TIMEOUT).build()?;
     let details: HashMap<&str, &str> = HashMap::new();
     let words = (subject, ACTION, details, NO_FLAGS, "");
     let reply = bus.call_method(Some(NAME), OBJECT, Some(INTERFACE), "CheckAuthorization", &words)?;

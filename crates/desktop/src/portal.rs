@@ -20,9 +20,9 @@ const NAME: &str = "org.freedesktop.portal.Desktop";
 const OBJECT: &str = "/org/freedesktop/portal/desktop";
 const SHORTCUTS: &str = "org.freedesktop.portal.GlobalShortcuts";
 /// How long the desktop may take to ask the person for the keys.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 /// How often it is asked meanwhile whether to go on.
-const GLANCE: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Signals of the portal that wait to be read, at most; a press beyond that is lost, and said on stderr.
 const SIGNALS_MAX: usize = 32;
 /// Letters of a key's name, and of a refusal.
@@ -81,7 +81,7 @@ impl Shortcuts {
         match header.member().map(|member| member.as_str()) {
             Some("Activated") => Ok(self.action(&message)),
             Some("Closed") if header.path().is_some_and(|path| *path == self.session.as_ref()) => {
-                Err(refused("the desktop took its shortcuts back; start the agent anew".to_owned()))
+                Err(refused("the desktop took its shortcuts back; restart the agent".to_owned()))
             }
             _ => Ok(None),
         }
@@ -119,9 +119,9 @@ impl Asking<'_> {
     }
 
     fn answer(&self, request: &OwnedObjectPath) -> Result<Results, Error> {
-        let deadline = Instant::now() + ANSWER_PATIENCE;
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
         while Instant::now() < deadline && (self.go_on)() {
-            let Ok(message) = self.heard.recv_timeout(GLANCE) else { continue };
+            let Ok(message) = self.heard.recv_timeout(POLL_INTERVAL) else { continue };
             let header = message.header();
             let fits = header.member().is_some_and(|member| member == "Response");
             if !fits || header.path().is_none_or(|path| *path != request.as_ref()) {

@@ -20,7 +20,7 @@ pub fn find() -> Vec<u32> {
     found.into_iter().take(DISPLAYS_MAX).collect()
 }
 
-/// /proc/net/unix. Any user gives a socket any name: what is no text in one must not hide the others.
+/// /proc/net/unix. Any user gives a socket any name: what is not UTF-8 text in one must not hide the others.
 fn sockets() -> String {
     String::from_utf8_lossy(&std::fs::read("/proc/net/unix").unwrap_or_default()).into_owned()
 }
@@ -51,7 +51,7 @@ fn compositors(text: &str) -> impl Iterator<Item = &str> {
 
 /// Asks a display for its server's process and its extensions.
 ///
-/// Takes at most a few times the target's patience; see [`Connection::open`].
+/// Takes at most a few times the target's timeout; see [`Connection::open`].
 pub fn describe(target: &Target) -> Result<Display, Error> {
     let connection = Connection::open(target)?;
     let extensions = extensions(&connection)?;
@@ -59,8 +59,8 @@ pub fn describe(target: &Target) -> Result<Display, Error> {
 }
 
 /// Describes every display of the machine; one that cannot be asked comes with the reason.
-pub fn list(patience: Duration) -> Vec<(u32, Result<Display, Error>)> {
-    let ask = |display| (display, describe(&Target { patience, ..Target::new(display) }));
+pub fn list(timeout: Duration) -> Vec<(u32, Result<Display, Error>)> {
+    let ask = |display| (display, describe(&Target { timeout, ..Target::new(display) }));
     find().into_iter().map(ask).collect()
 }
 

@@ -17,7 +17,7 @@ use x11rb::protocol::xproto::{
 };
 
 /// The longest that a waiter relies on events alone.
-const GLANCE: Nanos = Nanos::from_millis(200);
+const POLL_INTERVAL: Nanos = Nanos::from_millis(200);
 
 /// Events that are taken in between two tries, at most: a flood of them does not put off the end of a wait.
 const EVENTS_MAX: usize = 1_000;
@@ -48,14 +48,14 @@ impl Watcher {
     ///
     /// A manager announces itself before it is ready, and may overlook a window that is mapped then:
     /// so a small window is mapped again and again until it is managed, and goes away.
-    pub fn wait_for_manager(&self, patience: Duration) -> Result<(), Error> {
+    pub fn wait_for_manager(&self, timeout: Duration) -> Result<(), Error> {
         let probe = self.make_probe()?;
         let mut mapped_at = Nanos(0);
-        let managed = self.wait("the start of a window manager", patience, || {
+        let managed = self.wait("the start of a window manager", timeout, || {
             if self.has_property(probe, b"WM_STATE")? {
                 return Ok(Some(()));
             }
-            if clock::now().since(mapped_at) >= GLANCE
+            if clock::now().since(mapped_at) >= POLL_INTERVAL
                 && self.has_property(self.connection.root(), b"_NET_SUPPORTING_WM_CHECK")?
             {
                 mapped_at = clock::now();
@@ -70,13 +70,13 @@ impl Watcher {
     }
 
     /// Waits until the visible window with the focus belongs to `pid`; returns that window.
-    pub fn wait_for_focus(&self, pid: u32, patience: Duration) -> Result<Window, Error> {
-        self.wait_for_focus_of(|owner| owner == pid, patience)
+    pub fn wait_for_focus(&self, pid: u32, timeout: Duration) -> Result<Window, Error> {
+        self.wait_for_focus_of(|owner| owner == pid, timeout)
     }
 
     /// Waits until the visible window with the focus belongs to one of some processes; returns that window.
-    pub fn wait_for_focus_of(&self, belongs: impl Fn(u32) -> bool, patience: Duration) -> Result<Window, Error> {
-        self.wait("a visible window with the keyboard focus", patience, || self.focused(&belongs))
+    pub fn wait_for_focus_of(&self, belongs: impl Fn(u32) -> bool, timeout: Duration) -> Result<Window, Error> {
+        self.wait("a visible window with the keyboard focus", timeout, || self.focused(&belongs))
     }
 
     /// The outermost window of `pid` around one of its windows: what a window manager frames.
@@ -99,10 +99,10 @@ impl Watcher {
     fn wait<T>(
         &self,
         what: &str,
-        patience: Duration,
+        timeout: Duration,
         mut ready: impl FnMut() -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
-        let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+        let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         loop {
             for _ in 0..EVENTS_MAX {
                 if !self.hear(Nanos(0))? {
@@ -114,10 +114,10 @@ impl Watcher {
             }
             let now = clock::now();
             if now >= deadline {
-                let limit_ms = patience.as_millis();
+                let limit_ms = timeout.as_millis();
                 return Err(Error::Late { display: self.connection.display(), what: what.to_string(), limit_ms });
             }
-            if !self.hear(deadline.min(now.after(GLANCE)))? {
+            if !self.hear(deadline.min(now.after(POLL_INTERVAL)))? {
                 self.unheard.set(true);
             }
         }
@@ -229,9 +229,9 @@ impl DamageWatch {
         Ok(DamageWatch { connection })
     }
 
-    /// Waits for the next drawing; returns when it was told, `None` when `patience` ran out.
-    pub fn next(&self, patience: Duration) -> Result<Option<Nanos>, Error> {
-        let deadline = clock::now().after(Nanos(patience.as_nanos() as u64));
+    /// Waits for the next drawing; returns when it was told, `None` when `timeout` ran out.
+    pub fn next(&self, timeout: Duration) -> Result<Option<Nanos>, Error> {
+        let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         while let Some(event) = self.connection.event(deadline)? {
             if let Event::DamageNotify(_) = event {
                 return Ok(Some(clock::now()));

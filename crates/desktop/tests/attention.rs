@@ -274,7 +274,7 @@ fn an_owner_that_only_the_property_tells_is_marked() {
     };
     known.until("the property counts", property(1));
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[u32::MAX]);
-    known.until("it is no process", |known| known.is(window, |state| state.owner.is_none()));
+    known.until("it is not a process", |known| known.is(window, |state| state.owner.is_none()));
 }
 
 #[test]
@@ -510,11 +510,11 @@ fn the_time_since_the_last_input_is_known_and_costs_no_event() {
 #[test]
 fn a_hung_server_is_an_error_and_not_a_wait() {
     let display = Display::start();
-    let impatient = Target { patience: Duration::from_millis(300), ..display.target() };
-    let mut attention = Attention::open(&impatient).unwrap();
+    let short = Target { timeout: Duration::from_millis(300), ..display.target() };
+    let mut attention = Attention::open(&short).unwrap();
     display.server.signal(Signal::STOP);
     assert!(matches!(attention.changes(), Err(Error::Hung { limit_ms: 300, .. })));
-    let mut second = Attention::open(&impatient);
+    let mut second = Attention::open(&short);
     assert!(matches!(second.as_mut().map(Attention::changes), Err(Error::Hung { .. })));
     display.server.signal(Signal::CONT);
     let mut attention = Attention::open(&display.target()).unwrap();

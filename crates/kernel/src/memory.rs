@@ -76,7 +76,7 @@ impl Pool {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
 
-    /// Copies all chunks that hold records from `from` on. A chunk that is taken anew during its copy
+    /// Copies all chunks that hold records from `from` on. A chunk that is taken again during its copy
     /// held the oldest records of all and is left out.
     pub(crate) fn copy_since(&self, from: Nanos) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.chunks * CHUNK_BYTES);

@@ -2,7 +2,7 @@
 //! What those who ask are told.
 
 use crate::daemon::Manager;
-use crate::leases::messages::Explained;
+use crate::helper_service::messages::Explained;
 use crate::session::{not_favoured, program};
 use crate::trust::Refusal;
 use serde::Serialize;
@@ -36,7 +36,7 @@ impl Manager {
             under: self.setting.under.map(|top| top.pid),
             strength: self.strength.to_string(),
             backend: self.setting.backend.to_string(),
-            helper: self.hands.helper(),
+            helper: self.actuator.helper(),
             missing: self.missing(),
             seconds,
             present: self.present.unwrap_or(true),
@@ -45,7 +45,7 @@ impl Manager {
             sets_left_out: self.assigned.len().saturating_sub(LISTED_MAX),
             focus_changes: self.focus_times.times(),
             memory: self.memory.latest(),
-            prediction: self.warmth.figures(),
+            prediction: self.prefetch.figures(),
             counts: self.totals(),
             own_cpu_percent: if seconds > 0.0 { 100.0 * own_cpu / seconds } else { 0.0 },
             own_rss_bytes: processes::resident(&self.setting.proc, std::process::id()).unwrap_or(0),
@@ -54,7 +54,7 @@ impl Manager {
 
     /// What cannot be done, and for whom of the session's core nothing is done.
     fn missing(&self) -> Vec<String> {
-        let known = self.setting.missing.iter().cloned().chain(self.hands.trouble());
+        let known = self.setting.missing.iter().cloned().chain(self.actuator.trouble());
         known.chain(not_favoured(&self.setting.proc, self.setting.user, &self.core, self.parts.manager)).collect()
     }
 
@@ -75,9 +75,9 @@ impl Manager {
     fn totals(&self) -> Counts {
         let dropped = self.attention_dropped();
         Counts {
-            dropped: self.desk.counts.dropped + self.policy.dropped() + dropped,
-            disbelieved: self.desk.counts.disbelieved,
-            looks_left: self.desk.looks_left(),
+            dropped: self.desktop.counts.dropped + self.policy.dropped() + dropped,
+            disbelieved: self.desktop.counts.disbelieved,
+            looks_left: self.desktop.looks_left(),
             ..self.counts
         }
     }
@@ -89,8 +89,8 @@ impl Manager {
     fn why(&mut self, pid: u32) -> Result<Why, String> {
         let process = processes::read(&self.setting.proc, pid).ok_or_else(|| format!("there is no process {pid}"))?;
         let why = Why { pid, program: process.command.clone(), ..Why::default() };
-        if let Some(explanation) = self.hands.explain(pid).filter(|found| found.who == process.identity) {
-            let is_job = self.desk.is_job(explanation.set);
+        if let Some(explanation) = self.actuator.explain(pid).filter(|found| found.who == process.identity) {
+            let is_job = self.desktop.is_job(explanation.set);
             return Ok(explained(why, explanation, is_job));
         }
         // A role without an explanation: the mechanism was not asked to do anything for it.
@@ -118,9 +118,11 @@ impl Manager {
         if let Some(top) = under.filter(|top| !processes::is_below(&self.setting.proc, process, *top)) {
             return format!("it is not below process {}, and only what is below it is changed (--under)", top.pid);
         }
-        match self.desk.refusal(process.pid) {
+        match self.desktop.refusal(process.pid) {
             Some(refusal) => words(refusal),
-            None => "no window is known to be its, it is below no client of the display, and it is no hog".to_owned(),
+            None => {
+                "no window is known to be its, it is below no client of the display, and it is not a hog".to_owned()
+            }
         }
     }
 }

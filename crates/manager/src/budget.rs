@@ -30,7 +30,7 @@ impl Budget {
     }
 
     /// Whether a look can be afforded now; where not, it is counted.
-    pub(crate) fn has_money(&mut self, now: Nanos) -> bool {
+    pub(crate) fn is_affordable(&mut self, now: Nanos) -> bool {
         self.grant(self.paid <= now)
     }
 
@@ -60,7 +60,7 @@ mod tests {
         // A hundred sets, each of which wants to be looked at each second, for a minute.
         for step in 0..6_000 {
             let now = Nanos::from_millis(step * 10);
-            if budget.has_money(now) {
+            if budget.is_affordable(now) {
                 budget.spend(cost, now);
                 looks += 1;
             }
@@ -80,6 +80,6 @@ mod tests {
         });
         assert_eq!(granted.count(), 6);
         assert_eq!(budget.left(), 94);
-        assert!(!budget.has_money(Nanos::from_secs(11)) && budget.has_money(Nanos::from_secs(12)));
+        assert!(!budget.is_affordable(Nanos::from_secs(11)) && budget.is_affordable(Nanos::from_secs(12)));
     }
 }

@@ -74,7 +74,7 @@ fn answer(bytes: &[u8], socket: u32) -> Option<Option<u32>> {
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
     let about = bytes.get(HEADER_BYTES + 4..HEADER_BYTES + 8)?;
     if kind != SOCK_DIAG_BY_FAMILY || about != socket.to_ne_bytes() {
-        // A socket of another family is not found; that is no answer about a local one.
+        // A socket of another family is not found; that is not an answer about a local one.
         return None;
     }
     let mut attributes = bytes.get(HEADER_BYTES + MESSAGE_BYTES..)?;
@@ -109,12 +109,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_connected() {
+    fn an_unrelated_process_is_not_connected() {
         let _pair = UnixStream::pair().unwrap();
-        let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let found = are_connected(Path::new("/proc"), stranger.id(), std::process::id());
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        let mut unrelated = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let found = are_connected(Path::new("/proc"), unrelated.id(), std::process::id());
+        unrelated.kill().unwrap();
+        unrelated.wait().unwrap();
         assert_eq!(found, Some(false));
         assert_eq!(are_connected(Path::new("/nonexistent"), 1, 2), None);
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager's one loop: the display's news, requests, signals, and what is due.
 
+use crate::actuator::{self, Actuator};
 use crate::busy;
-use crate::desk::Desk;
-use crate::hands::{self, Hands};
-use crate::leases::messages::{Applied, Restored};
-use crate::memory::{Circle, Watch};
+use crate::desktop_state::DesktopState;
+use crate::helper_service::messages::{Applied, Restored};
+use crate::memory::{ProcessFacts, Watch};
+use crate::prefetch::Prefetch;
 use crate::schedule::{Schedule, TERMINALS, TICK};
 use crate::session;
 use crate::setting::{Options, Setting};
 use crate::signals::Signals;
 use crate::times::Recent;
-use crate::warmth::Warmth;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const AWAY_AFTER_MS: u64 = 4 * 60 * 1000;
 const CORE_TICKS: u64 = 60;
 /// Ticks from one time that the history of focus changes is written down to the next.
 const SAVE_TICKS: u64 = 600;
-/// How often a display that does not answer is asked again, each time with the target's patience.
+/// How often a display that does not answer is asked again, each time with the target's timeout.
 const RECONNECTS_MAX: usize = 5;
 /// The nice value that the manager gives itself: it must answer where everything else has to wait.
 const OWN_NICE: i32 = -10;
@@ -55,18 +55,18 @@ pub fn run(options: &Options) -> Result<Ended> {
     let target = session::target(options.display.as_deref())?;
     let mut attention = Attention::open(&target)?;
     let first = attention.changes()?;
-    let helper = hands::find(options)?;
+    let helper = actuator::find(options)?;
     // What the helper can use is not asked of this process.
     let asked = Options { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
     let mut setting = Setting::find(&asked, target, &attention)?;
     let mut server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
-    let (hands, restored) = Hands::open(options, helper, &mut setting, attention.core().server_pid)?;
+    let (actuator, restored) = Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
     rustix::process::setpriority_process(None, OWN_NICE).ok();
-    let mut manager = Manager::new(options, setting, attention, hands);
+    let mut manager = Manager::new(options, setting, attention, actuator);
     let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
-    tell_restored("this manager", &manager.hands.restore());
-    manager.warmth.save();
+    tell_restored("this manager", &manager.actuator.restore());
+    manager.prefetch.save();
     drop(lock);
     ended
 }
@@ -89,12 +89,12 @@ pub(crate) struct Manager {
     /// The display server and the window manager, as they were taken into the core.
     pub(crate) parts: Core,
     window_manager: Option<Identity>,
-    pub(crate) desk: Desk,
+    pub(crate) desktop: DesktopState,
     pub(crate) policy: Policy,
-    pub(crate) hands: Hands,
+    pub(crate) actuator: Actuator,
     pub(crate) memory: Watch,
     busy: busy::Watch,
-    pub(crate) warmth: Warmth,
+    pub(crate) prefetch: Prefetch,
     schedule: Schedule,
     pub(crate) focus_times: Recent,
     /// The role of each set, as it was last assigned.
@@ -112,18 +112,18 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    fn new(options: &Options, setting: Setting, attention: Attention, hands: Hands) -> Manager {
+    fn new(options: &Options, setting: Setting, attention: Attention, actuator: Actuator) -> Manager {
         let now = clock::now();
         Manager {
             parts: attention.core(),
             window_manager: None,
             attention,
-            desk: Desk::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
+            desktop: DesktopState::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
             policy: Policy::new(options.strength),
-            hands,
+            actuator,
             memory: Watch::new(setting.proc.clone(), now),
             busy: busy::Watch::new(setting.proc.clone()),
-            warmth: Warmth::open(options),
+            prefetch: Prefetch::open(options),
             schedule: Schedule::new(now),
             focus_times: Recent::default(),
             assigned: BTreeMap::new(),
@@ -179,8 +179,8 @@ impl Manager {
         fds.extend(server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let now = clock::now();
         let due = self.policy.next().into_iter().fold(self.schedule.next(now), Nanos::min);
-        let patience = server.timeout(Instant::now()).unwrap_or(Duration::MAX);
-        let time = Duration::from_nanos(due.since(now).0).min(patience);
+        let timeout = server.timeout(Instant::now()).unwrap_or(Duration::MAX);
+        let time = Duration::from_nanos(due.since(now).0).min(timeout);
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => Ok(!fds[0].revents().is_empty()),
@@ -202,18 +202,18 @@ impl Manager {
     }
 
     fn take(&mut self, changes: Vec<Change>, now: Nanos) {
-        let before = self.desk.focused();
-        let events = self.desk.take(changes, now);
+        let before = self.desktop.focused();
+        let events = self.desktop.take(changes, now);
         self.handle(now, events);
-        let focused = self.desk.focused();
+        let focused = self.desktop.focused();
         if focused != before {
             self.focus_times.push(clock::now().since(now));
-            let young = focused.filter(|set| self.desk.is_young(*set, now));
+            let young = focused.filter(|set| self.desktop.is_young(*set, now));
             self.schedule.focus(before, young, now);
-            if self.memory.hasten(now) {
+            if self.memory.bring_look_forward(now) {
                 self.schedule.tick = self.schedule.tick.min(self.memory.due());
             }
-            self.warmth.focus(focused.and_then(|set| session::program(&self.setting.proc, set.0.pid)), now);
+            self.prefetch.focus(focused.and_then(|set| session::program(&self.setting.proc, set.0.pid)), now);
         }
     }
 
@@ -249,7 +249,7 @@ impl Manager {
     }
 
     fn apply(&mut self, actions: &[Action]) {
-        let applied = self.hands.apply(actions);
+        let applied = self.actuator.apply(actions);
         self.note(&applied);
     }
 
@@ -286,19 +286,19 @@ impl Manager {
     }
 
     fn refresh(&mut self, set: SetId, now: Nanos) {
-        let events = self.desk.refresh(set, now);
+        let events = self.desktop.refresh(set, now);
         self.handle(now, events);
     }
 
     fn follow_terminals(&mut self, now: Nanos) {
-        let Some(set) = self.desk.focused() else { return };
-        let events = self.desk.follow(set, now);
+        let Some(set) = self.desktop.focused() else { return };
+        let events = self.desktop.follow(set, now);
         self.handle(now, events);
     }
 
     /// Says on the error output what cannot be done.
     fn tell_missing(&self) {
-        if self.hands.helper().is_none() {
+        if self.actuator.helper().is_none() {
             return self.setting.tell_missing();
         }
         for missing in &self.setting.missing {
@@ -306,9 +306,9 @@ impl Manager {
         }
     }
 
-    /// Assigns everything anew where the helper was lost and is back.
-    fn revive_hands(&mut self, now: Nanos) {
-        if self.hands.revive(now) {
+    /// Assigns everything again where the helper was lost and is back.
+    fn revive_helper(&mut self, now: Nanos) {
+        if self.actuator.revive(now) {
             let actions: Vec<Action> = self.assigned.values().cloned().map(Action::Assign).collect();
             self.apply(&actions);
         }
@@ -316,7 +316,7 @@ impl Manager {
 
     /// What is looked at each second.
     fn tick(&mut self, now: Nanos) -> Result<(), Error> {
-        self.revive_hands(now);
+        self.revive_helper(now);
         let idle_ms = self.attention.idle_ms()?;
         self.schedule.input(now.before(Nanos::from_millis(idle_ms.unwrap_or(0))));
         let present = idle_ms.is_none_or(|idle_ms| idle_ms < AWAY_AFTER_MS);
@@ -324,16 +324,16 @@ impl Manager {
             self.handle(now, vec![Event::Presence(present)]);
         }
         if present {
-            let jobs = self.desk.focused().map(|set| self.desk.follow_jobs(set, now));
+            let jobs = self.desktop.focused().map(|set| self.desktop.follow_jobs(set, now));
             self.handle(now, jobs.unwrap_or_default());
-            let events = self.desk.refresh_stalest(now);
+            let events = self.desktop.refresh_stalest(now);
             self.handle(now, events);
         }
         self.look_at_cpus(now);
         self.look_at_memory(now);
         self.ticks += 1;
         if self.ticks.is_multiple_of(SAVE_TICKS) {
-            self.warmth.save();
+            self.prefetch.save();
         }
         if self.ticks.is_multiple_of(CORE_TICKS) {
             self.look_for_core();
@@ -344,21 +344,21 @@ impl Manager {
     fn look_at_cpus(&mut self, now: Nanos) {
         let setting = &self.setting;
         if let Some(busy) = self.busy.look(now, |process| setting.may_change(process)) {
-            let mut events = self.desk.place_strangers(&busy, now);
+            let mut events = self.desktop.place_unplaced(&busy, now);
             events.push(Event::Busy(busy));
             self.handle(now, events);
         }
     }
 
     fn look_at_memory(&mut self, now: Nanos) {
-        let circle = Known { desk: &self.desk, setting: &self.setting, core: &self.core };
-        if let Some(sample) = self.memory.look(now, &circle) {
+        let facts = Known { desktop: &self.desktop, setting: &self.setting, core: &self.core };
+        if let Some(sample) = self.memory.look(now, &facts) {
             self.handle(now, vec![Event::Memory(sample)]);
         }
         if self.memory.has_plenty() {
             let name = |set: SetId| Some((set, session::program(&self.setting.proc, set.0.pid)?));
-            let programs = || self.desk.clients().filter_map(name).collect();
-            let actions = self.warmth.actions(programs, self.desk.focused(), now);
+            let programs = || self.desktop.clients().filter_map(name).collect();
+            let actions = self.prefetch.actions(programs, self.desktop.focused(), now);
             self.perform(actions);
         }
     }
@@ -371,7 +371,7 @@ impl Manager {
         self.window_manager = said.or(self.window_manager.filter(|known| processes::lives(proc, *known)));
         let core = session::core(proc, user, self.parts.server_pid, self.window_manager);
         if core != self.core {
-            let mut events = self.desk.set_core(&core);
+            let mut events = self.desktop.set_core(&core);
             self.core.clone_from(&core);
             events.push(Event::Core(core));
             self.handle(clock::now(), events);
@@ -384,14 +384,14 @@ impl Manager {
         dropped.windows + dropped.helpers
     }
 
-    /// Asks a display anew that did not answer; the reason where it is gone.
+    /// Asks a display again that did not answer; the reason where it is gone.
     fn reconnect(&mut self, error: &Error) -> Option<String> {
         let mut why = error.to_string();
         for _ in 0..RECONNECTS_MAX {
             match Attention::open(&self.setting.target) {
                 Ok(attention) => {
                     self.attention = attention;
-                    let events = self.desk.clear();
+                    let events = self.desktop.clear();
                     self.handle(clock::now(), events);
                     // What is there already comes without news; what fails now fails again at the next turn.
                     let _ = self.attend(clock::now());
@@ -407,7 +407,7 @@ impl Manager {
     /// Turns the user's knob.
     pub(crate) fn set_strength(&mut self, strength: Strength) {
         self.strength = strength;
-        let applied = self.hands.set_strength(strength);
+        let applied = self.actuator.set_strength(strength);
         self.note(&applied);
         self.handle(clock::now(), vec![Event::Strength(strength)]);
     }
@@ -415,15 +415,15 @@ impl Manager {
 
 /// What the manager knows of processes, for a look at memory.
 struct Known<'a> {
-    desk: &'a Desk,
+    desktop: &'a DesktopState,
     setting: &'a Setting,
     core: &'a [Identity],
 }
 
-impl Circle for Known<'_> {
+impl ProcessFacts for Known<'_> {
     /// The core is small, and every answer needs it; of the focused set the client comes first.
-    fn dearest(&self) -> Vec<Identity> {
-        let focused = self.desk.focused().map(|set| self.desk.members(set)).unwrap_or_default();
+    fn most_favoured(&self) -> Vec<Identity> {
+        let focused = self.desktop.focused().map(|set| self.desktop.members(set)).unwrap_or_default();
         self.core.iter().copied().chain(focused.iter().map(|member| member.who)).collect()
     }
 
@@ -432,6 +432,6 @@ impl Circle for Known<'_> {
     }
 
     fn set_of(&self, pid: u32) -> Option<SetId> {
-        self.desk.place(pid).map(|(set, _)| set)
+        self.desktop.place(pid).map(|(set, _)| set)
     }
 }

@@ -148,7 +148,7 @@ fn is_foreground(process: &Stat) -> bool {
 }
 
 /// All processes in the foreground of the client's terminals, and all that are above them on the same terminal: a
-/// shell in a shell is in the background of its terminal while its own job runs, and still is no background job.
+/// shell in a shell is in the background of its terminal while its own job runs, and still is not a background job.
 fn line_of_foreground(client: &Stat, below: &[Stat]) -> BTreeSet<u32> {
     let known: BTreeMap<u32, &Stat> = below.iter().map(|process| (process.identity.pid, process)).collect();
     let mut line = BTreeSet::new();

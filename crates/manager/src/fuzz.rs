@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The entries for fuzzing: lines of the helper's socket, and the history of focus changes.
 
-use crate::leases;
-use crate::leases::messages::{Request, Response};
+use crate::helper_service;
+use crate::helper_service::messages::{Request, Response};
 use tipme_policy::Prediction;
 use tipme_record::Nanos;
 
@@ -11,7 +11,7 @@ pub fn exercise_lines(line: &[u8]) -> bool {
     let request = serde_json::from_slice(line);
     let understood = request.is_ok() || serde_json::from_slice::<Response>(line).is_ok();
     if let Ok(Request::Apply(actions)) = request {
-        leases::admit_any(actions);
+        helper_service::admit_any(actions);
     }
     understood
 }

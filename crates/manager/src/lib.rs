@@ -3,27 +3,28 @@
 //!
 //! The display tells what the user attends to, [`tipme_policy`] decides who is favoured, [`tipme_sched`] turns
 //! the knobs and takes everything back in the end. What is here is the way between them: which processes
-//! belong to a window (`desk`, `family`), which claims are believed (`trust`), when to look again
+//! belong to a window (`desktop_state`, `family`), which claims are believed (`trust`), when to look again
 //! (`daemon`), and what is told to those who ask.
 //!
 //! Without root the display, the policy and the socket stay with the user, and only the knobs are turned by somebody else:
-//! `hands` asks the helper, and `leases` is the helper.
+//! `actuator` asks the helper, and `helper_service` is the helper.
 //!
 //! A change of focus goes straight through: the sets are known before it comes. Processes are looked at again
 //! afterwards, and only as often as a thousandth of a CPU allows.
 
+mod actuator;
 mod answers;
 mod budget;
 mod busy;
 mod connections;
 mod daemon;
-mod desk;
+mod desktop_state;
 mod family;
 mod fuzz;
-mod hands;
+mod helper_service;
 mod installed;
-mod leases;
 mod memory;
+mod prefetch;
 mod schedule;
 mod session;
 mod setting;
@@ -31,12 +32,11 @@ mod signals;
 mod state;
 mod times;
 mod trust;
-mod warmth;
 
+pub use actuator::UseHelper;
 pub use daemon::{Ended, run};
 pub use fuzz::{exercise_lines, exercise_predictions};
-pub use hands::UseHelper;
-pub use leases::{HelperOptions, ask_helper, help};
+pub use helper_service::{HelperOptions, ask_helper, help};
 pub use setting::Options;
 pub use state::StateDir;
 pub use tipme_policy::{Backend, Strength};

@@ -13,7 +13,7 @@ use tipme_sched::processes;
 /// From one look to the next while memory is short, and else.
 const SHORT_PERIOD: Nanos = Nanos::from_millis(1_000);
 /// The same after a change of focus while memory is short: who is to be protected is another one.
-const HASTY_PERIOD: Nanos = Nanos::from_millis(250);
+const FOCUS_PERIOD: Nanos = Nanos::from_millis(250);
 const CALM_PERIOD: Nanos = Nanos::from_millis(5_000);
 /// How far back the share of waiting reaches.
 const PRESSURE_WINDOW: Nanos = Nanos::from_millis(2_000);
@@ -28,14 +28,14 @@ const WALK_MAX: usize = 4096;
 /// The biggest of these are told to the policy.
 const BIGGEST_MAX: usize = 8;
 /// Processes that are told of whatever their size, at most.
-const DEAREST_MAX: usize = 128;
+const MOST_FAVOURED_MAX: usize = 128;
 /// Looks that are kept for the share of waiting: more than lie in its window.
 const KEPT_MAX: usize = 8;
 
 /// What the caller knows of processes.
-pub(crate) trait Circle {
-    /// Those of the core and of the set with the focus, the dearest first. They are told of whatever their size.
-    fn dearest(&self) -> Vec<Identity>;
+pub(crate) trait ProcessFacts {
+    /// Those of the core and of the set with the focus, the most favoured first. They are told of whatever their size.
+    fn most_favoured(&self) -> Vec<Identity>;
     /// It is one of those that may be changed; others are not told of.
     fn may_change(&self, process: Identity) -> bool;
     fn set_of(&self, pid: u32) -> Option<SetId>;
@@ -72,8 +72,8 @@ impl Watch {
     }
 
     /// The focus has changed. True where that makes a look due sooner: where memory is short.
-    pub(crate) fn hasten(&mut self, now: Nanos) -> bool {
-        let due = self.looked.after(HASTY_PERIOD).max(now);
+    pub(crate) fn bring_look_forward(&mut self, now: Nanos) -> bool {
+        let due = self.looked.after(FOCUS_PERIOD).max(now);
         let sooner = self.short && due < self.due;
         if sooner {
             self.due = due;
@@ -87,7 +87,7 @@ impl Watch {
     }
 
     /// Takes a look if one is due.
-    pub(crate) fn look(&mut self, now: Nanos, circle: &impl Circle) -> Option<MemorySample> {
+    pub(crate) fn look(&mut self, now: Nanos, facts: &impl ProcessFacts) -> Option<MemorySample> {
         if now < self.due {
             return None;
         }
@@ -96,11 +96,11 @@ impl Watch {
         let some_percent = self.pressure(now);
         self.short = available < total / SHORT_DIVISOR || some_percent > SHORT_PRESSURE;
         self.due = now.after(if self.short { SHORT_PERIOD } else { CALM_PERIOD });
-        let mut dearest = circle.dearest();
-        dearest.truncate(DEAREST_MAX);
-        let mut groups: Vec<GroupMemory> = dearest.iter().filter_map(|who| self.group(*who, circle)).collect();
+        let mut most_favoured = facts.most_favoured();
+        most_favoured.truncate(MOST_FAVOURED_MAX);
+        let mut groups: Vec<GroupMemory> = most_favoured.iter().filter_map(|who| self.group(*who, facts)).collect();
         if self.short {
-            groups.extend(self.biggest(&dearest, circle));
+            groups.extend(self.biggest(&most_favoured, facts));
         }
         let looks = self.latest.looks + 1;
         let (total_bytes, available_bytes) = (total, available);
@@ -132,14 +132,14 @@ impl Watch {
     }
 
     /// The biggest of the other processes, each with the pressure in its control group.
-    fn biggest(&self, dearest: &[Identity], circle: &impl Circle) -> Vec<GroupMemory> {
-        let dearest: BTreeSet<u32> = dearest.iter().map(|who| who.pid).collect();
-        let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !dearest.contains(pid));
+    fn biggest(&self, most_favoured: &[Identity], facts: &impl ProcessFacts) -> Vec<GroupMemory> {
+        let most_favoured: BTreeSet<u32> = most_favoured.iter().map(|who| who.pid).collect();
+        let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !most_favoured.contains(pid));
         let mut sizes: Vec<(u64, u32)> =
             pids.filter_map(|pid| Some((processes::resident(&self.proc, pid)?, pid))).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         let known = sizes.into_iter().filter_map(|(_, pid)| processes::identity(&self.proc, pid));
-        let groups = known.filter_map(|who| Some((who, self.group(who, circle)?))).take(BIGGEST_MAX);
+        let groups = known.filter_map(|who| Some((who, self.group(who, facts)?))).take(BIGGEST_MAX);
         groups.map(|(who, group)| GroupMemory { full_percent: self.full_percent(who), ..group }).collect()
     }
 
@@ -149,9 +149,9 @@ impl Watch {
     }
 
     /// `None` for a process that may not be changed, or is gone.
-    fn group(&self, who: Identity, circle: &impl Circle) -> Option<GroupMemory> {
-        let bytes = circle.may_change(who).then(|| processes::resident(&self.proc, who.pid))??;
-        Some(GroupMemory { group: MemoryGroup::Process(who), bytes, full_percent: 0.0, set: circle.set_of(who.pid) })
+    fn group(&self, who: Identity, facts: &impl ProcessFacts) -> Option<GroupMemory> {
+        let bytes = facts.may_change(who).then(|| processes::resident(&self.proc, who.pid))??;
+        Some(GroupMemory { group: MemoryGroup::Process(who), bytes, full_percent: 0.0, set: facts.set_of(who.pid) })
     }
 }
 

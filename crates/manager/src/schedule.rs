@@ -11,7 +11,7 @@ pub(crate) const TERMINALS: Nanos = Nanos::from_millis(200);
 /// After the last input the foreground is followed for so long.
 const RECENT: Nanos = Nanos::from_millis(3_000);
 /// A set that lost the focus is looked at shortly before it loses the favour, so that the children that it had
-/// meanwhile lose it as well, and once afterwards for those that were born in between.
+/// meanwhile lose it as well, and once afterwards for those that were forked in between.
 const BEFORE_LOSS: Nanos = Nanos::from_millis(150);
 const AFTER_LOSS: Nanos = Nanos::from_millis(1_000);
 /// A set that has just appeared is looked at soon when it gets the focus: a new window's program is just starting its children.

@@ -126,7 +126,7 @@ pub(crate) fn core(proc: &Path, user: u32, server_pid: u32, manager: Option<Iden
 pub(crate) fn not_favoured(proc: &Path, user: u32, core: &[Identity], manager: Option<u32>) -> Vec<String> {
     let others = core.iter().filter(|who| who.pid != std::process::id());
     let stats = others.filter_map(|who| processes::read(proc, who.pid).filter(|stat| stat.identity == *who));
-    let strangers = stats.filter(|stat| stat.uid != user || stat.effective_uid != user).map(|stat| {
+    let others = stats.filter(|stat| stat.uid != user || stat.effective_uid != user).map(|stat| {
         let (name, pid, uid) = (&stat.command, stat.identity.pid, stat.effective_uid);
         format!("{name} ({pid}) belongs to user {uid}, not {user}, and is not favoured; run it as user {user}")
     });
@@ -138,7 +138,7 @@ pub(crate) fn not_favoured(proc: &Path, user: u32, core: &[Identity], manager: O
              installed; install it as root under its usual name"
         )
     });
-    strangers.chain(unfit).collect()
+    others.chain(unfit).collect()
 }
 
 fn of_user(proc: &Path, user: u32, pid: u32) -> Option<Identity> {

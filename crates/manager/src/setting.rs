@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is managed, for whom, and by which means.
 
+use crate::actuator::UseHelper;
 use crate::connections::are_connected;
-use crate::hands::UseHelper;
 use crate::session;
 use crate::state::StateDir;
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,7 @@ use tipme_control::journal;
 use tipme_desktop::attention::Attention;
 use tipme_desktop::{Target, server};
 use tipme_policy::{Backend, Identity, Strength};
-use tipme_sched::{Config, Desk, Offer, processes};
+use tipme_sched::{Config, DesktopOwner, Offer, processes};
 
 /// The extension by which a display server says which processes its clients are.
 const RESOURCE_EXTENSION: &str = "X-Resource";
@@ -58,8 +58,8 @@ impl Setting {
         let user = session::user(&proc, parts.server_pid, parts.manager)?;
         let below = |pid| processes::identity(&proc, pid).with_context(|| format!("there is no process {pid}"));
         let under = options.under.map(below).transpose()?;
-        let desk = Desk { user, window_manager: parts.manager };
-        let (backend, missing) = choose(options, &proc, desk)?;
+        let desktop = DesktopOwner { user, window_manager: parts.manager };
+        let (backend, missing) = choose(options, &proc, desktop)?;
         let extensions = server::describe(&target)?.extensions;
         let server_knows = extensions.iter().any(|extension| extension.name == RESOURCE_EXTENSION);
         let display = format!(":{}", target.display);
@@ -108,8 +108,8 @@ impl Setting {
 ///
 /// # Errors
 /// Where the one that is asked for cannot be used.
-fn choose(options: &Options, proc: &Path, desk: Desk) -> Result<(Backend, Vec<String>)> {
-    let offers = tipme_sched::offers(proc, options.cgroup.as_deref(), Some(desk));
+fn choose(options: &Options, proc: &Path, desktop: DesktopOwner) -> Result<(Backend, Vec<String>)> {
+    let offers = tipme_sched::offers(proc, options.cgroup.as_deref(), Some(desktop));
     let usable = offers.iter().find(|offer| offer.unusable.is_none()).map(|offer| offer.backend);
     let backend = options.backend.or(usable).unwrap_or(Backend::Nice);
     let Some(chosen) = offers.iter().find(|offer| offer.backend == backend) else {

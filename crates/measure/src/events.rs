@@ -34,8 +34,8 @@ pub enum End {
 pub struct Times {
     /// t_in: the kernel had the input, or it was injected.
     pub input: u64,
-    /// t_deq: the application took it; `None` where that was not seen.
-    pub taken: Option<u64>,
+    /// t_deq: the application dequeued it; `None` where that was not seen.
+    pub dequeued: Option<u64>,
     /// The first drawing that it caused.
     pub drawn: Option<u64>,
     /// The last drawing that it caused before the application was idle-waiting again.
@@ -58,8 +58,8 @@ pub struct Event {
 pub struct Answer {
     /// t_in.
     pub input: u64,
-    /// The application took it; `None` where that was not seen.
-    pub taken: Option<u64>,
+    /// The application dequeued it; `None` where that was not seen.
+    pub dequeued: Option<u64>,
     /// The first drawing was there; where it is open, the end of the capture.
     pub first: u64,
     /// The last drawing was there.
@@ -92,9 +92,9 @@ impl Times {
     /// Drawing may begin before the event counts as handled and settle after it, so it must only follow the input.
     /// What had not ended cannot have been presented.
     pub fn event(self) -> Option<Event> {
-        let taken = self.taken.unwrap_or(self.input);
+        let dequeued = self.dequeued.unwrap_or(self.input);
         let drawn = self.drawn.unwrap_or(self.input);
-        let handled = self.input <= taken && taken <= self.end.time();
+        let handled = self.input <= dequeued && dequeued <= self.end.time();
         let shown = self.presented.is_none_or(|at| self.end.time() <= at && matches!(self.end, End::At(_)));
         let drew = self.input <= drawn && self.settled.is_none_or(|at| drawn <= at);
         (handled && shown && drew).then_some(Event { times: self })
@@ -131,8 +131,8 @@ impl Event {
     pub fn parts(&self) -> Parts {
         let (times, end) = (self.times, self.times.end.time());
         Parts {
-            queue: times.taken.map(|taken| self.since_input(taken)),
-            processing: times.taken.map(|taken| end.saturating_sub(taken)),
+            queue: times.dequeued.map(|dequeued| self.since_input(dequeued)),
+            processing: times.dequeued.map(|dequeued| end.saturating_sub(dequeued)),
             presentation: times.presented.map(|at| at.saturating_sub(end)),
         }
     }
@@ -146,18 +146,18 @@ impl Answer {
     /// The event, which ends as its class does: with the first drawing or with the last one.
     ///
     /// Inputs that are answered together keep each its own input time and end by themselves. No drawing counts as
-    /// earlier than its input, nor the last one as earlier than the first; and when an input was taken is not known where
-    /// that would be before it came or after it had ended: clocks of two sources differ a little.
+    /// earlier than its input, nor the last one as earlier than the first; and when an input was dequeued is not known
+    /// where that would be before it came or after it had ended: clocks of two sources differ a little.
     pub fn event(self, class: Class) -> Event {
         let Answer { input, join, .. } = self;
         let first = self.first.max(input);
         let settled = self.settled.max(first);
         let last = if class.ends_with_first_drawing() { first } else { settled };
         let end = if self.open { End::After(last) } else { End::At(last) };
-        let taken = self.taken.filter(|at| input <= *at && *at <= last);
+        let dequeued = self.dequeued.filter(|at| input <= *at && *at <= last);
         let drawn = |at| (!self.open).then_some(at);
         Event {
-            times: Times { input, taken, drawn: drawn(first), settled: drawn(settled), end, presented: None, join },
+            times: Times { input, dequeued, drawn: drawn(first), settled: drawn(settled), end, presented: None, join },
         }
     }
 }
@@ -180,8 +180,8 @@ mod tests {
     use crate::{Class, Profile};
     use proptest::prelude::*;
 
-    fn times(input: u64, taken: Option<u64>, end: End) -> Times {
-        Times { input, taken, drawn: None, settled: None, end, presented: None, join: Join::Exact }
+    fn times(input: u64, dequeued: Option<u64>, end: End) -> Times {
+        Times { input, dequeued, drawn: None, settled: None, end, presented: None, join: Join::Exact }
     }
 
     #[test]
@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn an_answer_ends_as_its_class_does() {
-        let answer = Answer { input: 100, taken: Some(110), first: 150, settled: 190, join: Join::Exact, open: false };
+        let answer =
+            Answer { input: 100, dequeued: Some(110), first: 150, settled: 190, join: Join::Exact, open: false };
         let key = answer.event(Class::Key);
         assert_eq!((key.latency(), key.first_response(), key.settled()), (50, Some(50), Some(90)));
         assert_eq!(key.parts(), Parts { queue: Some(10), processing: Some(40), presentation: None });
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn an_open_answer_was_not_drawn() {
-        let open = Answer { input: 100, taken: None, first: 900, settled: 900, join: Join::Speculative, open: true };
+        let open = Answer { input: 100, dequeued: None, first: 900, settled: 900, join: Join::Speculative, open: true };
         let event = open.event(Class::Key);
         assert_eq!((event.latency(), event.is_censored()), (800, true));
         assert_eq!((event.first_response(), event.settled()), (None, None));
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn events_that_are_answered_together_keep_their_own_input() {
         let answer =
-            |input| Answer { input, taken: Some(130), first: 140, settled: 150, join: Join::Exact, open: false };
+            |input| Answer { input, dequeued: Some(130), first: 140, settled: 150, join: Join::Exact, open: false };
         let latencies = [100, 110, 120].map(|input| answer(input).event(Class::Key).latency());
         assert_eq!(latencies, [40, 30, 20]);
     }
@@ -274,7 +275,7 @@ mod tests {
         #[test]
         fn every_answer_becomes_an_event(at in proptest::collection::vec(any::<u64>(), 4), open in any::<bool>()) {
             let answer = Answer {
-                input: at[0], taken: Some(at[1]), first: at[2], settled: at[3], join: Join::Exact, open,
+                input: at[0], dequeued: Some(at[1]), first: at[2], settled: at[3], join: Join::Exact, open,
             };
             for class in [Class::Key, Class::Window] {
                 let event = answer.event(class);

@@ -2,7 +2,7 @@
 //! When the person waits for the machine, and when the machine waits for the person.
 //!
 //! Four signals decide: whether a CPU is busy for the interactive set, whether an event is queued, whether
-//! synchronous I/O is outstanding, and whether an event was taken and is not finished. Nobody can see what a
+//! synchronous I/O is outstanding, and whether an event was dequeued and is not finished. Nobody can see what a
 //! person thinks, so a wait is a time in which the machine owed an answer. All times are nanoseconds.
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Gaps inside an event that are shorter than an idle record do not end a wait: an animation paces itself so.
 pub const RECORD_NS: u64 = 1_000_000;
 
-/// Longer without a wait is no interaction: the person is away.
+/// Longer without a wait is not an interaction: the person is away.
 pub const AWAY_NS: u64 = 30_000_000_000;
 
 /// What is known of one moment.
@@ -22,7 +22,7 @@ pub struct Signals {
     pub queued: bool,
     /// S: synchronous I/O is outstanding.
     pub synchronous_io: bool,
-    /// E: an event was taken and is not finished.
+    /// E: an event was dequeued and is not finished.
     pub handling: bool,
 }
 

@@ -16,7 +16,7 @@ pub enum Class {
     Click,
     /// A menu, tab or small dialog opens.
     Menu,
-    /// A window opens, or a page is drawn anew.
+    /// A window opens, or a page is redrawn.
     Window,
     /// An application starts or a document opens.
     Start,

@@ -6,7 +6,7 @@ use crate::knobs::Strength;
 use crate::role::{Reason, Role};
 use serde::{Deserialize, Serialize};
 
-/// Something happened on the desk.
+/// Something happened on the desktop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {

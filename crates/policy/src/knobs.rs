@@ -38,7 +38,7 @@ impl fmt::Display for Strength {
     }
 }
 
-/// A word that is no strength.
+/// A word that is not a strength.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownStrength(pub String);
 

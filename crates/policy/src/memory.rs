@@ -6,7 +6,7 @@
 //! memory has been plentiful for 10 s. While it is short, a set that has more than 1/32 of all memory, is not of
 //! the core and does not have the keyboard focus, is a *hog*, until short ends or it gets the focus.
 //!
-//! A hog's groups are limited to nine tenths of what they have, each second anew, down to 1/32 of all memory for the
+//! A hog's groups are limited to nine tenths of what they have, each second again, down to 1/32 of all memory for the
 //! hog; besides, they give back what is missing to 1/16. A group whose tasks all wait for memory more than 80 % of the
 //! time is not pressed further, and gets a tenth of its limit back each 30 s: it is slowed down, and not stopped.
 //!
@@ -151,7 +151,7 @@ impl Throttle {
         self.relieve()
     }
 
-    /// Releases all hogs, and judges anew at the next look.
+    /// Releases all hogs, and judges again at the next look.
     pub(crate) fn stop(&mut self) -> Vec<MemoryAction> {
         (self.short, self.plentiful_since) = (false, None);
         self.hogs.clear();

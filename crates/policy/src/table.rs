@@ -110,7 +110,7 @@ impl Knobs {
 }
 
 /// What a set of this role is to have. `faded` counts for [`Role::Recent`] only: 0 has just lost the focus, 1 lost
-/// it ten minutes ago and has what the rest has; what is no number between counts as the nearer end, or as 1.
+/// it ten minutes ago and has what the rest has; what is not a number between counts as the nearer end, or as 1.
 /// [`Strength::Off`] gives no knobs.
 pub fn knobs(backend: Backend, strength: Strength, role: Role, faded: f32) -> Knobs {
     let column = match strength {

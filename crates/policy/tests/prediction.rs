@@ -92,7 +92,7 @@ fn what_is_only_passed_is_not_learnt() {
     prediction.finish();
     let first = |name| prediction.predict(name).first().map(|(name, _)| name.clone());
     assert_eq!(first("edit").unwrap(), "browse");
-    assert_eq!((first("mail"), first("browse"), first("chat")), (None, None, None), "there and back is no change");
+    assert_eq!((first("mail"), first("browse"), first("chat")), (None, None, None), "there and back is not a change");
     assert_eq!(prediction.misses(), 1);
 }
 

@@ -82,10 +82,10 @@ fn stays(entry: &Entry<'_>, from: Nanos, states: &BTreeMap<Change, Nanos>) -> bo
 }
 
 /// A thread, and what a record says of it.
-type Change = (Tid, Deed);
+type Change = (Tid, Transition);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Deed {
+enum Transition {
     Left,
     Ran,
     Woke,
@@ -95,8 +95,10 @@ enum Deed {
 fn changes(entry: &Entry<'_>) -> [Option<Change>; 2] {
     let tid = entry.head.tid;
     match entry.kind {
-        Kind::Switch => [Some((tid, Deed::Left)), Switch::read(entry.bytes).map(|switch| (switch.next, Deed::Ran))],
-        Kind::Waking => [Some((tid, Deed::Woke)), None],
+        Kind::Switch => {
+            [Some((tid, Transition::Left)), Switch::read(entry.bytes).map(|switch| (switch.next, Transition::Ran))]
+        }
+        Kind::Waking => [Some((tid, Transition::Woke)), None],
         _ => [None, None],
     }
 }

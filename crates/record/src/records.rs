@@ -150,13 +150,13 @@ records! {
         address: u32,
         /// AF_INET and AF_INET6: remote port, host order.
         port: u16,
-        /// Socket family; 0 where it is no socket.
+        /// Socket family; 0 where it is not a socket.
         family: u16,
         /// Kernel task state bits; bit 15 is I/O wait.
         state: u16,
         /// Context of the waker, as in `waking`.
         context: u16,
-        /// Type of the socket: 1 stream, 2 datagram; 0 where it is no socket, or not known.
+        /// Type of the socket: 1 stream, 2 datagram; 0 where it is not a socket, or not known.
         socket: u32,
     }
 
@@ -171,7 +171,7 @@ records! {
         port: u16,
         family: u16,
         socket: u16,
-        /// State of the socket: 1 connected, 10 accepts connections; 0 where it is no socket.
+        /// State of the socket: 1 connected, 10 accepts connections; 0 where it is not a socket.
         state: u8,
         /// How many files there are in all.
         files: u8,

@@ -22,7 +22,7 @@ use std::net::Ipv4Addr;
 use zerocopy::FromBytes;
 
 /// What programs are called that are not to be kept.
-const STRANGER: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
+const ANONYMOUS: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
 /// Sections that tell of nobody.
 const NAMELESS: [Section; 6] =
@@ -234,9 +234,9 @@ impl Scrubber<'_> {
             line.fill(0);
             self.gone.command_lines += 1;
         }
-        let comm = record.get_mut(name..name + STRANGER.len()).filter(|_| !self.kernel.contains(&head.tid));
+        let comm = record.get_mut(name..name + ANONYMOUS.len()).filter(|_| !self.kernel.contains(&head.tid));
         if let Some(comm) = comm.filter(|comm| !self.is_kept(comm)) {
-            comm.copy_from_slice(STRANGER);
+            comm.copy_from_slice(ANONYMOUS);
             self.gone.programs += 1;
         }
     }
@@ -346,7 +346,7 @@ mod tests {
         let clean = scrub(&incident(), &["xterm".to_owned()]).expect("the document is whole").0;
         let names: Vec<[u8; 16]> =
             places(clean.bytes(Section::Tasks)).filter_map(|bytes| Some(Task::read(bytes)?.comm)).collect();
-        assert_eq!(names, [*STRANGER, name("kswapd0"), name("xterm")]);
+        assert_eq!(names, [*ANONYMOUS, name("kswapd0"), name("xterm")]);
         assert_eq!(clean.mark().expect("the document is whole"), Nanos(7));
         let kept: Vec<Nanos> = entries(clean.bytes(Section::Rare)).map(|entry| entry.head.ts).collect();
         assert_eq!(kept, [Nanos(5_000_000)]);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_strangers_go() {
+    fn functions_of_other_programs_go() {
         let keep = ["xterm".to_owned()];
         let kept = [symbol(0, "schedule", ""), symbol(5, "malloc", "libc.so.6"), symbol(5, "draw", "xterm")];
         let section = [

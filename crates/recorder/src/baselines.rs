@@ -81,7 +81,7 @@ impl Baselines {
                     Ok(()) => format!("it lies in {} now", aside.display()),
                     Err(error) => format!("it cannot be put aside: {error}"),
                 };
-                (Baselines::default(), Some(format!("what is usual is learned anew: {error:#}; {moved}")))
+                (Baselines::default(), Some(format!("what is usual is learned again: {error:#}; {moved}")))
             }
         }
     }
@@ -264,7 +264,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let (baselines, why) = Baselines::open(&path);
             let why = why.unwrap();
-            assert!(why.starts_with("what is usual is learned anew: "), "{why}");
+            assert!(why.starts_with("what is usual is learned again: "), "{why}");
             assert!(baselines.summaries.is_empty() && !path.exists());
             assert_eq!(std::fs::read(dir.path().join("baselines.damaged.json")).unwrap(), bytes);
         }

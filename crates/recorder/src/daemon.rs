@@ -228,7 +228,7 @@ impl<'a> Recorder<'a> {
             }
             let rest = server.timeout(Instant::now()).map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
             let ready = wait(&server, signals, next_tick.since(monotonic_now()).min(rest))?;
-            // Without connections there is nothing to look at; silent ones are, since their patience may end.
+            // Without connections there is nothing to look at; silent ones are, since their timeout may end.
             if !ready && server.timeout(Instant::now()).is_none() {
                 continue;
             }
@@ -405,7 +405,7 @@ impl<'a> Recorder<'a> {
         for (asker, may) in judged {
             match may {
                 Ok(_) => self.answer_key(asker),
-                Err(why) => asker.listener.tell(&tipme_control::Recorder::stranger_because(asker.uid, &why)),
+                Err(why) => asker.listener.tell(&tipme_control::Recorder::not_allowed_because(asker.uid, &why)),
             }
         }
     }
@@ -491,7 +491,7 @@ impl<'a> Recorder<'a> {
 
     fn capture(&mut self, mark: &Mark) -> Result<Capture> {
         let now = monotonic_now();
-        self.sampler.hasten();
+        self.sampler.read_files_soon();
         self.tick(now).ok();
         self.learning.merge(&self.kernel, now);
         let sources = Sources {

@@ -7,10 +7,10 @@ use tipme_desktop::{Target, server};
 use tipme_record::incident::Display;
 
 /// How long one server may take to answer; a hung server must not hold up an incident.
-const PATIENCE: Duration = Duration::from_millis(150);
+const TIMEOUT: Duration = Duration::from_millis(150);
 
 /// How long all of them may take together: anybody can offer a display that does not answer.
-const PATIENCE_WITH_ALL: Duration = Duration::from_secs(2);
+const TIMEOUT_FOR_ALL: Duration = Duration::from_secs(2);
 
 /// The displays known so far. Servers are asked at the start and when an incident is sealed.
 #[derive(Clone, Default)]
@@ -20,7 +20,7 @@ impl Displays {
     /// Asks all servers: a new process may have taken the place of one that is known.
     pub(crate) fn refresh(&self) -> Vec<Display> {
         let known = self.known();
-        let until = Instant::now() + PATIENCE_WITH_ALL;
+        let until = Instant::now() + TIMEOUT_FOR_ALL;
         let found = server::find().into_iter().filter_map(|display| look(&known, display, until));
         let found: Vec<Display> = found.collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
@@ -39,7 +39,7 @@ fn look(known: &[Display], display: u32, until: Instant) -> Option<Display> {
     if Instant::now() >= until {
         return before.cloned();
     }
-    match server::describe(&Target { patience: PATIENCE, ..Target::new(display) }) {
+    match server::describe(&Target { timeout: TIMEOUT, ..Target::new(display) }) {
         Ok(described) => Some(described),
         Err(_) => before.cloned(),
     }

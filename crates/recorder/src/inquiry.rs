@@ -3,7 +3,7 @@
 //!
 //! To read the memory of a process, or a file that it maps, can take as long as its user likes: the file may lie on
 //! a file system that the user serves. So questions are asked in a thread, an incident waits a bounded time for the
-//! answers, and a thread that never comes back is forsaken. Its user's processes are then asked no more, so that
+//! answers, and a thread that never comes back is abandoned. Its user's processes are then asked no more, so that
 //! nobody else's go without names.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,13 +11,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Threads that are forsaken at once, at most; then nothing is asked until one of them comes back.
-const FORSAKEN_MAX: usize = 8;
+/// Threads that are abandoned at once, at most; then nothing is asked until one of them comes back.
+const ABANDONED_MAX: usize = 8;
 
 /// No user has this number.
 const NOBODY: u32 = u32::MAX;
 
-/// What all incidents of a recorder know of each other's questions: whose process each forsaken thread asks.
+/// What all incidents of a recorder know of each other's questions: whose process each abandoned thread asks.
 #[derive(Clone, Default)]
 pub(crate) struct Inquiries(Arc<Mutex<Vec<Weak<AtomicU32>>>>);
 
@@ -37,25 +37,25 @@ pub(crate) struct Asker<T> {
 }
 
 impl Inquiries {
-    /// Runs `ask` in a thread, and gives what it has told when it ends or `patience` does.
+    /// Runs `ask` in a thread, and gives what it has told when it ends or `timeout` does.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         ask: impl FnOnce(&Asker<T>) + Send + 'static,
     ) -> Answers<T> {
         let silent = self.silent();
-        if silent.len() >= FORSAKEN_MAX {
+        if silent.len() >= ABANDONED_MAX {
             return Answers { found: Vec::new(), missing: Some(unanswered(&silent)) };
         }
         let (answers, receiver) = channel();
-        let (until, asked) = (Instant::now() + patience, Arc::new(AtomicU32::new(NOBODY)));
+        let (until, asked) = (Instant::now() + timeout, Arc::new(AtomicU32::new(NOBODY)));
         let asker = Asker { answers, until, asked: asked.clone(), silent: silent.clone() };
         let thread = std::thread::spawn(move || ask(&asker));
         let (found, in_time) = receive(&receiver, until);
         let missing = if !in_time {
             let user = asked.load(Ordering::Acquire);
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&asked));
-            Some(format!("processes of user {user} did not answer within {} s", patience.as_secs_f32()))
+            Some(format!("processes of user {user} did not answer within {} s", timeout.as_secs_f32()))
         } else if thread.join().is_err() {
             Some("the thread that asked processes failed; see the messages of the recorder".to_owned())
         } else {
@@ -66,9 +66,9 @@ impl Inquiries {
 
     /// The users whose processes keep threads from coming back, once for each thread.
     fn silent(&self) -> Vec<u32> {
-        let mut forsaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        forsaken.retain(|asked| asked.strong_count() > 0);
-        forsaken.iter().filter_map(Weak::upgrade).map(|asked| asked.load(Ordering::Acquire)).collect()
+        let mut abandoned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        abandoned.retain(|asked| asked.strong_count() > 0);
+        abandoned.iter().filter_map(Weak::upgrade).map(|asked| asked.load(Ordering::Acquire)).collect()
     }
 }
 
@@ -151,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn forsaken_threads_are_few() {
+    fn abandoned_threads_are_few() {
         let inquiries = Inquiries::default();
-        let senders: Vec<_> = (0..FORSAKEN_MAX).map(|_| ask_silent(&inquiries).1).collect();
+        let senders: Vec<_> = (0..ABANDONED_MAX).map(|_| ask_silent(&inquiries).1).collect();
         let none = ask_all(&inquiries, &[1]);
         assert!(none.found.is_empty() && none.missing.is_some());
         drop(senders);

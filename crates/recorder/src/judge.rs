@@ -17,7 +17,7 @@ use std::time::Duration;
 use tipme_confine::{NOBODY, hear};
 
 /// How long a judgement may take; then its process is ended.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of a document at most.
 const DOCUMENT_BYTES_MAX: usize = 8 << 20;
@@ -115,9 +115,9 @@ fn run(program: &Path, incident: &Path, more: &[&str], bytes: usize, stop: &Atom
     let file = file.with_context(|| format!("cannot read {}", incident.display()))?;
     let user = Some(file.metadata()?.uid()).filter(|uid| *uid != 0).unwrap_or(NOBODY);
     let mut command = Command::new(program);
-    command.args(["judge", "--user", &user.to_string(), "--seconds", &PATIENCE.as_secs().to_string()]).args(more);
+    command.args(["judge", "--user", &user.to_string(), "--seconds", &TIMEOUT.as_secs().to_string()]).args(more);
     command.stdin(file).stderr(Stdio::null());
-    let heard = hear(&mut command, bytes, PATIENCE, stop).context("no diagnosis")?;
+    let heard = hear(&mut command, bytes, TIMEOUT, stop).context("no diagnosis")?;
     let code = heard.status.code();
     ensure!(code == Some(0) || code == Some(NO_FINDING), "the diagnosis of {} failed", incident.display());
     Ok((code == Some(0), String::from_utf8_lossy(&heard.said).into_owned()))

@@ -102,7 +102,7 @@ impl Learning {
 
     /// The name of a client; `None` where it is gone unnamed, and for the recorder's own windows.
     ///
-    /// Asked anew each time, since a program may become another one; remembered for when it has ended.
+    /// Asked again each time, since a program may become another one; remembered for when it has ended.
     pub(crate) fn name(&mut self, client: Pid) -> Option<String> {
         if let Ok(text) = std::fs::read_to_string(format!("/proc/{client}/comm")) {
             if self.names.len() >= NAMES_MAX {

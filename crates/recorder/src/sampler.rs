@@ -81,7 +81,7 @@ impl Sampler {
     }
 
     /// Has the files read at the next call, whenever they were due.
-    pub(crate) fn hasten(&mut self) {
+    pub(crate) fn read_files_soon(&mut self) {
         self.next = Nanos(0);
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn old_samples_make_room() {
         let mut sampler = Sampler::open(Nanos::from_secs(1));
         for tick in 0..100 {
-            sampler.hasten();
+            sampler.read_files_soon();
             sampler.sample(Nanos(tick * PERIOD.0));
         }
         assert!(sampler.samples.len() <= sampler.limit);
@@ -161,7 +161,7 @@ mod tests {
             sampler.sample(Nanos(begin.0 + tick * PERIOD.0));
         }
         assert_eq!(sampler.samples.len(), 2 * files);
-        sampler.hasten();
+        sampler.read_files_soon();
         sampler.sample(begin.after(second));
         assert_eq!(sampler.samples.len(), 3 * files, "a mark has them read");
     }

@@ -33,7 +33,7 @@ use tipme_record::incident::{Incident, Locks, Meta, Section, Withheld};
 use tipme_store::{Folder, WriteError};
 
 /// How long one may take to seal an incident; then its process is ended.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes that are read of why it failed.
 const WHY_BYTES: usize = 4096;
 /// Exit code of who seals where the disk is full.
@@ -118,9 +118,9 @@ fn is_full(error: &anyhow::Error) -> bool {
 
 fn fill_by(program: &Path, raw: File, file: &File) -> io::Result<()> {
     let mut command = Command::new(program);
-    command.args(["seal", "--user", &NOBODY.to_string(), "--seconds", &PATIENCE.as_secs().to_string()]);
+    command.args(["seal", "--user", &NOBODY.to_string(), "--seconds", &TIMEOUT.as_secs().to_string()]);
     command.stdin(raw).stdout(file.try_clone()?);
-    let heard = hear_errors(&mut command, WHY_BYTES, PATIENCE, &AtomicBool::new(false)).map_err(io::Error::other)?;
+    let heard = hear_errors(&mut command, WHY_BYTES, TIMEOUT, &AtomicBool::new(false)).map_err(io::Error::other)?;
     match heard.status.code() {
         Some(0) => Ok(()),
         Some(code) if code == i32::from(NO_ROOM) => Err(io::ErrorKind::StorageFull.into()),

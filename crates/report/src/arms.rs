@@ -67,19 +67,19 @@ pub struct ArmRow {
 
 /// The one figure by which turns are compared and drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct KeyFigure {
     /// `p95`, or `median` where a turn has too few values for that.
     pub name: &'static str,
     pub of: fn(&ArmFigures) -> Option<f64>,
 }
 
-impl Told {
+impl KeyFigure {
     /// The same for all turns.
-    pub fn of(rows: &[ArmRow], scale: Scale) -> Told {
+    pub fn of(rows: &[ArmRow], scale: Scale) -> KeyFigure {
         let many = scale == Scale::Latency && rows.iter().all(|row| row.figures.p95_ms.is_some());
         match many {
-            true => Told { name: "p95", of: |figures| figures.p95_ms },
-            false => Told { name: "median", of: |figures| figures.p50_ms },
+            true => KeyFigure { name: "p95", of: |figures| figures.p95_ms },
+            false => KeyFigure { name: "median", of: |figures| figures.p50_ms },
         }
     }
 }
@@ -146,11 +146,11 @@ fn line(row: &ArmRow, scale: Scale) -> String {
 /// A line for each turn beside a load: how its p95, or its median where times are few, compares with unloaded.
 pub fn against_unloaded(rows: &[ArmRow], scale: Scale) -> String {
     let Some(calm) = rows.iter().find(|row| row.level == 0 && row.arm == "unmanaged") else { return String::new() };
-    let told = Told::of(rows, scale);
+    let key_figure = KeyFigure::of(rows, scale);
     let loaded = rows.iter().filter(|row| row.level > 0);
     let lines = loaded.filter_map(|row| {
-        let (ms, calm) = ((told.of)(&row.figures)?, (told.of)(&calm.figures).filter(|ms| *ms > 0.0)?);
-        let (name, more) = (told.name, scale.shown(Some(ms - calm)));
+        let (ms, calm) = ((key_figure.of)(&row.figures)?, (key_figure.of)(&calm.figures).filter(|ms| *ms > 0.0)?);
+        let (name, more) = (key_figure.name, scale.shown(Some(ms - calm)));
         Some(format!("  {}: {name} {:.2} times unloaded, {more} {} more\n", row.turn, ms / calm, scale.unit()))
     });
     lines.collect()
@@ -240,11 +240,11 @@ mod tests {
         assert_eq!((of(99).p95_ms, of(99).p50_ms, of(99).max_ms), (None, Some(49.0), Some(98.0)));
         assert_eq!((of(100).p95_ms, of(499).p99_ms, of(500).p99_ms), (Some(94.0), None, Some(494.0)));
         let mut few = rows();
-        assert_eq!(Told::of(&few, Scale::Latency).name, "p95");
-        assert_eq!(Told::of(&few, Scale::Elapsed).name, "median");
+        assert_eq!(KeyFigure::of(&few, Scale::Latency).name, "p95");
+        assert_eq!(KeyFigure::of(&few, Scale::Elapsed).name, "median");
         few[1].figures = of(99);
-        let told = Told::of(&few, Scale::Latency);
-        assert_eq!((told.name, (told.of)(&few[1].figures)), ("median", Some(49.0)));
+        let key_figure = KeyFigure::of(&few, Scale::Latency);
+        assert_eq!((key_figure.name, (key_figure.of)(&few[1].figures)), ("median", Some(49.0)));
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_number() {
+    fn nothing_measured_gives_no_number() {
         assert_eq!(ArmFigures::of(Vec::new(), 0), ArmFigures::default());
         let empty = ArmRow { turn: "load 5, managed".to_owned(), level: 5, ..ArmRow::default() };
         assert!(arms(std::slice::from_ref(&empty), Scale::Latency, "typing").contains('-'));

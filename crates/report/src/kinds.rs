@@ -45,8 +45,8 @@ const ABOUT: [About; 20] = [
         name: "Waiting for a CPU",
         of_process: Some("{who} took the CPU time that {app} needed"),
         of_device: None,
-        what: "The program was ready to go on, but other programs had the CPU. This happens when more threads want \
-               to run than there are CPUs, or when others have a higher priority.",
+        what: "The program was ready to go on, but other programs had the CPU (run-queue delay, or scheduling latency). This \
+               happens when more threads want to run than there are CPUs, or when others have a higher priority.",
         helps: "Give the work in the background a low priority (nice, systemd-run -p CPUWeight=10), let it use fewer \
                 threads (make -j2), or run tipme manage, which puts what you use first.",
         see: "top sorts by CPU use; cat /proc/pressure/cpu tells how much of the time something waited for a CPU; \

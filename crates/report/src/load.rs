@@ -30,7 +30,8 @@ pub struct LoadOutcome {
     pub rounds: u64,
     pub rounds_per_s: f64,
     /// Short-lived children that ended.
-    pub births: u64,
+    #[serde(rename = "births")]
+    pub forks: u64,
     /// Processes and short-lived children that ended before their time.
     pub casualties: u64,
     /// The fewest rounds that a process did in any ten seconds; 0 is starvation, `null` where it ran for less.
@@ -47,14 +48,14 @@ pub fn load(outcome: &LoadOutcome) -> String {
         0 => String::new(),
         many => format!("  ended early    {many} processes, before their time; see dmesg where memory ran out\n"),
     };
-    let births = if outcome.births > 0 { format!(", {} short lives", outcome.births) } else { String::new() };
+    let forks = if outcome.forks > 0 { format!(", {} short lives", outcome.forks) } else { String::new() };
     format!(
         "load {}: {} processes {}, {:.1} s\n  \
          runnable       {:.1} on average, {} aimed at{average}\n  \
          CPU time       {:.1} s, {:.2} CPUs\n  \
          page demand    {:.1} pages per ms of CPU time, {} asked for; reuse {}\n  \
          memory         {} MiB at most\n  \
-         throughput     {:.1} rounds a second, {} rounds{births}{least}\n\
+         throughput     {:.1} rounds a second, {} rounds{forks}{least}\n\
          {casualties}",
         outcome.load,
         outcome.level,
@@ -94,7 +95,7 @@ mod tests {
             reuse: 0.1,
             rounds: 110_000,
             rounds_per_s: 1_833.3,
-            births: 3_000,
+            forks: 3_000,
             casualties: 2,
             window_rounds_min: Some(310),
             ..LoadOutcome::default()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plots of latencies and other times: each is one pure function from figures to the text of one SVG.
 //!
-//! An SVG holds no script and refers to nothing outside itself. Values that are no times (not finite,
+//! An SVG holds no script and refers to nothing outside itself. Values that are not times (not finite,
 //! negative, or above 10^12 ms) are left out and counted in the footer; names from outside are cut and
 //! escaped. Where more is given than can be seen, the largest of each half pixel is drawn, so that no
 //! maximum is lost and no plot exceeds [`BYTES_MAX`].

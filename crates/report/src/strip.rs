@@ -15,7 +15,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// a single one is `▁`, the fullest bucket `█`, an empty one blank.
 ///
 /// `10 ms ▁█▃▁  ▁ 120 ms  (10 ms each, █=31, n=63)`. Buckets are widened where there would be too many; the
-/// line says how wide they are, and how many values are no times and so left out.
+/// line says how wide they are, and how many values are not times and so left out.
 pub fn strip(values_ms: &[f64], bucket_ms: f64) -> String {
     let mut values: Vec<f64> = values_ms.iter().copied().filter(|value| is_time(*value)).collect();
     values.sort_unstable_by(f64::total_cmp);

@@ -134,10 +134,10 @@ fn command(verdict: &Verdict, interval: &Interval) -> String {
         line.push('…');
     }
     let longest = verdict.partition.iter().find(|piece| piece.pid != interval.client.pid);
-    let deed = longest.and_then(|piece| piece.detail.split(" in ").next()).filter(|deed| !deed.is_empty());
-    let deed = deed.map_or_else(String::new, |deed| format!(" (it {deed})"));
+    let action = longest.and_then(|piece| piece.detail.split(" in ").next()).filter(|action| !action.is_empty());
+    let action = action.map_or_else(String::new, |action| format!(" (it {action})"));
     let least = if interval.censored { "at least " } else { "" };
-    format!("the command `{line}` in {}, {least}{}{deed}", interval.client.comm, span(interval.latency_ms))
+    format!("the command `{line}` in {}, {least}{}{action}", interval.client.comm, span(interval.latency_ms))
 }
 
 fn lower_first(text: &str) -> String {

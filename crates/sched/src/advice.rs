@@ -19,7 +19,7 @@ use tipme_policy::Identity;
 const MAPS_BYTES_MAX: u64 = 8 << 20;
 /// Ranges that are handed to the kernel at once; its own limit is 1024.
 const RANGES_MAX: usize = 512;
-/// Processes whose place is remembered; beyond it all begin anew.
+/// Processes whose place is remembered; beyond it all start over.
 const CURSORS_MAX: usize = 256;
 
 /// Where the advice of each process goes on.

@@ -52,7 +52,7 @@ pub(crate) fn group_of(proc: &Path, pid: u32, root: &str) -> Option<String> {
 /// Moves a process into a group. Where that group is gone, into the nearest one above that is still there, but not
 /// out of the service manager's unit that the group was in: where that is gone, there is no way back.
 pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), Fault> {
-    let unit = units_names::home_of(root, group).unwrap_or_else(|| root.to_owned());
+    let unit = units_names::unit_folder(root, group).unwrap_or_else(|| root.to_owned());
     let inside = |path: &&Path| path.starts_with(&unit);
     let found = Path::new(group).ancestors().take_while(inside).find(|path| path.is_dir());
     let found = found.ok_or(Fault::Vanished)?;
@@ -91,7 +91,7 @@ pub(crate) fn remove(path: &str) -> Result<(), Fault> {
     }
 }
 
-/// Has the kernel take memory back. That it could not take all of it is no failure.
+/// Has the kernel take memory back. That it could not take all of it is not a failure.
 pub(crate) fn reclaim(group: &str, bytes: u64) -> Result<(), Fault> {
     match write(&format!("{group}/memory.reclaim"), &bytes.to_string(), false) {
         Err(Fault::Later) => Ok(()),

@@ -28,13 +28,13 @@ const FILES: [(&str, i64); 5] =
 
 /// Counts steps and stops the program after some: from then on nothing works any more.
 #[derive(Clone, Default)]
-pub(crate) struct Fuse {
+pub(crate) struct CrashPoint {
     left: Rc<Cell<Option<usize>>>,
     /// Steps that were taken in all.
     pub(crate) taken: Rc<Cell<usize>>,
 }
 
-impl Fuse {
+impl CrashPoint {
     pub(crate) fn set(&self, steps: Option<usize>) {
         self.left.set(steps);
     }
@@ -57,7 +57,7 @@ impl Fuse {
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     bytes: Rc<RefCell<Vec<u8>>>,
-    pub(crate) fuse: Fuse,
+    pub(crate) crash_point: CrashPoint,
     /// Bytes of the last line that a stopped write has left.
     pub(crate) torn: Rc<Cell<usize>>,
 }
@@ -78,7 +78,7 @@ impl Log for Memory {
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.fuse.burn() {
+        if self.crash_point.burn() {
             self.bytes.borrow_mut().extend(bytes);
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl Log for Memory {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if !self.fuse.burn() {
+        if !self.crash_point.burn() {
             return Err(io::Error::other("stopped"));
         }
         self.set(bytes);
@@ -123,13 +123,13 @@ pub(crate) struct State {
 pub(crate) struct Machine {
     pub(crate) state: Rc<RefCell<State>>,
     pub(crate) clock: Rc<Cell<u64>>,
-    pub(crate) fuse: Fuse,
+    pub(crate) crash_point: CrashPoint,
     /// Only processes of this user.
     pub(crate) owner: Option<u32>,
     /// How often the threads of a process were listed.
     pub(crate) looks: Rc<Cell<usize>>,
-    /// A child of this process is born, with this number, just before the next change.
-    pub(crate) birth: Rc<Cell<Option<(Identity, u32)>>>,
+    /// A child of this process is forked, with this number, just before the next change.
+    pub(crate) fork_before_change: Rc<Cell<Option<(Identity, u32)>>>,
     /// Nobody answers who keeps units.
     pub(crate) mute: Rc<Cell<bool>>,
     /// Who keeps units is not asked before everything is taken back.
@@ -358,13 +358,13 @@ fn is_ours(group: &str) -> bool {
 }
 
 impl World for Machine {
-    fn look_anew(&mut self) {}
+    fn begin_call(&mut self) {}
 
-    fn make_haste(&mut self) {
+    fn begin_restore(&mut self) {
         self.closed.set(false);
     }
 
-    fn let_go(&mut self) {}
+    fn end_call(&mut self) {}
 
     fn get(&self, place: &Place) -> Result<Value, Fault> {
         if self.mute.get() && matches!(place, Place::Unit { .. }) {
@@ -377,7 +377,7 @@ impl World for Machine {
     }
 
     fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
-        if !self.fuse.burn() {
+        if !self.crash_point.burn() {
             return Err(Fault::Refused(libc::EINTR));
         }
         if self.is_late(place) {
@@ -387,7 +387,7 @@ impl World for Machine {
             self.late.borrow_mut().push((place.clone(), value.clone()));
             return Err(Fault::Refused(libc::ETIMEDOUT));
         }
-        if let Some((parent, pid)) = self.birth.take() {
+        if let Some((parent, pid)) = self.fork_before_change.take() {
             self.fork(pid, Some(parent), false);
         }
         let outcome = self.state.borrow_mut().set(place, value);
@@ -459,7 +459,7 @@ impl World for Machine {
         self.all().into_iter().filter(is_below).collect()
     }
 
-    fn births(&self) -> Option<u64> {
+    fn last_pid(&self) -> Option<u64> {
         Some(self.clock.get())
     }
 

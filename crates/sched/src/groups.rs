@@ -19,7 +19,7 @@ use tipme_policy::{Assignment, Backend, Identity, Reason, Role, SetId};
 const CONTROLLERS: [&str; 3] = ["cpu", "io", "memory"];
 /// Switching the controllers on is tried again after so many clock ticks: ten seconds, where they last 10 ms.
 const RETRY_TICKS: u64 = 1_000;
-/// How often the delegated group is looked at again for children that were born in it while their parents moved out.
+/// How often the delegated group is looked at again for children that were forked in it while their parents moved out.
 const LOOKS_MAX: usize = 8;
 
 /// The delegated group.
@@ -153,15 +153,15 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Makes a group unless it is there, with the folder that the process comes from as its home.
+    /// Makes a group unless it is there, with the folder that the process comes from as the one to return to.
     pub(crate) fn make_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
         let place = Place::Group { path: path.to_owned(), root: subtree.root.clone() };
         if self.ledger.cell(&place).is_some() {
             return;
         }
         let origin = self.origin(subtree, who).unwrap_or_else(|| subtree.dir.clone());
-        let home = if origin == subtree.dir { self.lodging(subtree) } else { origin };
-        let details = Details { session: 0, home: Some(home) };
+        let return_to = if origin == subtree.dir { self.fallback_group(subtree) } else { origin };
+        let details = Details { session: 0, return_to: Some(return_to) };
         self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
     }
 
@@ -189,19 +189,19 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Where a process belongs: its group, or the home of the group of ours in which it was born.
+    /// Where a process belongs: its group, or, where that is one of ours, the one to which it returns.
     fn origin(&self, subtree: &Subtree, who: Identity) -> Option<String> {
         let place = Place::Member { process: who, root: subtree.root.clone() };
         let Ok(Value::Text(present)) = self.ledger.world.get(&place) else { return None };
         let group = Place::Group { path: present.clone(), root: subtree.root.clone() };
         match self.ledger.cell(&group) {
-            Some(cell) => self.ledger.origin(who, &subtree.root).or_else(|| cell.home.clone()),
+            Some(cell) => self.ledger.origin(who, &subtree.root).or_else(|| cell.return_to.clone()),
             None => Some(present),
         }
     }
 
     /// `rest` where it exists, else the delegated group.
-    fn lodging(&self, subtree: &Subtree) -> String {
+    fn fallback_group(&self, subtree: &Subtree) -> String {
         let place = Place::Group { path: subtree.rest(), root: subtree.root.clone() };
         if self.ledger.cell(&place).is_some() { subtree.rest() } else { subtree.dir.clone() }
     }
@@ -226,7 +226,8 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cells().filter(|(place, _)| matches!(place, Place::Controller { .. })).count()
     }
 
-    /// Moves everybody into `rest`. A child that is born meanwhile may be left behind, and would keep the controllers off.
+    /// Moves everybody into `rest`. A child that is forked meanwhile may be left behind, and would keep the controllers
+    /// off.
     fn empty(&mut self, subtree: &Subtree, applied: &mut Applied) {
         let mut tried = BTreeSet::new();
         for _ in 0..LOOKS_MAX {
@@ -235,7 +236,7 @@ impl<W: World, L: Log> Engine<W, L> {
             let Some(&who) = inside.first() else { return };
             let place = Place::Group { path: subtree.rest(), root: subtree.root.clone() };
             if self.ledger.cell(&place).is_none() {
-                let details = Details { session: 0, home: Some(subtree.dir.clone()) };
+                let details = Details { session: 0, return_to: Some(subtree.dir.clone()) };
                 self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
             }
             let mut moves = Vec::new();
@@ -265,8 +266,8 @@ impl<W: World, L: Log> Engine<W, L> {
             let step = match self.target(subtree, who) {
                 Some(to) if self.has_group(subtree, &to) => self.plan_move(subtree, who, to),
                 // There is none, perhaps since nobody may be moved; then it is told why.
-                Some(to) => self.plan_move(subtree, who, to).and_then(|_| self.plan_home(subtree, who)),
-                None => self.plan_home(subtree, who),
+                Some(to) => self.plan_move(subtree, who, to).and_then(|_| self.plan_return(subtree, who)),
+                None => self.plan_return(subtree, who),
             };
             match step {
                 Ok(step) => steps.extend(step),
@@ -283,17 +284,17 @@ impl<W: World, L: Log> Engine<W, L> {
         Some(subtree.group(standing.set))
     }
 
-    fn plan_home(&self, subtree: &Subtree, who: Identity) -> Result<Option<Step>, Why> {
+    fn plan_return(&self, subtree: &Subtree, who: Identity) -> Result<Option<Step>, Why> {
         let place = Place::Member { process: who, root: subtree.root.clone() };
         let Some(cell) = self.ledger.cell(&place) else { return Ok(None) };
         let direct = cell.baseline == Value::Text(subtree.dir.clone());
-        let to = if direct { Value::Text(self.lodging(subtree)) } else { cell.baseline.clone() };
+        let to = if direct { Value::Text(self.fallback_group(subtree)) } else { cell.baseline.clone() };
         if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) }
     }
 
     /// For the CPUs and for I/O.
     pub(crate) fn weights(&self, set: SetId) -> [Option<u32>; 2] {
-        let Some(assignment) = self.sets.get(&set).filter(|assignment| !self.is_lodger(assignment)) else {
+        let Some(assignment) = self.sets.get(&set).filter(|assignment| !self.stays_in_rest(assignment)) else {
             return [None, None];
         };
         let (role, faded) = (assignment.role, assignment.faded);
@@ -308,16 +309,16 @@ impl<W: World, L: Log> Engine<W, L> {
         [knobs.cpu_weight, knobs.io_weight]
     }
 
-    /// Who has no window and lives in `rest` stays there, where its memory is counted and limited.
-    fn is_lodger(&self, assignment: &Assignment) -> bool {
+    /// A process without a window that is in `rest` stays there, where its memory is counted and limited.
+    fn stays_in_rest(&self, assignment: &Assignment) -> bool {
         let is_loose = matches!(assignment.reason, Reason::Busy | Reason::MemoryHog { .. });
         let Some(subtree) = self.subtree.as_ref().filter(|_| is_loose) else { return false };
         let mut members = assignment.members.iter();
         let has_group = self.has_group(subtree, &subtree.group(assignment.set));
-        !has_group && members.all(|member| self.lives_in_rest(subtree, member.who))
+        !has_group && members.all(|member| self.is_in_rest(subtree, member.who))
     }
 
-    pub(crate) fn lives_in_rest(&self, subtree: &Subtree, who: Identity) -> bool {
+    pub(crate) fn is_in_rest(&self, subtree: &Subtree, who: Identity) -> bool {
         let place = Place::Member { process: who, root: subtree.root.clone() };
         self.ledger.world.get(&place) == Ok(Value::Text(subtree.rest()))
     }
@@ -372,11 +373,13 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Sends everybody in a group home and removes it.
+    /// Moves all processes of a group back to where they came from, and removes it.
     pub(crate) fn remove_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
         let place = Place::Group { path: path.to_owned(), root: subtree.root.clone() };
-        let Some(home) = self.ledger.cell(&place).map(|cell| cell.home.clone().unwrap_or_default()) else { return };
-        self.ledger.evacuate(path, &subtree.root, &home);
+        let Some(return_to) = self.ledger.cell(&place).map(|cell| cell.return_to.clone().unwrap_or_default()) else {
+            return;
+        };
+        self.ledger.evacuate(path, &subtree.root, &return_to);
         let inside = format!("{path}/");
         let files = self.ledger.cells().map(|(place, _)| place);
         let files: Vec<Place> =

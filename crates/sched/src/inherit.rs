@@ -3,9 +3,10 @@
 //!
 //! The kernel hands nice value, slice, policy and I/O priority on to every child and thread. Such a value is
 //! nobody's wish. It is told from one that the user has set by all of: it is a value that was put
-//! into a process here; the bearer was born after that; and the bearer descends from that process, or
-//! it or one above it shares its session, or it could not have got a negative nice value by itself. A child that leaves
-//! its session and loses its parent, and whose value the user could have set, is taken for the user's own.
+//! into a process here; the thread that has it was forked after that; and the thread that has it descends from that
+//! process, or it or one above it shares its session, or it could not have got a negative nice value by itself. A
+//! child that leaves its session and loses its parent, and whose value the user could have set, is taken for the
+//! user's own.
 //!
 //! The process that a value came from may be gone, or have another value since. So each value that is put
 //! into a session leaves a *trace* in the ledger and the journal, until everything is taken back.
@@ -26,8 +27,8 @@ pub(crate) struct Marks {
     first: Option<u64>,
 }
 
-/// Where a thread with a strange value stands; asked for only then.
-struct Bearer {
+/// The ancestors and sessions of a thread with an unexpected value; asked for only then.
+struct Ancestry {
     lineage: Vec<Identity>,
     /// Its session and those of the processes above it.
     sessions: BTreeSet<u32>,
@@ -85,7 +86,7 @@ impl Marks {
         threads: &[Thread],
         is_known: impl Fn(&Place) -> bool,
     ) -> BTreeMap<(usize, ThreadKnob), Value> {
-        let mut bearer = None;
+        let mut ancestry = None;
         let mut found = BTreeMap::new();
         for (index, thread) in threads.iter().enumerate() {
             for knob in ThreadKnob::ALL {
@@ -94,27 +95,27 @@ impl Marks {
                 if !put || !born_since || is_known(&thread.place(who, knob)) {
                     continue;
                 }
-                let bearer = bearer.get_or_insert_with(|| Bearer::new(world, who));
-                found.extend(self.baseline(bearer, thread, knob).map(|baseline| ((index, knob), baseline)));
+                let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(world, who));
+                found.extend(self.baseline(ancestry, thread, knob).map(|baseline| ((index, knob), baseline)));
             }
         }
         found
     }
 
-    fn baseline(&self, bearer: &Bearer, thread: &Thread, knob: ThreadKnob) -> Option<Value> {
+    fn baseline(&self, ancestry: &Ancestry, thread: &Thread, knob: ThreadKnob) -> Option<Value> {
         let value = Value::Number(thread.value(knob));
         let fits = |cell: &&Cell| cell.since <= thread.start && cell.put(&value);
-        let family = bearer.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
-        let session = bearer.sessions.iter().filter_map(|&session| self.by_session.get(&(session, knob))).flatten();
-        let alone = knob == ThreadKnob::Nice && thread.nice < 0 && bearer.unprivileged;
+        let family = ancestry.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
+        let session = ancestry.sessions.iter().filter_map(|&session| self.by_session.get(&(session, knob))).flatten();
+        let alone = knob == ThreadKnob::Nice && thread.nice < 0 && ancestry.unprivileged;
         let any = self.by_session.iter().filter(|((_, of), _)| alone && *of == knob).flat_map(|(_, cells)| cells);
         family.chain(session).chain(any).find(fits).map(|cell| cell.baseline.clone())
     }
 }
 
-impl Bearer {
-    fn new(world: &impl World, who: Identity) -> Bearer {
+impl Ancestry {
+    fn new(world: &impl World, who: Identity) -> Ancestry {
         let (lineage, sessions) = world.lineage(who).into_iter().unzip();
-        Bearer { lineage, sessions, unprivileged: world.is_unprivileged(who) }
+        Ancestry { lineage, sessions, unprivileged: world.is_unprivileged(who) }
     }
 }

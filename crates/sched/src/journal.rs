@@ -7,7 +7,7 @@
 //! is enough for a process that is killed; there is no `fsync`, since a machine that loses its
 //! memory also loses every change that the journal could take back.
 //!
-//! What is no longer needed is left out when the journal is written anew, to a second file that then
+//! What is no longer needed is left out when the journal is rewritten, to a second file that then
 //! takes the name of the first: at every moment one of them is whole under that name.
 
 use crate::ledger::Cell;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
 
-/// The journal is written anew when it has grown by this many bytes, and to twice of what is needed.
+/// The journal is rewritten when it has grown by this many bytes, and to twice of what is needed.
 const COMPACT_BYTES: usize = 256 << 10;
 /// Bytes that are read of a journal at most: above what [`COMPACT_BYTES`] and the ledger's bound let it grow to.
 pub(crate) const READ_BYTES_MAX: usize = 16 << 20;
@@ -50,7 +50,7 @@ struct Line {
 
 /// What a journal tells.
 #[derive(Default, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Contents {
     pub(crate) cells: BTreeMap<Place, Cell>,
     pub(crate) unreadable: usize,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Journal<L> {
     boot: u64,
     /// Bytes in the log.
     size: usize,
-    /// Bytes in it when it was last written anew.
+    /// Bytes in it when it was last rewritten.
     compact: usize,
     /// The last append may have left half a line.
     torn: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Journal<L> {
 
 impl<L: Log> Journal<L> {
     /// Opens the log and reads what it tells of this boot. It is left as it is.
-    pub(crate) fn open(mut log: L, boot: u64) -> io::Result<(Journal<L>, Told)> {
+    pub(crate) fn open(mut log: L, boot: u64) -> io::Result<(Journal<L>, Contents)> {
         let bytes = log.read()?;
         let torn = bytes.last().is_some_and(|&last| last != b'\n');
         let journal = Journal { log, boot, size: bytes.len(), compact: 0, torn };
@@ -94,7 +94,7 @@ impl<L: Log> Journal<L> {
         self.size > COMPACT_BYTES + 2 * self.compact
     }
 
-    /// Writes the log anew so that it tells exactly `cells`.
+    /// Rewrites the log so that it tells exactly `cells`.
     pub(crate) fn compact(&mut self, cells: &BTreeMap<Place, Cell>) -> io::Result<()> {
         let mut bytes = Vec::new();
         for (place, cell) in cells {
@@ -113,8 +113,8 @@ impl<L: Log> Journal<L> {
 }
 
 /// What the bytes of a journal tell of boot `boot`. Lines of another boot need nothing: the machine has forgotten.
-fn tell(bytes: &[u8], boot: u64) -> Told {
-    let mut told = Told::default();
+fn tell(bytes: &[u8], boot: u64) -> Contents {
+    let mut told = Contents::default();
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         match serde_json::from_slice::<Line>(line).ok().filter(|line| line.check == check(line.boot, &line.entry)) {
             None => told.unreadable += 1,

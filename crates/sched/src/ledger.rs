@@ -35,7 +35,8 @@ pub(crate) struct Cell {
     /// The session of the process.
     pub(crate) session: u32,
     /// Of a group: the folder where its processes came from.
-    pub(crate) home: Option<String>,
+    #[serde(rename = "home")]
+    pub(crate) return_to: Option<String>,
 }
 
 impl Cell {
@@ -55,7 +56,7 @@ impl Cell {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Details {
     pub(crate) session: u32,
-    pub(crate) home: Option<String>,
+    pub(crate) return_to: Option<String>,
 }
 
 /// A change that is wanted.
@@ -87,7 +88,7 @@ pub(crate) struct Ledger<W, L> {
     pub(crate) world: W,
     journal: Journal<L>,
     cells: BTreeMap<Place, Cell>,
-    /// What was taken back since [`Ledger::begin`]: a child born just before still has the value.
+    /// What was taken back since [`Ledger::begin`]: a child forked just before still has the value.
     recent: Vec<(Place, Cell)>,
 }
 
@@ -103,12 +104,12 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// Begins a new call: what the last one has taken back is no longer looked at.
     pub(crate) fn begin(&mut self) {
         self.recent.clear();
-        self.world.look_anew();
+        self.world.begin_call();
     }
 
     /// The call is over.
     pub(crate) fn finish(&mut self) {
-        self.world.let_go();
+        self.world.end_call();
     }
 
     pub(crate) fn cell(&self, place: &Place) -> Option<&Cell> {
@@ -125,7 +126,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.cells.range(edge(0, ThreadKnob::Nice)..=edge(u64::MAX, ThreadKnob::Io))
     }
 
-    /// Values that a child or thread born since may have inherited.
+    /// Values that a child or thread forked since may have inherited.
     pub(crate) fn marks(&self) -> Marks {
         Marks::new(self.cells.iter().chain(self.recent.iter().map(|(place, cell)| (place, cell))))
     }
@@ -152,8 +153,8 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// Takes everything back. What the kernel refuses stays in the journal.
     pub(crate) fn restore(&mut self) -> Restored {
-        self.world.look_anew();
-        self.world.make_haste();
+        self.world.begin_call();
+        self.world.begin_restore();
         let mut restored = Restored::default();
         let marks = self.marks();
         let mut order: Vec<(u8, Place)> = self.cells.keys().map(|place| (place.phase(), place.clone())).collect();
@@ -169,7 +170,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         }
         // Where this fails, the next start finds every place at its baseline already.
         self.journal.compact(&self.cells).ok();
-        self.world.let_go();
+        self.world.end_call();
         restored
     }
 
@@ -252,7 +253,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             before: (step.from != step.baseline).then(|| step.from.clone()),
             since: old.map_or_else(|| self.world.ticks(), |cell| cell.since),
             session: step.details.session,
-            home: step.details.home.clone(),
+            return_to: step.details.return_to.clone(),
         }
     }
 
@@ -315,15 +316,15 @@ impl<W: World, L: Log> Ledger<W, L> {
             return;
         }
         // A scope that comes late is waited for before anybody is looked for in it.
-        let found = patiently(|| self.world.get(&place));
-        if let (Some((path, root)), Some(home)) = (place.dwelling(), &cell.home) {
-            self.evacuate(path, root, home);
+        let found = retried(|| self.world.get(&place));
+        if let (Some((path, root)), Some(return_to)) = (place.group_folder(), &cell.return_to) {
+            self.evacuate(path, root, return_to);
         }
         let outcome = match found {
             Ok(_) if self.is_stranded(&place, &cell) => Err(Fault::Vanished),
             Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
             Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
-            Ok(_) => patiently(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored),
+            Ok(_) => retried(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored),
             Err(fault) => Err(fault),
         };
         let count = match outcome {
@@ -341,12 +342,12 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// True for a scope whose processes have no place to go back to: it is theirs from now on, and ends with them.
     fn is_stranded(&self, place: &Place, cell: &Cell) -> bool {
         let Place::Scope { folder, root, .. } = place else { return false };
-        let home = Place::Group { path: cell.home.clone().unwrap_or_default(), root: root.clone() };
-        self.world.get(&home) != Ok(1.into()) && !self.world.members(folder).is_empty()
+        let origin = Place::Group { path: cell.return_to.clone().unwrap_or_default(), root: root.clone() };
+        self.world.get(&origin) != Ok(1.into()) && !self.world.members(folder).is_empty()
     }
 
-    /// Moves the processes of a group out that nobody has listed: they were born in it.
-    pub(crate) fn evacuate(&mut self, group: &str, root: &str, home: &str) {
+    /// Moves the processes of a group out that nobody has listed: they were forked in it.
+    pub(crate) fn evacuate(&mut self, group: &str, root: &str, return_to: &str) {
         for _ in 0..SEARCHES_MAX {
             let members = self.world.members(group);
             if members.is_empty() {
@@ -354,9 +355,9 @@ impl<W: World, L: Log> Ledger<W, L> {
             }
             for process in members {
                 let place = Place::Member { process, root: root.to_owned() };
-                let home = Value::Text(self.origin(process, root).unwrap_or_else(|| home.to_owned()));
+                let return_to = Value::Text(self.origin(process, root).unwrap_or_else(|| return_to.to_owned()));
                 // A process that cannot go keeps the group, which is then told as not removed.
-                self.world.set(&place, &home).ok();
+                self.world.set(&place, &return_to).ok();
             }
         }
     }
@@ -393,7 +394,7 @@ impl<W: World, L: Log> Ledger<W, L> {
 }
 
 /// Tries until the kernel, or whoever else wants time for it, has had it.
-fn patiently<T>(mut work: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
+fn retried<T>(mut work: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
     for _ in 0..crate::LATER_TRIES_MAX {
         match work() {
             Err(Fault::Later) => std::thread::sleep(std::time::Duration::from_millis(crate::LATER_MS)),

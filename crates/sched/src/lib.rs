@@ -45,7 +45,6 @@
 //! A process may change its own values at any time; then they are its own, by rule 2.
 
 mod advice;
-mod births;
 mod cgroup;
 mod engine;
 mod explain;
@@ -56,6 +55,7 @@ mod groups;
 mod held;
 mod inherit;
 mod journal;
+mod last_pid;
 mod ledger;
 mod limits;
 mod linux;
@@ -77,11 +77,11 @@ mod units_real;
 mod why;
 mod world;
 
-pub use births::Births;
 pub use cgroup::full_average;
 pub use explain::{Explanation, KnobState};
 pub use fuzz::{exercise_journal, exercise_processes};
-pub use offers::{Desk, Offer, extension, offers, plain_offers};
+pub use last_pid::LastPid;
+pub use offers::{DesktopOwner, Offer, extension, offers, plain_offers};
 pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
 
 use engine::Engine;
@@ -197,7 +197,9 @@ fn find_subtree(config: &Config) -> Result<Option<Subtree>, Error> {
     let text = |path: &Path| path.to_str().map(str::to_owned);
     match (text(&path), text(&root)) {
         (Some(dir), Some(root)) => Ok(Some(Subtree::new(dir, root))),
-        _ => Err(Error::Group { path, why: "its name is no text; name a group whose folder has a name in UTF-8" }),
+        _ => {
+            Err(Error::Group { path, why: "its name is not UTF-8 text; name a group whose folder has a name in UTF-8" })
+        }
     }
 }
 
@@ -210,6 +212,6 @@ fn find_units(config: &Config) -> Result<Option<Units>, Error> {
 }
 
 fn root_above(dir: &Path) -> Result<PathBuf, &'static str> {
-    let root = cgroup::root_of(dir).ok_or("it is no control group; name a delegated one of version 2")?;
+    let root = cgroup::root_of(dir).ok_or("it is not a control group; name a delegated one of version 2")?;
     if root == dir { Err("it is the root of its hierarchy; name a group below it") } else { Ok(root) }
 }

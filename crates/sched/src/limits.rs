@@ -2,7 +2,7 @@
 //! Limits of memory: asked for a process, and set for all that are in its group or unit.
 //!
 //! So each folder is limited to what its limited processes may have and what all others in it have now. It is reckoned
-//! anew whenever one of its processes is asked to have more or less, is free, is gone or lives elsewhere, and the last
+//! again whenever one of its processes is asked to have more or less, is free, is gone or runs elsewhere, and the last
 //! one gives back what was there before. Taking a limit away makes and moves nothing: what no process wants any more
 //! is taken off, in this call or in the next one that gets through.
 
@@ -103,10 +103,10 @@ impl<W: World, L: Log> Engine<W, L> {
         self.limits.asked.contains_key(&MemoryGroup::Process(who))
     }
 
-    /// Looks where the limited processes live now, and forgets those that are gone or have no group of ours.
+    /// Looks where the limited processes are now, and forgets those that are gone or have no group of ours.
     fn follow_limited(&mut self) {
         let mut asked = std::mem::take(&mut self.limits.asked);
-        asked.retain(|group, asked| match self.dwelling_of(group, &asked.folder) {
+        asked.retain(|group, asked| match self.group_folder_of(group, &asked.folder) {
             Some(folder) => {
                 asked.folder = folder;
                 true
@@ -116,7 +116,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.limits.asked = asked;
     }
 
-    fn dwelling_of(&self, group: &MemoryGroup, folder: &str) -> Option<String> {
+    fn group_folder_of(&self, group: &MemoryGroup, folder: &str) -> Option<String> {
         let MemoryGroup::Process(who) = group else {
             let place = Place::Group { path: folder.to_owned(), root: String::new() };
             return (self.ledger.world.get(&place) == Ok(1.into())).then(|| folder.to_owned());
@@ -180,7 +180,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Sends those home that had a seat of their own for a limit that they have no more.
+    /// Moves those back that had a placement of their own for a limit that they have no more.
     fn free_limited(&mut self, applied: &mut Applied) {
         let Some(mut units) = self.units.take_if(|_| self.backend == Backend::Systemd) else { return };
         let free: BTreeSet<Identity> = units.limited.iter().copied().filter(|who| !self.is_limited(*who)).collect();

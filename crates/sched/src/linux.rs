@@ -6,10 +6,10 @@
 //! that is checked after it was opened.
 
 use crate::advice;
-use crate::births::Births;
 use crate::cgroup;
 use crate::held::Held;
 use crate::journal::hash;
+use crate::last_pid::LastPid;
 use crate::processes::{self, Stat};
 use crate::slice::{self, Attributes, Slices};
 use crate::units_bus::Bus;
@@ -32,7 +32,7 @@ const KTHREADD: u32 = 2;
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 /// Where the sockets of systemd are.
 pub(crate) const RUN: &str = "/run";
-/// Processes that are held fast at a time, a file descriptor each. Beyond it all are let go, and looked at anew.
+/// Processes that are held fast at a time, a file descriptor each. Beyond it all are let go, and looked at again.
 const HELD_MAX: usize = 128;
 
 /// The machine.
@@ -45,7 +45,7 @@ pub(crate) struct Linux {
     /// This process may set any nice value.
     may_nice: bool,
     slices: Slices,
-    births: Births,
+    last_pid: LastPid,
     cursors: advice::Cursors,
     held: RefCell<BTreeMap<Identity, Rc<Held>>>,
     /// The managers of units.
@@ -60,14 +60,14 @@ impl Linux {
             under,
             may_nice: may_nice(),
             slices: Slices::open(),
-            births: Births::open(proc),
+            last_pid: LastPid::open(proc),
             cursors: advice::Cursors::default(),
             held: RefCell::default(),
             bus: Bus::new(Path::new(RUN)),
         }
     }
 
-    /// The process, held fast until [`World::let_go`].
+    /// The process, kept open until [`World::end_call`].
     pub(crate) fn held(&self, who: Identity) -> Result<Rc<Held>, Fault> {
         if let Some(held) = self.held.borrow().get(&who) {
             return Ok(Rc::clone(held));
@@ -165,18 +165,18 @@ impl Linux {
 }
 
 impl World for Linux {
-    fn look_anew(&mut self) {
-        self.let_go();
+    fn begin_call(&mut self) {
+        self.end_call();
         self.slices.look();
     }
 
-    fn let_go(&mut self) {
+    fn end_call(&mut self) {
         self.held.get_mut().clear();
-        self.bus.relax();
+        self.bus.end_restore();
     }
 
-    fn make_haste(&mut self) {
-        self.bus.hasten();
+    fn begin_restore(&mut self) {
+        self.bus.begin_restore();
     }
 
     fn get(&self, place: &Place) -> Result<Value, Fault> {
@@ -287,8 +287,8 @@ impl World for Linux {
         below.into_iter().map(|stat| stat.identity).collect()
     }
 
-    fn births(&self) -> Option<u64> {
-        self.births.count()
+    fn last_pid(&self) -> Option<u64> {
+        self.last_pid.count()
     }
 
     fn all(&self) -> Vec<Identity> {
@@ -355,7 +355,7 @@ pub(crate) fn fault(error: io::Error) -> Fault {
 fn admit_users(held: &Held, owner: u32) -> Result<(), Why> {
     let why = match (held.users(), held.effective_user()) {
         (Some((real, effective)), Some(now)) => match [real, effective, now].into_iter().find(|uid| *uid != owner) {
-            Some(stranger) => Why::NotOwner(stranger),
+            Some(uid) => Why::NotOwner(uid),
             None => return Ok(()),
         },
         _ => Why::Refused(libc::EACCES),

@@ -76,7 +76,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Whether nothing is done about a process: it is gone, or lives in `rest`, where what it has is counted, and would
+    /// Whether nothing is done about a process: it is gone, or is in `rest`, where what it has is counted, and would
     /// stay so if it were moved.
     fn is_left_alone(&self, group: &MemoryGroup, applied: &mut Applied) -> bool {
         let (MemoryGroup::Process(who), Some(subtree)) = (group, self.own_subtree()) else { return false };

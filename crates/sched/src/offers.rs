@@ -6,7 +6,7 @@ use crate::linux::RUN;
 use crate::linux::may_nice;
 use crate::processes::{self, text};
 use crate::units_bus::Bus;
-use crate::units_names::{self, Keeper, Unit};
+use crate::units_names::{self, ServiceManager, Unit};
 use std::path::Path;
 use tipme_policy::Backend;
 
@@ -19,7 +19,7 @@ const HIERARCHY: &str = "/sys/fs/cgroup";
 
 /// Whose desktop it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Desk {
+pub struct DesktopOwner {
     pub user: u32,
     /// The window manager's process, where it is known.
     pub window_manager: Option<u32>,
@@ -37,11 +37,11 @@ pub struct Offer {
 
 /// The back ends, the best first. `cgroup` is the delegated group that could be used; who names one wants it used.
 /// `user` is the one whose programs are to be weighed, where that is known.
-pub fn offers(proc: &Path, cgroup: Option<&Path>, desk: Option<Desk>) -> Vec<Offer> {
+pub fn offers(proc: &Path, cgroup: Option<&Path>, desktop: Option<DesktopOwner>) -> Vec<Offer> {
     let ext = extension();
     let systemd = Path::new(SYSTEMD).is_dir();
     let groups = cgroup_offer(cgroup, ext.as_deref(), systemd);
-    let units = units_offer(proc, desk, ext.as_deref());
+    let units = units_offer(proc, desktop, ext.as_deref());
     let (first, second) = if cgroup.is_some() { (groups, units) } else { (units, groups) };
     [first, second].into_iter().chain(plain_offers(proc, cgroup)).collect()
 }
@@ -51,7 +51,7 @@ pub fn plain_offers(proc: &Path, cgroup: Option<&Path>) -> [Offer; 2] {
     [autogroup_offer(proc, cgroup), nice_offer(proc)]
 }
 
-fn units_offer(proc: &Path, desk: Option<Desk>, ext: Option<&str>) -> Offer {
+fn units_offer(proc: &Path, desktop: Option<DesktopOwner>, ext: Option<&str>) -> Offer {
     let mut limits = vec![
         "weights count inside of the user's slice only: what other users and the system's services run competes with all of it".to_owned(),
         "no process is taken out of a service: a program that shares one with others is not weighed".to_owned(),
@@ -62,11 +62,11 @@ fn units_offer(proc: &Path, desk: Option<Desk>, ext: Option<&str>) -> Offer {
         limits
             .push("without root only the units of the user's own manager are weighed, not those of logins".to_owned());
     }
-    Offer { backend: Backend::Systemd, unusable: units_fault(proc, desk), limits }
+    Offer { backend: Backend::Systemd, unusable: units_fault(proc, desktop), limits }
 }
 
 /// Why the units of systemd cannot be weighed.
-fn units_fault(proc: &Path, desk: Option<Desk>) -> Option<String> {
+fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
     if !Path::new(SYSTEMD).is_dir() {
         return Some("systemd does not run this machine".to_owned());
     }
@@ -75,19 +75,24 @@ fn units_fault(proc: &Path, desk: Option<Desk>) -> Option<String> {
         Err(why) => return Some(why),
     };
     let own = rustix::process::geteuid();
-    let keeper = if own.is_root() { Keeper::System } else { Keeper::User(own.as_raw()) };
+    let service_manager = if own.is_root() { ServiceManager::System } else { ServiceManager::User(own.as_raw()) };
     let unit = |pid: u32| {
-        let home = cgroup::group_of(proc, pid, &root).and_then(|group| units_names::home_of(&root, &group))?;
-        Unit::of(&home)
+        let origin_unit =
+            cgroup::group_of(proc, pid, &root).and_then(|group| units_names::unit_folder(&root, &group))?;
+        Unit::of(&origin_unit)
     };
     let of_user = |pid: u32, user| processes::read(proc, pid).is_some_and(|process| process.uid == user);
-    let in_units = desk.is_none_or(|desk| match keeper {
-        Keeper::System => processes::all(proc).into_iter().any(|pid| of_user(pid, desk.user) && unit(pid).is_some()),
+    let in_units = desktop.is_none_or(|desktop| match service_manager {
+        ServiceManager::System => {
+            processes::all(proc).into_iter().any(|pid| of_user(pid, desktop.user) && unit(pid).is_some())
+        }
         // Where the window manager is a unit of the user's manager, the programs are, too.
-        Keeper::User(_) => desk.window_manager.and_then(unit).is_some_and(|unit| unit.keeper == keeper),
+        ServiceManager::User(_) => {
+            desktop.window_manager.and_then(unit).is_some_and(|unit| unit.service_manager == service_manager)
+        }
     });
-    let strangers = || "the desktop's programs are in no units of that manager".to_owned();
-    Bus::new(Path::new(RUN)).defect(keeper).or_else(|| (!in_units).then(strangers))
+    let no_units = || "the desktop's programs are in no units of that manager".to_owned();
+    Bus::new(Path::new(RUN)).defect(service_manager).or_else(|| (!in_units).then(no_units))
 }
 
 /// Where the hierarchy of units is mounted.
@@ -96,7 +101,9 @@ fn units_fault(proc: &Path, desk: Option<Desk>) -> Option<String> {
 /// Where it is not of version 2, or has no cpu controller.
 pub(crate) fn hierarchy() -> Result<String, String> {
     let Some(controllers) = text(&Path::new(HIERARCHY).join("cgroup.controllers")) else {
-        return Err(format!("{HIERARCHY} is no hierarchy of version 2; boot with systemd.unified_cgroup_hierarchy=1"));
+        return Err(format!(
+            "{HIERARCHY} is not a hierarchy of version 2; boot with systemd.unified_cgroup_hierarchy=1"
+        ));
     };
     let has_cpu = controllers.split_ascii_whitespace().any(|name| name == "cpu");
     if has_cpu { Ok(HIERARCHY.to_owned()) } else { Err(format!("{HIERARCHY} has no cpu controller")) }
@@ -141,7 +148,7 @@ fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
 fn cgroup_fault(dir: &Path, limits: &mut Vec<String>) -> Option<String> {
     let name = dir.display();
     let Some(controllers) = text(&dir.join("cgroup.controllers")) else {
-        return Some(format!("{name} is no control group of version 2; mount one and delegate a group of it"));
+        return Some(format!("{name} is not a control group of version 2; mount one and delegate a group of it"));
     };
     if cgroup::root_of(dir).as_deref() == Some(dir) {
         return Some(format!("{name} is the root of its hierarchy; name a group below it"));
@@ -239,7 +246,7 @@ mod tests {
         let unusable = |dir: &Path| cgroup_offer(Some(dir), None, false).unusable.unwrap_or_default();
         assert!(unusable(&group).contains("no cpu controller"));
         assert!(unusable(&folder.path().join("mount")).contains("root of its hierarchy"));
-        assert!(unusable(folder.path()).contains("no control group"));
+        assert!(unusable(folder.path()).contains("not a control group"));
         fs::write(group.join("cgroup.controllers"), "cpu io\n").unwrap();
         let offer = cgroup_offer(Some(&group), None, false);
         assert_eq!(offer.unusable, None);

@@ -3,7 +3,7 @@
 //!
 //! Everything here can vanish between two reads, so "not there" is the normal answer `None` or a
 //! shorter list, never an error. Nothing that stands in a file can make a reader fail in another
-//! way: names hold spaces, brackets and bytes that are no text; numbers are checked; every list
+//! way: names hold spaces, brackets and bytes that are not UTF-8 text; numbers are checked; every list
 //! and every file has a bound.
 
 use rustix::fs::{CWD, Mode, OFlags};
@@ -264,9 +264,9 @@ fn numbers(folder: OwnedFd, most: usize) -> Vec<u32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).take(most).collect()
 }
 
-/// A small file's text, [`FILE_BYTES_MAX`] at most; bytes that are no text are replaced.
+/// A small file's text, [`FILE_BYTES_MAX`] at most; bytes that are not UTF-8 text are replaced.
 pub(crate) fn text(path: &Path) -> Option<String> {
-    // Room for a whole one: a buffer that grows would take several reads, each of which the kernel writes anew.
+    // Room for a whole one: a buffer that grows would take several reads, each of which the kernel writes again.
     let mut bytes = Vec::with_capacity(TEXT_BYTES);
     File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())

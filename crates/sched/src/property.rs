@@ -6,7 +6,7 @@
 //! before or after any line of the journal, in the middle of a line, and between any two changes.
 
 use crate::engine::Engine;
-use crate::fake::{APP, DIR, Fuse, LOGIN, Machine, Memory, Process, ROOT, SERVICE};
+use crate::fake::{APP, CrashPoint, DIR, LOGIN, Machine, Memory, Process, ROOT, SERVICE};
 use crate::groups::Subtree;
 use crate::ledger::Ledger;
 use crate::units::Units;
@@ -92,33 +92,33 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 /// The two machines, and what happens on both.
-struct Desk {
+struct Fixture {
     machine: Machine,
     shadow: Machine,
     log: Memory,
     pids: u32,
 }
 
-impl Desk {
-    fn new(fuse: &Fuse, backend: Backend) -> Desk {
-        let homes = if backend == Backend::Systemd { [LOGIN, APP, SERVICE] } else { [DIR; 3] };
+impl Fixture {
+    fn new(crash_point: &CrashPoint, backend: Backend) -> Fixture {
+        let groups = if backend == Backend::Systemd { [LOGIN, APP, SERVICE] } else { [DIR; 3] };
         let machine = || {
             let machine = Machine::new();
             machine.state.borrow_mut().groups.entry(OTHER.to_owned()).or_default();
             machine
         };
-        let mut desk = Desk { machine: machine(), shadow: machine(), log: Memory::default(), pids: 10 };
-        desk.machine.fuse = fuse.clone();
-        desk.log.fuse = fuse.clone();
-        for home in homes {
-            let parent = desk.fork(None, true);
-            desk.both(|machine| {
+        let mut fixture = Fixture { machine: machine(), shadow: machine(), log: Memory::default(), pids: 10 };
+        fixture.machine.crash_point = crash_point.clone();
+        fixture.log.crash_point = crash_point.clone();
+        for group in groups {
+            let parent = fixture.fork(None, true);
+            fixture.both(|machine| {
                 let mut state = machine.state.borrow_mut();
-                state.processes.get_mut(&parent).expect("it was just made").group = home.to_owned();
+                state.processes.get_mut(&parent).expect("it was just made").group = group.to_owned();
             });
-            desk.fork(Some(parent), false);
+            fixture.fork(Some(parent), false);
         }
-        desk
+        fixture
     }
 
     fn fork(&mut self, parent: Option<Identity>, own_session: bool) -> Identity {
@@ -192,10 +192,10 @@ fn set_id(set: usize) -> SetId {
     SetId(Identity { pid: 20 + 20 * set as u32, start: 1 })
 }
 
-fn action(desk: &Desk, act: &Act) -> Option<Action> {
+fn action(fixture: &Fixture, act: &Act) -> Option<Action> {
     Some(match act {
         Act::Assign { set, role, members } => {
-            let all = desk.machine.state.borrow();
+            let all = fixture.machine.state.borrow();
             let chosen = all.processes.keys().enumerate().filter(|(index, _)| members >> (index % 16) & 1 == 1);
             let member = |(_, who): (usize, &Identity)| Member { who: *who, because: Membership::Child };
             let members = chosen.map(member).collect();
@@ -205,11 +205,11 @@ fn action(desk: &Desk, act: &Act) -> Option<Action> {
         Act::Forget { set } => Action::Forget(set_id(*set)),
         Act::Protect { set } => Action::Memory(MemoryAction::Protect { set: set_id(*set), bytes: 1 << 20 }),
         Act::Limit { process } => {
-            let group = MemoryGroup::Process(desk.pick(*process)?);
+            let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::High { group, bytes: 1 << 20 })
         }
         Act::Relieve { process } => {
-            let group = MemoryGroup::Process(desk.pick(*process)?);
+            let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })
         }
         Act::Confine { more } => Action::Memory(MemoryAction::Room { more: *more, least: 4_096 }),
@@ -217,50 +217,50 @@ fn action(desk: &Desk, act: &Act) -> Option<Action> {
     })
 }
 
-fn open(desk: &Desk, backend: Backend) -> (Engine<Machine, Memory>, Restored) {
-    let (ledger, restored) = Ledger::open(desk.machine.clone(), desk.log.clone()).expect("the test made it");
+fn open(fixture: &Fixture, backend: Backend) -> (Engine<Machine, Memory>, Restored) {
+    let (ledger, restored) = Ledger::open(fixture.machine.clone(), fixture.log.clone()).expect("the test made it");
     let mut engine = Engine::new(ledger, backend, Strength::Normal);
     engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
     engine.units = Some(Units::new(ROOT.to_owned()));
     (engine, restored)
 }
 
-/// Plays the acts with an engine that is stopped after `steps`; returns the desk as it is then.
-fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, fuse: &Fuse) -> Desk {
-    fuse.set(None);
-    let mut desk = Desk::new(fuse, backend);
-    desk.log.torn.set(torn);
-    let (mut engine, _) = open(&desk, backend);
-    fuse.taken.set(0);
-    fuse.set(steps);
+/// Plays the acts with an engine that is stopped after `steps`; returns the fixture as it is then.
+fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, crash_point: &CrashPoint) -> Fixture {
+    crash_point.set(None);
+    let mut fixture = Fixture::new(crash_point, backend);
+    fixture.log.torn.set(torn);
+    let (mut engine, _) = open(&fixture, backend);
+    crash_point.taken.set(0);
+    crash_point.set(steps);
     for act in acts {
-        desk.world_act(act);
+        fixture.world_act(act);
         if let Act::Turn(strength) = act {
             engine.set_strength(*strength);
         }
-        let action = action(&desk, act);
+        let action = action(&fixture, act);
         engine.apply(action.as_slice());
     }
-    desk
+    fixture
 }
 
-fn assert_restored(desk: &Desk, backend: Backend, fuse: &Fuse, what: &str) {
-    fuse.set(None);
-    let (_, restored) = open(desk, backend);
-    assert_eq!(*desk.machine.state.borrow(), *desk.shadow.state.borrow(), "{what}: {restored:?}");
+fn assert_restored(fixture: &Fixture, backend: Backend, crash_point: &CrashPoint, what: &str) {
+    crash_point.set(None);
+    let (_, restored) = open(fixture, backend);
+    assert_eq!(*fixture.machine.state.borrow(), *fixture.shadow.state.borrow(), "{what}: {restored:?}");
     assert_eq!(restored.failed, 0, "{what}: {restored:?}");
-    let (_, again) = open(desk, backend);
+    let (_, again) = open(fixture, backend);
     assert_eq!(again, Restored::default(), "{what}: the journal is empty");
 }
 
 fn check(acts: &[Act], backend: Backend) {
-    let fuse = Fuse::default();
-    let desk = play(acts, backend, None, 0, &fuse);
-    let steps = fuse.taken.get();
-    assert_restored(&desk, backend, &fuse, "never stopped");
+    let crash_point = CrashPoint::default();
+    let fixture = play(acts, backend, None, 0, &crash_point);
+    let steps = crash_point.taken.get();
+    assert_restored(&fixture, backend, &crash_point, "never stopped");
     for step in 0..steps {
-        let desk = play(acts, backend, Some(step), step * 37 % 400, &fuse);
-        assert_restored(&desk, backend, &fuse, &format!("stopped after {step} of {steps} steps"));
+        let fixture = play(acts, backend, Some(step), step * 37 % 400, &crash_point);
+        assert_restored(&fixture, backend, &crash_point, &format!("stopped after {step} of {steps} steps"));
     }
 }
 
@@ -276,20 +276,20 @@ proptest! {
 }
 
 /// Processes of sessions of their own that the engine has favoured and then was stopped.
-fn favoured(count: u16) -> Desk {
-    let fuse = Fuse::default();
-    let mut desk = Desk::new(&fuse, Backend::Nice);
+fn favoured(count: u16) -> Fixture {
+    let crash_point = CrashPoint::default();
+    let mut fixture = Fixture::new(&crash_point, Backend::Nice);
     for _ in 0..count {
-        desk.fork(None, true);
+        fixture.fork(None, true);
     }
-    let (mut engine, _) = open(&desk, Backend::Nice);
+    let (mut engine, _) = open(&fixture, Backend::Nice);
     let assign = Act::Assign { set: 0, role: Role::Focused, members: u16::MAX };
-    engine.apply(action(&desk, &assign).as_slice());
-    desk
+    engine.apply(action(&fixture, &assign).as_slice());
+    fixture
 }
 
-fn changed(desk: &Desk) -> usize {
-    let (machine, shadow) = (desk.machine.state.borrow(), desk.shadow.state.borrow());
+fn changed(fixture: &Fixture) -> usize {
+    let (machine, shadow) = (fixture.machine.state.borrow(), fixture.shadow.state.borrow());
     machine.processes.iter().filter(|(who, process)| shadow.processes.get(who) != Some(process)).count()
 }
 
@@ -298,16 +298,16 @@ fn a_damaged_journal_costs_what_its_line_tells_at_most() {
     let whole = favoured(6).log.bytes();
     assert_eq!(changed(&favoured(6)), 12);
     for at in (0..whole.len()).step_by(7) {
-        let desk = favoured(6);
+        let fixture = favoured(6);
         let mut bytes = whole.clone();
         bytes[at] ^= 0x20;
-        desk.log.set(&bytes);
-        let (_, restored) = open(&desk, Backend::Nice);
-        assert!(changed(&desk) <= 1, "byte {at}: {} are left changed", changed(&desk));
-        assert!(restored.unreadable >= 1 || changed(&desk) == 0, "byte {at}: {restored:?}");
-        desk.log.set(&whole);
-        open(&desk, Backend::Nice);
-        assert_eq!(changed(&desk), 0, "byte {at}: the whole journal puts the rest right");
+        fixture.log.set(&bytes);
+        let (_, restored) = open(&fixture, Backend::Nice);
+        assert!(changed(&fixture) <= 1, "byte {at}: {} are left changed", changed(&fixture));
+        assert!(restored.unreadable >= 1 || changed(&fixture) == 0, "byte {at}: {restored:?}");
+        fixture.log.set(&whole);
+        open(&fixture, Backend::Nice);
+        assert_eq!(changed(&fixture), 0, "byte {at}: the whole journal puts the rest right");
     }
 }
 
@@ -316,12 +316,12 @@ fn a_journal_cut_at_any_byte_restores_what_is_left_of_it() {
     let whole = favoured(6).log.bytes();
     let mut most = 0;
     for end in (0..=whole.len()).step_by(11).chain([whole.len()]) {
-        let desk = favoured(6);
-        desk.log.set(&whole[..end]);
+        let fixture = favoured(6);
+        fixture.log.set(&whole[..end]);
         let lines = whole[..end].split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
         // A line of a thread's knob is one to take back; those of traces say nothing by themselves.
         let knobs = lines.filter(|line| String::from_utf8_lossy(line).contains("\"thread\":")).count();
-        let (_, restored) = open(&desk, Backend::Nice);
+        let (_, restored) = open(&fixture, Backend::Nice);
         assert!(restored.restored >= knobs, "cut at {end}: {knobs} knobs, {restored:?}");
         most = most.max(knobs);
         assert_eq!(restored.failed, 0);

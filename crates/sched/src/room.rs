@@ -12,7 +12,7 @@ use crate::memory::{NOBODY, PAGE_BYTES};
 use crate::why::Applied;
 use crate::world::{Place, Value, World};
 
-/// A limit is written anew where it differs by this part of it.
+/// A limit is rewritten where it differs by this part of it.
 const NEAR_DIVISOR: u64 = 64;
 /// A group whose tasks all wait for memory for a larger share of ten seconds is strained: of many, one is soon at work.
 const STRAINED_PERCENT: f32 = 40.0;

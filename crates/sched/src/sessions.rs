@@ -87,7 +87,7 @@ impl<W: World, L: Log> Engine<W, L> {
             }
         };
         let to = want.map_or(baseline.clone(), Value::Number);
-        let details = Details { session, home: None };
+        let details = Details { session, return_to: None };
         (to != present).then_some(Step { place, to, baseline, from: present, details })
     }
 

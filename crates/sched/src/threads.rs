@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nice value, time slice, scheduling policy and I/O priority, thread by thread.
 //!
-//! The kernel keeps them per thread, and hands them on to threads and children born later. So a
-//! process is settled in rounds until nobody was born meanwhile, or one finds nothing to do: first what is listed,
-//! then what has been born with the old value. Children that nobody has listed *follow* the process that
+//! The kernel keeps them per thread, and hands them on to threads and children forked later. So a
+//! process is settled in rounds until nobody was forked meanwhile, or one finds nothing to do: first what is listed,
+//! then what has been forked with the old value. Children that nobody has listed *follow* the process that
 //! they have the value from: they change with it and go back with it.
 //!
 //! A process whose first thread has a value that is neither the default nor from here is left alone
@@ -19,7 +19,7 @@ use crate::world::{Fault, Place, Thread, ThreadKnob, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Identity, IoPriority, Knobs, Scheduling};
 
-/// Rounds in which what was born meanwhile is looked for.
+/// Rounds in which what was forked meanwhile is looked for.
 const ROUNDS_MAX: usize = 4;
 /// Followers that are remembered at most; more are found again when everything is taken back.
 const FOLLOWERS_MAX: usize = 4_096;
@@ -71,7 +71,7 @@ impl<W: World, L: Log> Engine<W, L> {
         if idle && self.ledger.marks().first().is_none() {
             return;
         }
-        let mut births = self.ledger.world.births();
+        let mut last_pid = self.ledger.world.last_pid();
         for round in 0..ROUNDS_MAX {
             let mut plan = self.plan(touched);
             let steps = std::mem::take(&mut plan.steps);
@@ -82,8 +82,8 @@ impl<W: World, L: Log> Engine<W, L> {
             let done = self.ledger.commit(steps);
             let stuck = done.changed == 0;
             self.report(done, applied);
-            let before = std::mem::replace(&mut births, self.ledger.world.births());
-            if stuck || (births.is_some() && births == before) {
+            let before = std::mem::replace(&mut last_pid, self.ledger.world.last_pid());
+            if stuck || (last_pid.is_some() && last_pid == before) {
                 break;
             }
         }
@@ -209,7 +209,7 @@ impl<W: World, L: Log> Engine<W, L> {
         };
         let known = self.ledger.cell(&place).is_some_and(|cell| cell.applied == to);
         if present != to || !(known || to == baseline) {
-            let details = Details { session: thread.session, home: None };
+            let details = Details { session: thread.session, return_to: None };
             plan.steps.push(Step { place, to, baseline, from: present, details });
         }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units of systemd: a set is weighed by a unit that holds nobody else.
 //!
-//! A process lives in a unit, its *home*, and gets a *seat*: its home, where that holds only its set; a scope
-//! beside it, which is begun for the set and its home; or the home together with others, unweighed, where
-//! nothing else is wanted or possible. Who may keep a home for itself:
+//! A process runs in a unit, its *origin unit*, and gets a *placement*: its origin unit, where that holds only its
+//! set; a scope beside it, which is begun for the set and its origin unit; or the origin unit together with others,
+//! unweighed, where nothing else is wanted or possible. Which set may keep an origin unit for itself:
 //!
 //! - The scope of a program belongs to the set of its oldest process; the other sets in it are split
 //!   out. Processes without a role stay.
@@ -36,29 +36,29 @@ const PLAIN: u32 = 100;
 pub(crate) struct Units {
     /// Where the hierarchy is mounted.
     pub(crate) root: String,
-    pub(crate) seats: BTreeMap<Identity, Seat>,
+    pub(crate) placements: BTreeMap<Identity, Placement>,
     /// Bytes of sets that are protected.
     pub(crate) protected: BTreeMap<SetId, u64>,
-    /// Processes that have a limit, and so a seat of their own.
+    /// Processes that have a limit, and so a placement of their own.
     pub(crate) limited: BTreeSet<Identity>,
 }
 
 /// Where a process was put.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Placement {
     set: SetId,
-    home: String,
+    origin_unit: String,
     /// The folder of the unit that is for its set alone.
     pub(crate) unit: Option<String>,
 }
 
-/// What is to come of a process.
-enum Wish {
-    /// It has no role: it goes home.
+/// Where a process is to be placed.
+enum Target {
+    /// It has no role: it goes back to its origin unit.
     Nothing,
-    /// At home, together with others.
+    /// In its origin unit, together with others.
     Shared,
-    /// At home, which is its set's.
+    /// In its origin unit, which is its set's.
     Own(SetId),
     /// In a scope of the set's.
     Apart(SetId),
@@ -66,43 +66,47 @@ enum Wish {
     Refused(Why),
 }
 
-/// A home, with those who live there, or would, had they not been moved.
-struct Tenants<'a> {
-    home: &'a str,
+/// An origin unit, with the processes in it, and those that were moved out of it.
+struct UnitMembers<'a> {
+    origin_unit: &'a str,
     all: BTreeSet<Identity>,
     holder: Option<SetId>,
 }
 
 impl Units {
     pub(crate) fn new(root: String) -> Units {
-        Units { root, seats: BTreeMap::new(), protected: BTreeMap::new(), limited: BTreeSet::new() }
+        Units { root, placements: BTreeMap::new(), protected: BTreeMap::new(), limited: BTreeSet::new() }
     }
 
     pub(crate) fn forget(&mut self) {
-        self.seats.clear();
+        self.placements.clear();
         self.protected.clear();
         self.limited.clear();
     }
 
     /// The folder of the unit that is for the set of this process alone.
     pub(crate) fn own_unit(&self, who: Identity) -> Option<&str> {
-        self.seats.get(&who)?.unit.as_deref()
+        self.placements.get(&who)?.unit.as_deref()
     }
 
-    pub(crate) fn home_of(&self, who: Identity) -> Option<String> {
-        self.seats.get(&who).map(|seat| seat.home.clone())
+    pub(crate) fn origin_unit_of(&self, who: Identity) -> Option<String> {
+        self.placements.get(&who).map(|placement| placement.origin_unit.clone())
     }
 
     /// The unit of the set's first process, else of any that has one.
     pub(crate) fn unit_of_set(&self, set: SetId) -> Option<&str> {
-        let of_set = |seat: &&Seat| seat.set == set && seat.unit.is_some();
-        let first = self.seats.get(&set.0).filter(of_set).or_else(|| self.seats.values().find(of_set));
-        first.and_then(|seat| seat.unit.as_deref())
+        let of_set = |placement: &&Placement| placement.set == set && placement.unit.is_some();
+        let first = self.placements.get(&set.0).filter(of_set).or_else(|| self.placements.values().find(of_set));
+        first.and_then(|placement| placement.unit.as_deref())
     }
 
-    fn scope(&self, set: SetId, home: &str) -> Option<&str> {
-        let beside = |seat: &&Seat| seat.set == set && seat.home == home && seat.unit.as_deref() != Some(home);
-        self.seats.values().filter(beside).find_map(|seat| seat.unit.as_deref())
+    fn scope(&self, set: SetId, origin_unit: &str) -> Option<&str> {
+        let beside = |placement: &&Placement| {
+            placement.set == set
+                && placement.origin_unit == origin_unit
+                && placement.unit.as_deref() != Some(origin_unit)
+        };
+        self.placements.values().filter(beside).find_map(|placement| placement.unit.as_deref())
     }
 
     fn member(&self, process: Identity) -> Place {
@@ -111,12 +115,12 @@ impl Units {
 }
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Gives the processes their seats, and the seats their weights.
+    /// Places the processes, and weighs the units that they are placed in.
     pub(crate) fn settle_units(&mut self, touched: &BTreeSet<Identity>, applied: &mut Applied) {
         let Some(mut units) = self.units.take() else { return };
         if self.backend == Backend::Systemd {
-            for (home, news) in self.find_news(&units, touched, applied) {
-                self.settle_home(&mut units, &home, &news, applied);
+            for (origin_unit, news) in self.find_news(&units, touched, applied) {
+                self.settle_unit(&mut units, &origin_unit, &news, applied);
             }
             self.settle_properties(&units, applied);
             self.close_scopes(&units, applied);
@@ -124,7 +128,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.units = Some(units);
     }
 
-    /// The processes whose seat is not as it is to be, by their homes.
+    /// The processes whose placement is not as it is to be, by their origin units.
     fn find_news(
         &mut self,
         units: &Units,
@@ -134,14 +138,14 @@ impl<W: World, L: Log> Engine<W, L> {
         let mut news: BTreeMap<String, Vec<Identity>> = BTreeMap::new();
         let unsettled: Vec<Identity> = touched.iter().copied().filter(|who| !self.is_settled(units, *who)).collect();
         for who in unsettled {
-            let home = self.origin_of(units, who).map(|origin| units_names::home_of(&units.root, &origin));
-            match home {
-                Some(Some(home)) => news.entry(home).or_default().push(who),
+            let origin_unit = self.origin_of(units, who).map(|origin| units_names::unit_folder(&units.root, &origin));
+            match origin_unit {
+                Some(Some(origin_unit)) => news.entry(origin_unit).or_default().push(who),
                 Some(None) => self.skip(who, Knob::Group, Why::Unsupported(NO_UNIT), applied),
                 None => applied.vanished += 1,
             }
-            if let Some(seat) = units.seats.get(&who) {
-                news.entry(seat.home.clone()).or_default();
+            if let Some(placement) = units.placements.get(&who) {
+                news.entry(placement.origin_unit.clone()).or_default();
             }
         }
         news
@@ -149,14 +153,16 @@ impl<W: World, L: Log> Engine<W, L> {
 
     fn is_settled(&self, units: &Units, who: Identity) -> bool {
         let weights = self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
-        match (units.seats.get(&who), weights) {
+        match (units.placements.get(&who), weights) {
             (None, None) => self.ledger.cell(&units.member(who)).is_none(),
             (None, Some((_, weights))) => weights == [None, None],
             (Some(_), None) => units.limited.contains(&who),
-            (Some(seat), Some((set, _))) if seat.set != set => seat.set == SetId(who) && units.limited.contains(&who),
-            (Some(seat), Some((_, weights))) => match weights {
+            (Some(placement), Some((set, _))) if placement.set != set => {
+                placement.set == SetId(who) && units.limited.contains(&who)
+            }
+            (Some(placement), Some((_, weights))) => match weights {
                 [None, None] => false,
-                weights => seat.unit.is_some() || is_plain(weights),
+                weights => placement.unit.is_some() || is_plain(weights),
             },
         }
     }
@@ -169,7 +175,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// The same for a process whose group is known to be `present`.
     fn origin_from(&self, units: &Units, who: Identity, present: String) -> String {
-        let scope = self.scope_place(&present).and_then(|scope| self.ledger.cell(&scope)?.home.clone());
+        let scope = self.scope_place(&present).and_then(|scope| self.ledger.cell(&scope)?.return_to.clone());
         let moved = scope.is_some() || self.ledger.cell(&units.member(who)).is_some();
         let known = moved.then(|| self.ledger.origin(who, &units.root)).flatten();
         known.or(scope).unwrap_or(present)
@@ -181,113 +187,127 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cells().map(|(place, _)| place).find(ours).cloned()
     }
 
-    /// Looks anew at who lives in a home, and gives each a seat.
-    pub(crate) fn settle_home(&mut self, units: &mut Units, home: &str, news: &[Identity], applied: &mut Applied) {
-        let tenants = self.find_tenants(units, home, news);
-        // Who is gone needs no seat.
-        units.seats.retain(|who, seat| seat.home != home || tenants.all.contains(who));
+    /// Looks again at the processes of an origin unit, and places each.
+    pub(crate) fn settle_unit(
+        &mut self,
+        units: &mut Units,
+        origin_unit: &str,
+        news: &[Identity],
+        applied: &mut Applied,
+    ) {
+        let members = self.find_members(units, origin_unit, news);
+        // Who is gone needs no placement.
+        units.placements.retain(|who, placement| placement.origin_unit != origin_unit || members.all.contains(who));
         let mut steps = Vec::new();
-        for &who in &tenants.all {
-            let wish = self.wish(units, who, &tenants);
-            let seat = |set, unit| Some(Seat { set, home: home.to_owned(), unit });
-            let seat = match wish {
-                Wish::Nothing => None,
-                Wish::Shared => self.roles.get(&who).and_then(|standing| seat(standing.set, None)),
-                Wish::Own(set) => seat(set, Some(home.to_owned())),
-                Wish::Apart(set) => {
-                    self.scope_for(units, set, who, home, applied).and_then(|unit| seat(set, Some(unit)))
+        for &who in &members.all {
+            let target = self.target_of(units, who, &members);
+            let placement = |set, unit| Some(Placement { set, origin_unit: origin_unit.to_owned(), unit });
+            let placement = match target {
+                Target::Nothing => None,
+                Target::Shared => self.roles.get(&who).and_then(|standing| placement(standing.set, None)),
+                Target::Own(set) => placement(set, Some(origin_unit.to_owned())),
+                Target::Apart(set) => {
+                    self.scope_for(units, set, who, origin_unit, applied).and_then(|unit| placement(set, Some(unit)))
                 }
-                Wish::Refused(why) => {
+                Target::Refused(why) => {
                     self.skip(who, Knob::Group, why, applied);
                     None
                 }
             };
-            let away = seat.as_ref().and_then(|seat| seat.unit.clone()).filter(|unit| unit != home);
-            steps.extend(self.plan_seat(units, who, away, applied));
-            units.seats.remove(&who);
-            units.seats.extend(seat.map(|seat| (who, seat)));
+            let away =
+                placement.as_ref().and_then(|placement| placement.unit.clone()).filter(|unit| unit != origin_unit);
+            steps.extend(self.plan_placement(units, who, away, applied));
+            units.placements.remove(&who);
+            units.placements.extend(placement.map(|placement| (who, placement)));
         }
         let done = self.ledger.commit(steps);
         let refused = done.failed.iter().filter_map(|(place, _)| place.process());
-        done.vanished.iter().copied().chain(refused).for_each(|who| drop(units.seats.remove(&who)));
+        done.vanished.iter().copied().chain(refused).for_each(|who| drop(units.placements.remove(&who)));
         self.report(done, applied);
     }
 
-    fn find_tenants<'a>(&self, units: &Units, home: &'a str, news: &[Identity]) -> Tenants<'a> {
+    fn find_members<'a>(&self, units: &Units, origin_unit: &'a str, news: &[Identity]) -> UnitMembers<'a> {
         let away = self.ledger.cells().filter_map(|(place, cell)| match (place, &cell.baseline) {
             (Place::Member { process, .. }, Value::Text(group)) => Some((*process, group)),
             _ => None,
         });
-        let from_here = |group: &str| units_names::home_of(&units.root, group).as_deref() == Some(home);
+        let from_here = |group: &str| units_names::unit_folder(&units.root, group).as_deref() == Some(origin_unit);
         let away = away.filter(|(_, group)| from_here(group)).map(|(who, _)| who);
         let away = away.filter(|who| self.ledger.world.get(&units.member(*who)).is_ok());
-        let inside = self.ledger.world.tree(home);
+        let inside = self.ledger.world.tree(origin_unit);
         let all: BTreeSet<Identity> = inside.into_iter().chain(away).chain(news.iter().copied()).collect();
-        let holder = self.holder(home, &all);
-        Tenants { home, all, holder }
+        let holder = self.holder(origin_unit, &all);
+        UnitMembers { origin_unit, all, holder }
     }
 
-    /// The set whose processes a home is for.
-    fn holder(&self, home: &str, all: &BTreeSet<Identity>) -> Option<SetId> {
+    /// The set whose processes an origin unit is for.
+    fn holder(&self, origin_unit: &str, all: &BTreeSet<Identity>) -> Option<SetId> {
         let oldest = all.iter().min_by_key(|who| (who.start, who.pid))?;
         let first = self.roles.get(oldest)?;
-        if units_names::is_service(home) {
+        if units_names::is_service(origin_unit) {
             let alike = |who: &Identity| self.roles.get(who).is_some_and(|other| other.role == first.role);
             return all.iter().all(alike).then_some(first.set);
         }
         // A login's scope would end, and the login with it, if everybody left it.
         let listed = |who: &Identity| self.roles.contains_key(who);
-        (!units_names::is_login(home) || all.iter().all(listed)).then_some(first.set)
+        (!units_names::is_login(origin_unit) || all.iter().all(listed)).then_some(first.set)
     }
 
-    fn wish(&self, units: &Units, who: Identity, tenants: &Tenants) -> Wish {
+    fn target_of(&self, units: &Units, who: Identity, members: &UnitMembers) -> Target {
         let limited = units.limited.contains(&who);
         let weights = self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
         let Some((set, weights)) = weights.filter(|(_, weights)| *weights != [None, None]) else {
-            return if limited { Wish::Apart(SetId(who)) } else { Wish::Nothing };
+            return if limited { Target::Apart(SetId(who)) } else { Target::Nothing };
         };
-        let service = units_names::is_service(tenants.home);
-        match tenants.holder {
-            Some(holder) if holder == set || service => Wish::Own(set),
-            _ if service && is_plain(weights) => Wish::Shared,
-            _ if service => Wish::Refused(Why::Unit(name_of(tenants.home).to_owned())),
-            None if is_plain(weights) && limited => Wish::Apart(SetId(who)),
-            None if is_plain(weights) && units.scope(set, tenants.home).is_none() => Wish::Shared,
-            _ => Wish::Apart(set),
+        let service = units_names::is_service(members.origin_unit);
+        match members.holder {
+            Some(holder) if holder == set || service => Target::Own(set),
+            _ if service && is_plain(weights) => Target::Shared,
+            _ if service => Target::Refused(Why::Unit(name_of(members.origin_unit).to_owned())),
+            None if is_plain(weights) && limited => Target::Apart(SetId(who)),
+            None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => Target::Shared,
+            _ => Target::Apart(set),
         }
     }
 
-    /// The set's scope beside a home; begun with this process where there is none.
+    /// The set's scope beside an origin unit; begun with this process where there is none.
     fn scope_for(
         &mut self,
         units: &Units,
         set: SetId,
         who: Identity,
-        home: &str,
+        origin_unit: &str,
         applied: &mut Applied,
     ) -> Option<String> {
-        if let Some(place) = units.scope(set, home).and_then(|folder| self.scope_place(folder)) {
+        if let Some(place) = units.scope(set, origin_unit).and_then(|folder| self.scope_place(folder)) {
             if self.ledger.world.get(&place) == Ok(1.into()) {
-                return place.dwelling().map(|(folder, _)| folder.to_owned());
+                return place.group_folder().map(|(folder, _)| folder.to_owned());
             }
             self.abandon_scope(place);
         }
-        if units_names::is_service(home) {
+        if units_names::is_service(origin_unit) {
             return None;
         }
-        let (slice, _) = home.rsplit_once('/')?;
+        let (slice, _) = origin_unit.rsplit_once('/')?;
         let started = self.ledger.world.ticks();
         let folder = format!("{slice}/tipme-{}-{}-{started}.scope", set.0.pid, set.0.start);
         let place = Place::Scope { folder: folder.clone(), root: units.root.clone(), first: who };
         let origin = self.origin_of(units, who)?;
-        let details = Details { session: 0, home: Some(origin) };
+        let details = Details { session: 0, return_to: Some(origin) };
         self.commit_for(who, vec![Step { details, ..step(place.clone(), 1.into(), 0.into()) }], applied);
-        // One that may still come is no seat.
+        // A process cannot be placed in one that may still come.
         self.ledger.cell(&place).filter(|cell| cell.applied == 1.into()).map(|_| folder)
     }
 
-    /// Moves a process to another group, or home where none is named; not where somebody else has moved it.
-    fn plan_seat(&mut self, units: &Units, who: Identity, away: Option<String>, applied: &mut Applied) -> Option<Step> {
+    /// Moves a process to another group, or back to its origin unit where none is named; not where somebody else has
+    /// moved it.
+    fn plan_placement(
+        &mut self,
+        units: &Units,
+        who: Identity,
+        away: Option<String>,
+        applied: &mut Applied,
+    ) -> Option<Step> {
         let place = units.member(who);
         let Ok(present) = self.ledger.world.get(&place) else {
             self.ledger.abandon([place]);
@@ -336,8 +356,8 @@ impl<W: World, L: Log> Engine<W, L> {
             }
         };
         let of_core = self.weights_of_role(Role::Core);
-        for (who, seat) in &units.seats {
-            let (Some(unit), Some(standing)) = (&seat.unit, self.roles.get(who)) else { continue };
+        for (who, placement) in &units.placements {
+            let (Some(unit), Some(standing)) = (&placement.unit, self.roles.get(who)) else { continue };
             let weights = self.weights(standing.set);
             want(unit, weights, *who);
             let favoured = matches!(standing.role, Role::Core | Role::Focused);
@@ -349,18 +369,19 @@ impl<W: World, L: Log> Engine<W, L> {
         wanted
     }
 
-    /// Ends scopes of ours in which nobody has a seat.
+    /// Ends scopes of ours in which no process is placed.
     pub(crate) fn close_scopes(&mut self, units: &Units, applied: &mut Applied) {
-        let used: BTreeSet<&str> = units.seats.values().filter_map(|seat| seat.unit.as_deref()).collect();
+        let used: BTreeSet<&str> =
+            units.placements.values().filter_map(|placement| placement.unit.as_deref()).collect();
         let left = self.ledger.cells().filter(|(place, _)| match place {
             Place::Scope { folder, .. } => !used.contains(folder.as_str()),
             _ => false,
         });
         let left: Vec<(Place, String)> =
-            left.map(|(place, cell)| (place.clone(), cell.home.clone().unwrap_or_default())).collect();
-        for (place, home) in left {
+            left.map(|(place, cell)| (place.clone(), cell.return_to.clone().unwrap_or_default())).collect();
+        for (place, origin_unit) in left {
             let Place::Scope { folder, root, first } = &place else { continue };
-            self.ledger.evacuate(folder, root, &home);
+            self.ledger.evacuate(folder, root, &origin_unit);
             self.commit_for(*first, vec![Step { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }], applied);
             if self.ledger.cell(&place).is_none() {
                 self.abandon_scope(place);
@@ -370,7 +391,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Forgets a scope that is gone, and what was set for it.
     fn abandon_scope(&mut self, scope: Place) {
-        let Some((gone, _)) = scope.dwelling() else { return };
+        let Some((gone, _)) = scope.group_folder() else { return };
         let of_scope = |place: &&Place| matches!(place, Place::Unit { folder, .. } if folder == gone);
         let mut places: Vec<Place> = self.ledger.cells().map(|(place, _)| place).filter(of_scope).cloned().collect();
         places.push(scope);

@@ -8,14 +8,14 @@
 //! not accept the name that systemd signs with there.)
 //!
 //! Nothing here can hold up the caller for long. Opening a connection and each call are bounded by
-//! [`PATIENCE`]; calls that follow one another have [`CREDIT`] in all, which time without calls gives
+//! [`TIMEOUT`]; calls that follow one another have [`CREDIT`] in all, which time without calls gives
 //! back; who wants more is told to try later. A manager that did not answer is not asked for [`REST`], but once more
-//! when everything is taken back, which has [`HASTE`] in all.
+//! when everything is taken back, which has [`RESTORE_TIME_MAX`] in all.
 //!
 //! `ETIMEDOUT` says that a manager was asked and may still do it; whoever was not asked at all, is `ENOTCONN`.
 
 use crate::linux::fault;
-use crate::units_names::{Keeper, Property, Unit};
+use crate::units_names::{Property, ServiceManager, Unit};
 use crate::world::Fault;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -30,13 +30,13 @@ use zbus::blocking::connection::Builder;
 use zbus::zvariant::{DynamicType, OwnedValue, Value};
 
 /// How long one call, or opening a connection, may take.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How long calls may take together that follow one another.
 const CREDIT: Duration = Duration::from_millis(500);
 /// How long a manager is not asked after it did not answer.
 const REST: Duration = Duration::from_secs(60);
 /// How long calls may be made while everything is taken back.
-const HASTE: Duration = Duration::from_secs(10);
+const RESTORE_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a scope may come late: above the 90 s that systemd gives a job by itself.
 const LATE: Duration = Duration::from_secs(120);
 /// Connections that may hang while they are opened; each keeps a thread.
@@ -59,12 +59,12 @@ pub(crate) struct Bus {
 }
 
 struct State {
-    lines: BTreeMap<Keeper, Connection>,
+    lines: BTreeMap<ServiceManager, Connection>,
     /// How long the last calls took, less the time that has gone by between them.
     spent: Duration,
     last: Instant,
     /// Who is not asked before.
-    closed: BTreeMap<Keeper, Instant>,
+    closed: BTreeMap<ServiceManager, Instant>,
     /// Nobody is asked after that, while everything is taken back.
     until: Option<Instant>,
     /// Connections that are being opened, also those that nobody waits for any more.
@@ -96,7 +96,7 @@ impl Bus {
     /// A property of a unit; -1 is "not set" and "infinity".
     pub(crate) fn get(&self, unit: &Unit, property: Property) -> Result<i64, Fault> {
         let body = (unit.interface(), property.name());
-        let number = self.call(unit.keeper, &unit.object(), PROPERTIES, "Get", &body, number)?;
+        let number = self.call(unit.service_manager, &unit.object(), PROPERTIES, "Get", &body, number)?;
         Ok(number.try_into().unwrap_or(-1))
     }
 
@@ -104,7 +104,7 @@ impl Bus {
     pub(crate) fn set(&self, unit: &Unit, property: Property, number: i64) -> Result<(), Fault> {
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         let body = (unit.name.as_str(), true, vec![(property.name(), Value::from(number))]);
-        self.call(unit.keeper, OBJECT, MANAGER, "SetUnitProperties", &body, |_| Some(()))
+        self.call(unit.service_manager, OBJECT, MANAGER, "SetUnitProperties", &body, |_| Some(()))
     }
 
     /// Has a scope begun that holds this process. It is there some moments later.
@@ -119,18 +119,18 @@ impl Bus {
         ];
         let others: Vec<(&str, Vec<(&str, Value<'_>)>)> = Vec::new();
         let body = (unit.name.as_str(), "fail", properties, others);
-        self.call(unit.keeper, OBJECT, MANAGER, "StartTransientUnit", &body, |_| Some(()))
+        self.call(unit.service_manager, OBJECT, MANAGER, "StartTransientUnit", &body, |_| Some(()))
     }
 
     /// Opens the connection, so that the next call need not.
-    pub(crate) fn open(&self, keeper: Keeper) -> Result<(), Fault> {
-        self.ask(keeper, |_| Ok(()))
+    pub(crate) fn open(&self, service_manager: ServiceManager) -> Result<(), Fault> {
+        self.ask(service_manager, |_| Ok(()))
     }
 
     /// Nobody waits for this scope any longer; its manager is not asked for a while.
     pub(crate) fn give_up(&self, unit: &Unit, folder: &str) {
         let now = Instant::now();
-        self.state.borrow_mut().closed.insert(unit.keeper, now + REST);
+        self.state.borrow_mut().closed.insert(unit.service_manager, now + REST);
         let mut late = self.late.borrow_mut();
         late.retain(|_, since| now < *since + LATE);
         late.insert(folder.to_owned(), now);
@@ -142,30 +142,30 @@ impl Bus {
     }
 
     /// Everything is going to be taken back: all managers get a new chance, for a time that is bounded.
-    pub(crate) fn hasten(&self) {
+    pub(crate) fn begin_restore(&self) {
         let mut state = self.state.borrow_mut();
         state.closed.clear();
         state.spent = Duration::ZERO;
-        state.until = Some(Instant::now() + HASTE);
+        state.until = Some(Instant::now() + RESTORE_TIME_MAX);
     }
 
     /// Everything is taken back.
-    pub(crate) fn relax(&self) {
+    pub(crate) fn end_restore(&self) {
         self.state.borrow_mut().until = None;
     }
 
     /// Why this manager cannot be used; `None` where it can.
-    pub(crate) fn defect(&self, keeper: Keeper) -> Option<String> {
-        let whose = match keeper {
-            Keeper::System => "systemd".to_owned(),
-            Keeper::User(uid) => format!("the systemd of user {uid}"),
+    pub(crate) fn defect(&self, service_manager: ServiceManager) -> Option<String> {
+        let whose = match service_manager {
+            ServiceManager::System => "systemd".to_owned(),
+            ServiceManager::User(uid) => format!("the systemd of user {uid}"),
         };
         let text = |reply: &zbus::Message| String::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok();
-        match self.call(keeper, OBJECT, PROPERTIES, "Get", &(MANAGER, "Version"), text) {
+        match self.call(service_manager, OBJECT, PROPERTIES, "Get", &(MANAGER, "Version"), text) {
             Ok(text) => match version(&text) {
                 Some(number) if number >= VERSION_MIN => None,
                 Some(number) => Some(format!("{whose} has version {number}; it takes {VERSION_MIN} or newer")),
-                None => Some(format!("{whose} says it has version {text:?}, which is no number")),
+                None => Some(format!("{whose} says it has version {text:?}, which is not a number")),
             },
             Err(Fault::Vanished) => {
                 Some(format!("{whose} has no message bus here; start one, or name another back end"))
@@ -179,7 +179,7 @@ impl Bus {
 
     fn call<B, T>(
         &self,
-        keeper: Keeper,
+        service_manager: ServiceManager,
         path: &str,
         interface: &str,
         method: &str,
@@ -192,31 +192,35 @@ impl Bus {
         let call = |line: &Connection| {
             line.call_method(Some(DESTINATION), path, Some(interface), method, body).map_err(translate)
         };
-        self.ask(keeper, call).and_then(|reply| read(&reply).ok_or(Fault::Refused(libc::EPROTO)))
+        self.ask(service_manager, call).and_then(|reply| read(&reply).ok_or(Fault::Refused(libc::EPROTO)))
     }
 
     /// Does something with a connection, which is opened where there is none. A manager that has replaced itself has
-    /// closed its connections, so a broken one is opened anew once.
-    fn ask<T>(&self, keeper: Keeper, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
+    /// closed its connections, so a broken one is opened again once.
+    fn ask<T>(
+        &self,
+        service_manager: ServiceManager,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let mut state = self.state.borrow_mut();
         let begun = Instant::now();
-        state.admit(keeper, begun)?;
-        let known = state.lines.contains_key(&keeper);
-        let once = |state: &mut State| work(state.line(&self.run, keeper)?);
+        state.admit(service_manager, begun)?;
+        let known = state.lines.contains_key(&service_manager);
+        let once = |state: &mut State| work(state.line(&self.run, service_manager)?);
         let mut outcome = once(&mut state);
         if known && matches!(outcome, Err(Fault::Refused(libc::ENOTCONN))) {
-            state.lines.remove(&keeper);
+            state.lines.remove(&service_manager);
             outcome = once(&mut state);
         }
-        state.note(keeper, begun, outcome.as_ref().err());
+        state.note(service_manager, begun, outcome.as_ref().err());
         outcome
     }
 }
 
 impl State {
-    fn admit(&mut self, keeper: Keeper, now: Instant) -> Result<(), Fault> {
+    fn admit(&mut self, service_manager: ServiceManager, now: Instant) -> Result<(), Fault> {
         self.closed.retain(|_, until| now < *until);
-        if self.closed.contains_key(&keeper) || self.until.is_some_and(|until| now >= until) {
+        if self.closed.contains_key(&service_manager) || self.until.is_some_and(|until| now >= until) {
             return Err(Fault::Refused(libc::ENOTCONN));
         }
         self.spent = self.spent.saturating_sub(now.saturating_duration_since(self.last));
@@ -224,27 +228,27 @@ impl State {
         if self.spent >= CREDIT { Err(Fault::Later) } else { Ok(()) }
     }
 
-    fn note(&mut self, keeper: Keeper, begun: Instant, fault: Option<&Fault>) {
+    fn note(&mut self, service_manager: ServiceManager, begun: Instant, fault: Option<&Fault>) {
         self.last = Instant::now();
         self.spent += begun.elapsed();
         if matches!(fault, Some(Fault::Refused(code)) if is_down(*code)) {
-            self.lines.remove(&keeper);
-            self.closed.insert(keeper, self.last + REST);
+            self.lines.remove(&service_manager);
+            self.closed.insert(service_manager, self.last + REST);
         }
     }
 
-    fn line(&mut self, run: &Path, keeper: Keeper) -> Result<&Connection, Fault> {
-        if !self.lines.contains_key(&keeper) {
-            let line = self.open(run, keeper)?;
-            self.lines.insert(keeper, line);
+    fn line(&mut self, run: &Path, service_manager: ServiceManager) -> Result<&Connection, Fault> {
+        if !self.lines.contains_key(&service_manager) {
+            let line = self.open(run, service_manager)?;
+            self.lines.insert(service_manager, line);
         }
-        self.lines.get(&keeper).ok_or(Fault::Refused(libc::ENOTCONN))
+        self.lines.get(&service_manager).ok_or(Fault::Refused(libc::ENOTCONN))
     }
 
-    fn open(&mut self, run: &Path, keeper: Keeper) -> Result<Connection, Fault> {
-        match keeper {
-            Keeper::System => self.connect(run.join("dbus/system_bus_socket"), None),
-            Keeper::User(uid) => self.connect(run.join(format!("user/{uid}/bus")), Some(uid)),
+    fn open(&mut self, run: &Path, service_manager: ServiceManager) -> Result<Connection, Fault> {
+        match service_manager {
+            ServiceManager::System => self.connect(run.join("dbus/system_bus_socket"), None),
+            ServiceManager::User(uid) => self.connect(run.join(format!("user/{uid}/bus")), Some(uid)),
         }
     }
 
@@ -262,7 +266,7 @@ impl State {
             sender.send(line).ok();
         };
         std::thread::Builder::new().name("bus".to_owned()).spawn(work).map_err(fault)?;
-        match receiver.recv_timeout(PATIENCE) {
+        match receiver.recv_timeout(TIMEOUT) {
             Ok(Err(Fault::Refused(libc::ETIMEDOUT))) | Err(_) => Err(Fault::Refused(libc::ENOTCONN)),
             Ok(line) => line,
         }
@@ -284,7 +288,7 @@ fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, Fault> {
     if user.is_some_and(|uid| peer.uid.as_raw() != uid) {
         return Err(Fault::Refused(libc::EPERM));
     }
-    let builder = Builder::async_io_unix_stream(stream).method_timeout(PATIENCE);
+    let builder = Builder::async_io_unix_stream(stream).method_timeout(TIMEOUT);
     let builder = user.into_iter().fold(builder, Builder::user_id);
     builder.build().map_err(translate)
 }

@@ -81,13 +81,13 @@ impl<W: World, L: Log> Engine<W, L> {
         units.own_unit(who).map(str::to_owned)
     }
 
-    /// Gives a process another seat, for it has got a limit, or lost it.
+    /// Gives a process another placement, for it has got a limit, or lost it.
     pub(crate) fn settle_again(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) {
-        let origin = self.origin_of(units, who).and_then(|origin| units_names::home_of(&units.root, &origin));
-        match (origin, units.home_of(who)) {
-            (Some(home), _) => self.settle_home(units, &home, &[who], applied),
-            // It is gone, and its seat with it.
-            (None, Some(home)) => self.settle_home(units, &home, &[], applied),
+        let origin = self.origin_of(units, who).and_then(|origin| units_names::unit_folder(&units.root, &origin));
+        match (origin, units.origin_unit_of(who)) {
+            (Some(origin_unit), _) => self.settle_unit(units, &origin_unit, &[who], applied),
+            // It is gone, and its placement with it.
+            (None, Some(origin_unit)) => self.settle_unit(units, &origin_unit, &[], applied),
             (None, None) => {}
         }
     }
@@ -114,6 +114,6 @@ const NO_UNIT: &str = "it shares its unit with others, so there is no protection
 fn named(units: &Units, path: &str) -> (Identity, Option<String>) {
     let inside = path.strip_prefix(&units.root).is_some_and(|rest| rest.starts_with('/'));
     let folder = if inside { path.to_owned() } else { format!("{}/{}", units.root, path.trim_start_matches('/')) };
-    let found = units.seats.iter().find(|(_, seat)| seat.unit.as_ref() == Some(&folder));
+    let found = units.placements.iter().find(|(_, placement)| placement.unit.as_ref() == Some(&folder));
     found.map_or((crate::memory::NOBODY, None), |(who, _)| (*who, Some(folder)))
 }

@@ -40,7 +40,7 @@ impl Property {
 
 /// Whose service manager a unit belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Keeper {
+pub(crate) enum ServiceManager {
     System,
     /// The manager of this user.
     User(u32),
@@ -49,14 +49,14 @@ pub(crate) enum Keeper {
 /// A unit, by the folder of its control group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unit {
-    pub(crate) keeper: Keeper,
+    pub(crate) service_manager: ServiceManager,
     pub(crate) name: String,
     /// The slice that it is in.
     pub(crate) slice: String,
 }
 
 impl Unit {
-    /// The unit whose group this folder is; `None` where that is no scope, service or slice.
+    /// The unit whose group this folder is; `None` where that is not a scope, service or slice.
     pub(crate) fn of(folder: &str) -> Option<Unit> {
         let (above, last) = folder.rsplit_once('/')?;
         let name = unescape(last).to_owned();
@@ -64,7 +64,7 @@ impl Unit {
         let user = above.split('/').find_map(user_manager);
         let parent = above.rsplit('/').next().filter(|part| part.ends_with(".slice"));
         let slice = parent.map_or("-.slice", unescape).to_owned();
-        Some(Unit { keeper: user.map_or(Keeper::System, Keeper::User), name, slice })
+        Some(Unit { service_manager: user.map_or(ServiceManager::System, ServiceManager::User), name, slice })
     }
 
     /// The interface of the unit's own properties.
@@ -85,7 +85,7 @@ impl Unit {
 }
 
 /// The folder of the scope or service that a group lies in, below the hierarchy's `root`.
-pub(crate) fn home_of(root: &str, group: &str) -> Option<String> {
+pub(crate) fn unit_folder(root: &str, group: &str) -> Option<String> {
     let (mut folder, mut in_user) = (root.to_owned(), false);
     for part in group.strip_prefix(root)?.split('/').filter(|part| !part.is_empty()) {
         folder.push('/');
@@ -93,7 +93,7 @@ pub(crate) fn home_of(root: &str, group: &str) -> Option<String> {
         match () {
             () if part.ends_with(".slice") => {}
             () if !in_user && user_manager(part).is_some() => in_user = true,
-            () => return is_tenement(part).then_some(folder),
+            () => return is_scope_or_service(part).then_some(folder),
         }
     }
     None
@@ -140,7 +140,7 @@ pub(crate) fn is_login(folder: &str) -> bool {
 }
 
 /// True for what holds processes itself.
-pub(crate) fn is_tenement(part: &str) -> bool {
+pub(crate) fn is_scope_or_service(part: &str) -> bool {
     part.ends_with(".scope") || part.ends_with(".service")
 }
 
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn a_folder_names_unit_keeper_and_slice() {
         let unit = Unit::of(APP).expect("a unit");
-        assert_eq!((unit.keeper, unit.name.as_str()), (Keeper::User(1000), "app-a.scope"));
+        assert_eq!((unit.service_manager, unit.name.as_str()), (ServiceManager::User(1000), "app-a.scope"));
         assert_eq!(unit.slice, "app-x.slice");
         assert_eq!(unit.object(), "/org/freedesktop/systemd1/unit/app_2da_2escope");
         let unit = Unit::of("/cg/user.slice/user-1000.slice/user@1000.service").expect("a unit");
-        assert_eq!((unit.keeper, unit.slice.as_str()), (Keeper::System, "user-1000.slice"));
+        assert_eq!((unit.service_manager, unit.slice.as_str()), (ServiceManager::System, "user-1000.slice"));
         assert_eq!(unit.interface(), "org.freedesktop.systemd1.Service");
         let unit = Unit::of("/cg/init.scope").expect("a unit");
         assert_eq!((unit.name.as_str(), unit.slice.as_str()), ("init.scope", "-.slice"));
@@ -186,10 +186,10 @@ mod tests {
     #[test]
     fn the_unit_of_a_group_is_the_outermost_that_holds_processes() {
         let inside = format!("{APP}/deep.service/x");
-        assert_eq!(home_of("/cg", &inside).as_deref(), Some(APP));
-        assert_eq!(home_of("/cg", "/cg/system.slice/a.service/b").as_deref(), Some("/cg/system.slice/a.service"));
+        assert_eq!(unit_folder("/cg", &inside).as_deref(), Some(APP));
+        assert_eq!(unit_folder("/cg", "/cg/system.slice/a.service/b").as_deref(), Some("/cg/system.slice/a.service"));
         for none in ["/cg", "/cg/lxc/a.scope", "/cg/user.slice/user-1.slice/user@1.service", "/other/a.scope"] {
-            assert_eq!(home_of("/cg", none), None, "{none}");
+            assert_eq!(unit_folder("/cg", none), None, "{none}");
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn set(linux: &Linux, folder: &str, property: Property, number: i64) 
 /// when the scope is there: one that holds another process by then is left to end with it.
 pub(crate) fn begin(linux: &Linux, folder: &str, root: &str, first: Identity) -> Result<(), Fault> {
     let unit = Unit::of(folder).ok_or(Fault::Refused(libc::EINVAL))?;
-    linux.bus.open(unit.keeper)?;
+    linux.bus.open(unit.service_manager)?;
     let held = linux.held(first)?;
     linux.admit_process(first).map_err(|_| Fault::Refused(libc::EPERM))?;
     held.check()?;

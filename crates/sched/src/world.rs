@@ -78,7 +78,7 @@ impl Place {
     }
 
     /// Folder and root of a group that was made here for processes.
-    pub(crate) fn dwelling(&self) -> Option<(&str, &str)> {
+    pub(crate) fn group_folder(&self) -> Option<(&str, &str)> {
         match self {
             Place::Group { path, root } => Some((path, root)),
             Place::Scope { folder, root, .. } => Some((folder, root)),
@@ -205,12 +205,12 @@ pub(crate) struct Stock {
 /// The machine, or a picture of one.
 pub(crate) trait World {
     /// A call begins: forgets what was looked at before.
-    fn look_anew(&mut self);
+    fn begin_call(&mut self);
     /// A call is over: holds nothing any more.
-    fn let_go(&mut self);
-    /// Everything is going to be taken back: who did not answer lately gets a new chance until [`World::let_go`], for a
-    /// time that is bounded.
-    fn make_haste(&mut self);
+    fn end_call(&mut self);
+    /// Everything is going to be taken back: who did not answer lately gets a new chance until [`World::end_call`], for
+    /// a time that is bounded.
+    fn begin_restore(&mut self);
     /// What the place holds now.
     fn get(&self, place: &Place) -> Result<Value, Fault>;
     /// Changes it, having made sure that process and thread are still the ones that are meant.
@@ -234,8 +234,8 @@ pub(crate) trait World {
     fn lineage(&self, process: Identity) -> Vec<(Identity, u32)>;
     /// The processes below it, without those that `leads` knows and what is below them.
     fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity>;
-    /// A number that is another one once any process or thread was born; `None` where that cannot be told.
-    fn births(&self) -> Option<u64>;
+    /// A number that is another one once any process or thread was forked; `None` where that cannot be told.
+    fn last_pid(&self) -> Option<u64>;
     /// All processes.
     fn all(&self) -> Vec<Identity>;
     /// The processes in a control group.

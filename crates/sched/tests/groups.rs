@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::{Desk, Forked, Started, assign, own_session, proc, wait_for};
+use support::{Fixture, Forked, Started, assign, own_session, proc, wait_for};
 use tipme_policy::{Action, Backend, Identity, MemoryAction, MemoryGroup, Role, SetId};
 use tipme_sched::{Error, Knob, Mechanism, Why, processes};
 
@@ -58,13 +58,13 @@ fn set_name(who: Identity) -> String {
 #[test]
 fn processes_are_moved_once_and_come_back_with_their_children() {
     let delegated = Delegated::new("move");
-    let mut desk = Desk::new(Backend::Cgroup);
-    desk.config.cgroup = Some(delegated.path.clone());
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    fixture.config.cgroup = Some(delegated.path.clone());
     let mut command = Command::new("sh");
     command.args(["-c", "read go; sleep 600 & wait"]).stdin(Stdio::piped());
     let (shell, other) = (Started::new(own_session(&mut command)), Started::sleeper());
     let home = group_of(shell.who);
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     mechanism.apply(&[assign(Role::Focused, &[shell.who]), assign(Role::Rest, &[other.who])]);
     assert_eq!(delegated.groups().len(), 2);
     assert!(group_of(shell.who).ends_with(&set_name(shell.who)), "{}", group_of(shell.who));
@@ -83,19 +83,19 @@ fn processes_are_moved_once_and_come_back_with_their_children() {
 #[test]
 fn a_killed_manager_leaves_no_group_after_the_next_start() {
     let delegated = Delegated::new("kill");
-    let mut desk = Desk::new(Backend::Cgroup);
-    desk.config.cgroup = Some(delegated.path.clone());
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    fixture.config.cgroup = Some(delegated.path.clone());
     let inside = Started::sleeper();
     fs::write(delegated.path.join("cgroup.procs"), inside.who.pid.to_string()).unwrap();
     let before = group_of(inside.who);
     let manager = Forked::new(|| {
-        let (mut mechanism, _) = desk.open();
+        let (mut mechanism, _) = fixture.open();
         mechanism.apply(&[assign(Role::Focused, &[inside.who])]);
         std::mem::forget(mechanism);
     });
     drop(manager);
     assert!(group_of(inside.who).ends_with(&set_name(inside.who)), "{}", group_of(inside.who));
-    let (_mechanism, restored) = desk.open();
+    let (_mechanism, restored) = fixture.open();
     assert_eq!((group_of(inside.who), restored.failed), (before, 0), "{restored:?}");
     assert_eq!(delegated.groups(), Vec::<String>::new());
     drop(inside);
@@ -126,11 +126,11 @@ fn plain(folder: &Path, sets: &[Identity]) -> PathBuf {
 #[test]
 fn a_change_of_focus_writes_weights_only() {
     let (front, back) = (Started::sleeper(), Started::sleeper());
-    let mut desk = Desk::new(Backend::Cgroup);
-    let dir = plain(desk.folder.path(), &[front.who, back.who]);
-    desk.config.cgroup = Some(dir.clone());
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    let dir = plain(fixture.folder.path(), &[front.who, back.who]);
+    fixture.config.cgroup = Some(dir.clone());
     let read = |who: Identity, file: &str| fs::read_to_string(dir.join(set_name(who)).join(file)).unwrap();
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[front.who]), assign(Role::Rest, &[back.who])]);
     assert!(applied.skipped.is_empty(), "{applied:?}");
     assert_eq!((read(front.who, "cpu.weight"), read(front.who, "io.weight")), ("8900".into(), "500".into()));
@@ -151,12 +151,12 @@ fn a_change_of_focus_writes_weights_only() {
 #[test]
 fn memory_is_protected_limited_and_reclaimed_in_whole_pages() {
     let child = Started::sleeper();
-    let mut desk = Desk::new(Backend::Cgroup);
-    let dir = plain(desk.folder.path(), &[child.who]);
-    desk.config.cgroup = Some(dir.clone());
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    let dir = plain(fixture.folder.path(), &[child.who]);
+    fixture.config.cgroup = Some(dir.clone());
     let group = dir.join(set_name(child.who));
     let read = |file: &Path| fs::read_to_string(file).unwrap();
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     let named = MemoryGroup::Cgroup(format!("/user/{}", set_name(child.who)));
     let actions = [
         MemoryAction::Protect { set: SetId(child.who), bytes: 10_000 },
@@ -182,9 +182,9 @@ fn memory_is_protected_limited_and_reclaimed_in_whole_pages() {
 #[test]
 fn the_rest_is_limited_to_what_it_has_and_its_room() {
     let (front, other) = (Started::sleeper(), Started::sleeper());
-    let mut desk = Desk::new(Backend::Cgroup);
-    let dir = plain(desk.folder.path(), &[front.who]);
-    desk.config.cgroup = Some(dir.clone());
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    let dir = plain(fixture.folder.path(), &[front.who]);
+    fixture.config.cgroup = Some(dir.clone());
     let rest = dir.join("rest");
     fs::create_dir(&rest).unwrap();
     let files = [("memory.current", "100000000\n"), ("memory.high", "max\n"), ("cgroup.procs", "")];
@@ -192,7 +192,7 @@ fn the_rest_is_limited_to_what_it_has_and_its_room() {
     for (name, text) in files.into_iter().chain(stat) {
         fs::write(rest.join(name), text).unwrap();
     }
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     // Somebody is in the delegated group, so `rest` is made for him.
     fs::write(dir.join("cgroup.procs"), format!("{}\n", other.who.pid)).unwrap();
     mechanism.apply(&[assign(Role::Focused, &[front.who])]);
@@ -226,22 +226,22 @@ fn plain_proc(folder: &Path, group: &str) -> PathBuf {
 #[test]
 fn the_units_of_a_service_manager_are_left_alone() {
     let who = Identity { pid: 4_711, start: 55 };
-    let mut desk = Desk::new(Backend::Cgroup);
-    desk.config.cgroup = Some(plain(desk.folder.path(), &[who]));
-    desk.config.proc = plain_proc(desk.folder.path(), "/system.slice/cron.service");
-    let (mut mechanism, _) = desk.open();
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    fixture.config.cgroup = Some(plain(fixture.folder.path(), &[who]));
+    fixture.config.proc = plain_proc(fixture.folder.path(), "/system.slice/cron.service");
+    let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[who])]);
     let found = applied.skipped.iter().find(|skipped| skipped.knob == Knob::Group).map(|skipped| &skipped.why);
     assert_eq!(found, Some(&Why::Unit("cron.service".into())), "{applied:?}");
-    let procs = desk.config.cgroup.clone().unwrap().join(set_name(who)).join("cgroup.procs");
+    let procs = fixture.config.cgroup.clone().unwrap().join(set_name(who)).join("cgroup.procs");
     assert_eq!(fs::read_to_string(procs).unwrap(), "");
 }
 
 #[test]
 fn a_folder_that_is_no_group_is_refused() {
-    let mut desk = Desk::new(Backend::Cgroup);
-    for path in [None, Some(desk.folder.path().to_owned())] {
-        desk.config.cgroup = path;
-        assert!(matches!(Mechanism::open(desk.config.clone()), Err(Error::Group { .. })));
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    for path in [None, Some(fixture.folder.path().to_owned())] {
+        fixture.config.cgroup = path;
+        assert!(matches!(Mechanism::open(fixture.config.clone()), Err(Error::Group { .. })));
     }
 }

@@ -7,8 +7,8 @@ mod support;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use support::{
-    Desk, Forked, Started, UNTOUCHED, assign, autogroup, identity, io_priority, kill_group, own_session, proc, quiet,
-    set_slice, sleep, slice, slices, values, wait_for,
+    Fixture, Forked, Started, UNTOUCHED, assign, autogroup, identity, io_priority, kill_group, own_session, proc,
+    quiet, set_slice, sleep, slice, slices, values, wait_for,
 };
 use tipme_policy::{Action, Backend, Identity, MemoryAction, Role, SetId, Strength, knobs};
 use tipme_sched::{Error, Knob, Mechanism, Restored, Why, processes};
@@ -17,9 +17,9 @@ const BEST_EFFORT: i64 = 2 << 13;
 
 #[test]
 fn each_role_is_set_and_taken_back() {
-    let (desk, child) = (Desk::new(Backend::Nice), Started::sleeper());
+    let (fixture, child) = (Fixture::new(Backend::Nice), Started::sleeper());
     let usual = slice(child.who.pid);
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[child.who])]);
     assert!(applied.skipped.is_empty() && applied.changed > 0, "{applied:?}");
     assert_eq!(values(child.who), (-10, 0, BEST_EFFORT));
@@ -41,8 +41,8 @@ fn each_role_is_set_and_taken_back() {
 
 #[test]
 fn the_knob_turns_and_dropping_takes_back() {
-    let (desk, child) = (Desk::new(Backend::Nice), Started::sleeper());
-    let (mut mechanism, _) = desk.open();
+    let (fixture, child) = (Fixture::new(Backend::Nice), Started::sleeper());
+    let (mut mechanism, _) = fixture.open();
     mechanism.apply(&[assign(Role::Focused, &[child.who])]);
     mechanism.set_strength(Strength::Gentle);
     assert_eq!(values(child.who).0, -4);
@@ -52,13 +52,13 @@ fn the_knob_turns_and_dropping_takes_back() {
     assert_eq!(values(child.who).0, -10);
     drop(mechanism);
     assert_eq!(values(child.who), UNTOUCHED);
-    assert_eq!(std::fs::read(desk.journal()).unwrap(), b"");
+    assert_eq!(std::fs::read(fixture.journal()).unwrap(), b"");
 }
 
 #[test]
 fn it_says_what_and_why() {
-    let (desk, child) = (Desk::new(Backend::Nice), Started::sleeper());
-    let (mut mechanism, _) = desk.open();
+    let (fixture, child) = (Fixture::new(Backend::Nice), Started::sleeper());
+    let (mut mechanism, _) = fixture.open();
     mechanism.apply(&[assign(Role::Focused, &[child.who])]);
     let explanation = mechanism.explain(child.who.pid).unwrap();
     assert_eq!((explanation.who, explanation.role), (child.who, Role::Focused));
@@ -71,7 +71,7 @@ fn it_says_what_and_why() {
 
 #[test]
 fn all_threads_are_set_and_those_born_later_go_back_too() {
-    let desk = Desk::new(Backend::Nice);
+    let fixture = Fixture::new(Backend::Nice);
     let (reader, writer) = std::io::pipe().unwrap();
     let process = Forked::new(move || {
         let nap = || std::thread::sleep(std::time::Duration::from_secs(600));
@@ -89,7 +89,7 @@ fn all_threads_are_set_and_those_born_later_go_back_too() {
         threads.map(|tid| unsafe { libc::getpriority(libc::PRIO_PROCESS, tid) }).collect::<Vec<_>>()
     };
     wait_for(|| (nices().len() == 3).then_some(()));
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     mechanism.apply(&[assign(Role::Focused, &[who])]);
     assert_eq!(nices(), [-10; 3]);
     std::io::Write::write_all(&mut &writer, b"x").unwrap();
@@ -103,11 +103,11 @@ fn all_threads_are_set_and_those_born_later_go_back_too() {
 
 #[test]
 fn children_that_nobody_lists_follow_and_go_back() {
-    let desk = Desk::new(Backend::Nice);
+    let fixture = Fixture::new(Backend::Nice);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "read go; sleep 600 & wait"]).stdin(Stdio::piped());
     let shell = Started::new(own_session(&mut command));
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     mechanism.apply(&[assign(Role::Focused, &[shell.who])]);
     std::io::Write::write_all(&mut shell.child.stdin.as_ref().unwrap(), b"go\n").unwrap();
     let child = wait_for(|| processes::descendants(proc(), shell.who.pid).first().copied());
@@ -127,12 +127,12 @@ fn children_that_nobody_lists_follow_and_go_back() {
 
 #[test]
 fn what_the_user_has_set_stays() {
-    let desk = Desk::new(Backend::Nice);
+    let fixture = Fixture::new(Backend::Nice);
     let mut command = sleep();
     let (niced, later) = (Started::new(&mut command), Started::sleeper());
     // SAFETY: the call takes numbers only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, niced.who.pid, 5) };
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[later.who, niced.who])]);
     let reasons: Vec<_> = applied.skipped.iter().map(|skipped| (skipped.who, skipped.knob, &skipped.why)).collect();
     assert_eq!(reasons, [(niced.who, Knob::Nice, &Why::SetByOther("5".into()))]);
@@ -148,10 +148,10 @@ fn what_the_user_has_set_stays() {
 
 #[test]
 fn a_slice_that_the_user_has_set_stays() {
-    let (desk, early, late) = (Desk::new(Backend::Nice), Started::sleeper(), Started::sleeper());
+    let (fixture, early, late) = (Fixture::new(Backend::Nice), Started::sleeper(), Started::sleeper());
     let wish = if slices() > 0 { 3_300_000 } else { 0 };
     set_slice(early.who.pid, wish);
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[late.who, early.who])]);
     let left: Vec<_> = applied.skipped.iter().map(|left| (left.who, left.knob)).collect();
     assert_eq!(left, vec![(early.who, Knob::Slice); slices()], "{applied:?}");
@@ -163,41 +163,41 @@ fn a_slice_that_the_user_has_set_stays() {
 
 #[test]
 fn a_killed_manager_leaves_nothing_changed_after_the_next_start() {
-    let (desk, child) = (Desk::new(Backend::Autogroup), Started::leader());
+    let (fixture, child) = (Fixture::new(Backend::Autogroup), Started::leader());
     let manager = Forked::new(|| {
-        let (mut mechanism, _) = desk.open();
+        let (mut mechanism, _) = fixture.open();
         mechanism.apply(&[assign(Role::Focused, &[child.who])]);
         std::mem::forget(mechanism);
     });
-    assert!(matches!(Mechanism::open(desk.config.clone()), Err(Error::Busy { .. })), "the manager still runs");
+    assert!(matches!(Mechanism::open(fixture.config.clone()), Err(Error::Busy { .. })), "the manager still runs");
     drop(manager);
     assert_eq!((values(child.who), autogroup(child.who.pid)), ((-10, 0, BEST_EFFORT), "-15".into()));
-    let (_mechanism, restored) = desk.open();
+    let (_mechanism, restored) = fixture.open();
     assert_eq!((values(child.who), autogroup(child.who.pid)), (UNTOUCHED, "0".into()));
     assert_eq!(restored, Restored { restored: 3 + slices(), ..Restored::default() });
 }
 
 #[test]
 fn after_a_kill_what_somebody_changed_meanwhile_stays() {
-    let (desk, child) = (Desk::new(Backend::Nice), Started::sleeper());
+    let (fixture, child) = (Fixture::new(Backend::Nice), Started::sleeper());
     let manager = Forked::new(|| {
-        let (mut mechanism, _) = desk.open();
+        let (mut mechanism, _) = fixture.open();
         mechanism.apply(&[assign(Role::Focused, &[child.who])]);
         std::mem::forget(mechanism);
     });
     drop(manager);
     // SAFETY: the call takes numbers only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, child.who.pid, 7) };
-    let (_mechanism, restored) = desk.open();
+    let (_mechanism, restored) = fixture.open();
     assert_eq!(values(child.who), (7, 0, 0));
     assert_eq!(restored, Restored { restored: 1 + slices(), changed_by_others: 1, ..Restored::default() });
 }
 
 #[test]
 fn sessions_are_weighed_and_a_shared_one_is_told() {
-    let desk = Desk::new(Backend::Autogroup);
+    let fixture = Fixture::new(Backend::Autogroup);
     let (front, back) = (Started::leader(), Started::leader());
-    let (mut mechanism, _) = desk.open();
+    let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[front.who]), assign(Role::Rest, &[back.who])]);
     assert!(applied.skipped.is_empty(), "{applied:?}");
     assert_eq!((autogroup(front.who.pid), autogroup(back.who.pid)), ("-15".into(), "0".into()));
@@ -218,8 +218,8 @@ fn sessions_are_weighed_and_a_shared_one_is_told() {
 
 #[test]
 fn another_process_of_the_same_number_is_refused() {
-    let (desk, child) = (Desk::new(Backend::Autogroup), Started::leader());
-    let (mut mechanism, _) = desk.open();
+    let (fixture, child) = (Fixture::new(Backend::Autogroup), Started::leader());
+    let (mut mechanism, _) = fixture.open();
     let forged = Identity { start: child.who.start - 1, ..child.who };
     let applied = mechanism.apply(&[assign(Role::Focused, &[forged])]);
     assert_eq!((applied.changed, applied.vanished), (0, 1), "{applied:?}");
@@ -229,19 +229,19 @@ fn another_process_of_the_same_number_is_refused() {
 }
 
 #[test]
-fn the_system_and_strangers_are_refused() {
-    let mut desk = Desk::new(Backend::Nice);
-    desk.config.owner = Some(0);
-    let stranger = Started::new(quiet(sleep().uid(65_534)));
+fn the_system_and_other_users_are_refused() {
+    let mut fixture = Fixture::new(Backend::Nice);
+    fixture.config.owner = Some(0);
+    let other = Started::new(quiet(sleep().uid(65_534)));
     let own = Started::sleeper();
     let before = values(identity(1));
-    let (mut mechanism, _) = desk.open();
-    let applied = mechanism.apply(&[assign(Role::Focused, &[own.who, stranger.who, identity(1)])]);
+    let (mut mechanism, _) = fixture.open();
+    let applied = mechanism.apply(&[assign(Role::Focused, &[own.who, other.who, identity(1)])]);
     let why = |who| applied.skipped.iter().find(|skipped| skipped.who == who).map(|skipped| skipped.why.clone());
-    assert_eq!(why(stranger.who), Some(Why::NotOwner(65_534)));
+    assert_eq!(why(other.who), Some(Why::NotOwner(65_534)));
     assert_eq!(why(identity(1)), Some(Why::System));
-    assert_eq!((values(own.who).0, values(stranger.who), values(identity(1))), (-10, UNTOUCHED, before));
-    let applied = mechanism.apply(&[Action::Memory(MemoryAction::PageOut(stranger.who))]);
+    assert_eq!((values(own.who).0, values(other.who), values(identity(1))), (-10, UNTOUCHED, before));
+    let applied = mechanism.apply(&[Action::Memory(MemoryAction::PageOut(other.who))]);
     assert_eq!(applied.skipped[0].why, Why::NotOwner(65_534));
 }
 
@@ -251,17 +251,17 @@ fn nothing_outside_of_the_tree_is_changed() {
         let mut shell = std::process::Command::new("sh");
         let shell = Started::new(own_session(shell.args(["-c", "sleep 600 & wait"])));
         let child = wait_for(|| processes::descendants(proc(), shell.who.pid).first().copied());
-        let (outside, mut desk) = (Started::leader(), Desk::new(backend));
-        desk.config.under = Some(shell.who);
-        let (mut mechanism, _) = desk.open();
+        let (outside, mut fixture) = (Started::leader(), Fixture::new(backend));
+        fixture.config.under = Some(shell.who);
+        let (mut mechanism, _) = fixture.open();
         let applied = mechanism.apply(&[assign(Role::Focused, &[child]), assign(Role::Hog, &[outside.who])]);
         assert!(applied.skipped.iter().all(|skipped| skipped.who == outside.who), "{applied:?}");
         assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::NotBelow(shell.who)), "{applied:?}");
         assert_eq!((values(child).0, values(outside.who)), (-10, UNTOUCHED));
         assert_eq!(autogroup(outside.who.pid), "0");
-        desk.config.under = Some(Identity { start: shell.who.start + 1, ..shell.who });
+        fixture.config.under = Some(Identity { start: shell.who.start + 1, ..shell.who });
         drop(mechanism);
-        let (mut mechanism, _) = desk.open();
+        let (mut mechanism, _) = fixture.open();
         mechanism.apply(&[assign(Role::Focused, &[child])]);
         assert_eq!(values(child), UNTOUCHED, "the tree is another one's");
     }
@@ -269,8 +269,8 @@ fn nothing_outside_of_the_tree_is_changed() {
 
 #[test]
 fn a_process_that_is_gone_is_normal() {
-    let (desk, first, second) = (Desk::new(Backend::Nice), Started::sleeper(), Started::sleeper());
-    let (mut mechanism, _) = desk.open();
+    let (fixture, first, second) = (Fixture::new(Backend::Nice), Started::sleeper(), Started::sleeper());
+    let (mut mechanism, _) = fixture.open();
     let who = first.who;
     mechanism.apply(&[assign(Role::Focused, &[who, second.who])]);
     first.end_alone();
@@ -284,24 +284,24 @@ fn a_process_that_is_gone_is_normal() {
 #[test]
 fn an_unsafe_journal_is_not_followed() {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
-    let desk = Desk::new(Backend::Nice);
-    let refused = || Mechanism::open(desk.config.clone()).err().map(|error| error.to_string()).unwrap_or_default();
-    std::fs::write(desk.journal(), "").unwrap();
-    std::fs::set_permissions(desk.journal(), PermissionsExt::from_mode(0o666)).unwrap();
+    let fixture = Fixture::new(Backend::Nice);
+    let refused = || Mechanism::open(fixture.config.clone()).err().map(|error| error.to_string()).unwrap_or_default();
+    std::fs::write(fixture.journal(), "").unwrap();
+    std::fs::set_permissions(fixture.journal(), PermissionsExt::from_mode(0o666)).unwrap();
     assert!(refused().contains("others can write"), "{}", refused());
-    std::fs::set_permissions(desk.journal(), PermissionsExt::from_mode(0o600)).unwrap();
-    chown(desk.journal(), Some(65_534), None).unwrap();
+    std::fs::set_permissions(fixture.journal(), PermissionsExt::from_mode(0o600)).unwrap();
+    chown(fixture.journal(), Some(65_534), None).unwrap();
     assert!(refused().contains("another user"), "{}", refused());
-    std::fs::remove_file(desk.journal()).unwrap();
-    symlink("elsewhere", desk.journal()).unwrap();
+    std::fs::remove_file(fixture.journal()).unwrap();
+    symlink("elsewhere", fixture.journal()).unwrap();
     assert!(refused().contains("cannot open the journal"), "{}", refused());
-    assert!(!desk.folder.path().join("elsewhere").exists());
+    assert!(!fixture.folder.path().join("elsewhere").exists());
 }
 
 #[test]
 fn advice_about_memory_reaches_the_process() {
-    let (desk, child) = (Desk::new(Backend::Nice), Started::sleeper());
-    let (mut mechanism, _) = desk.open();
+    let (fixture, child) = (Fixture::new(Backend::Nice), Started::sleeper());
+    let (mut mechanism, _) = fixture.open();
     mechanism.apply(&[assign(Role::Focused, &[child.who])]);
     let advice = [
         MemoryAction::Cold(child.who),

@@ -10,7 +10,7 @@ mod support;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
-use support::{Desk, Started, assign, own_session, quiet};
+use support::{Fixture, Started, assign, own_session, quiet};
 use tipme_policy::{Backend, Role, Strength};
 
 /// CPU time of a window, in clock ticks of 10 ms.
@@ -50,9 +50,9 @@ fn share(processes: &[Started]) -> f64 {
 
 fn check(backend: Backend, alone: bool) {
     let processes: Vec<Started> = (0..3).map(|_| spinner(alone)).collect();
-    let mut desk = Desk::new(backend);
-    desk.config.strength = Strength::Strong;
-    let (mut mechanism, _) = desk.open();
+    let mut fixture = Fixture::new(backend);
+    fixture.config.strength = Strength::Strong;
+    let (mut mechanism, _) = fixture.open();
     let roles = [Role::Focused, Role::Focused, Role::Rest];
     let actions: Vec<_> = roles.iter().zip(&processes).map(|(role, process)| assign(*role, &[process.who])).collect();
     let applied = mechanism.apply(&actions);

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why an incident could not be read at all; whoever knows its name puts it before this. Damage behind
-/// the first section is no error but stands in the incident.
+/// the first section is not an error but stands in the incident.
 #[derive(Debug, Error)]
 pub enum ReadError {
     #[error("it cannot be opened: {0}{remedy}", remedy = remedy(_0))]
     Open(io::Error),
     #[error("its header cannot be read: {0}")]
     Header(io::Error),
-    #[error("it is no incident file; tipme incidents lists those that there are")]
+    #[error("it is not an incident file; tipme incidents lists those that there are")]
     NotAnIncident,
     #[error("its header is damaged: the checksum does not fit")]
     DamagedHeader,
@@ -41,7 +41,7 @@ pub enum WriteError {
     Full { path: PathBuf },
     #[error("cannot write {}: {cause}; check that the folder exists and that the recorder may write there", path.display())]
     Io { path: PathBuf, cause: io::Error },
-    #[error("incident id {0:?} is no plain file name; use letters, digits, '-', '_' and '.'")]
+    #[error("incident id {0:?} is not a plain file name; use letters, digits, '-', '_' and '.'")]
     Id(String),
     #[error("the incident cannot be written: {0}")]
     Content(String),

@@ -25,7 +25,7 @@ const MODE: u32 = 0o600;
 /// The file appears under that name when all of it has reached the disk, and never replaces another.
 ///
 /// # Errors
-/// A full disk, a folder that cannot be written, an `id` in [`Meta`] that is no plain file name or
+/// A full disk, a folder that cannot be written, an `id` in [`Meta`] that is not a plain file name or
 /// exists already, or content over a bound. No part of the file is then left behind.
 pub fn write(dir: &Path, incident: &Incident, owner: u32) -> Result<PathBuf, WriteError> {
     let meta: Meta = incident.json(Section::Meta).map_err(|error| WriteError::Content(error.to_string()))?;

@@ -129,7 +129,8 @@ impl Folder {
     /// be passed on.
     pub fn append_words(&self, path: &Path, words: &Words, uid: u32) -> Result<(), WriteError> {
         let unfit = |why: String| WriteError::Unfit { path: path.to_owned(), why };
-        let inside = self.own(path).ok_or_else(|| unfit(format!("it is no incident in {}", self.path.display())))?;
+        let inside =
+            self.own(path).ok_or_else(|| unfit(format!("it is not an incident in {}", self.path.display())))?;
         let owner = fs::symlink_metadata(&inside).map_err(|error| WriteError::io(path, error))?.uid();
         if uid != 0 && uid != owner {
             return Err(unfit("it belongs to another user".into()));

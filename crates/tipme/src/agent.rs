@@ -6,11 +6,11 @@
 //! thread again. So several marks in a row never wait for a dialog, a diagnosis or a notification daemon. Nothing takes the
 //! focus that was not asked for, where a notification daemon runs.
 
-mod crew;
 mod keys;
 mod place;
 mod teller;
 mod wayland;
+mod workers;
 
 use crate::arguments;
 use crate::incidents::find;
@@ -18,7 +18,6 @@ use crate::incidents::kept::{Kept, Summary};
 use crate::report::opened;
 use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};
-use crew::Crew;
 use place::Place;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,26 +37,27 @@ use tipme_record::Nanos;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
 use tipme_store::{Folder, id_at};
+use workers::Workers;
 
 /// The longest that an interrupt waits to be seen.
-const GLANCE: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Marks that are being written or described at a time; a further press is refused.
 const MARKS_MAX: usize = 8;
 /// Incidents that wait for their diagnosis; the next one is left to `tipme diagnose`.
 const DIAGNOSES_MAX: usize = 16;
 /// How long a dialog stays open.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long the details of a verdict stay open.
-const READ_PATIENCE: Duration = Duration::from_secs(3600);
+const READ_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The longest wait for a request of the clipboard at a time; there is no harm in waiting again.
-const GLANCE_AT_CLIPBOARD: Nanos = Nanos::from_secs(3600);
+const CLIPBOARD_POLL_INTERVAL: Nanos = Nanos::from_secs(3600);
 /// The recorder sees a key that it takes itself before the agent does, by no more than this.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(1);
 /// How long the recorder may take to write what it marked by itself.
-const MARK_PATIENCE: Duration = Duration::from_secs(30);
+const MARK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the recorder may take to say how far it reaches, and whether it takes the keys itself; a mark waits no longer,
 /// and the press is answered within 300 ms.
-const STATUS_PATIENCE: Duration = Duration::from_millis(150);
+const STATUS_TIMEOUT: Duration = Duration::from_millis(150);
 
 /// Serves the keys until SIGINT or SIGTERM.
 ///
@@ -76,7 +76,7 @@ pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     agent.announce(&mut keys, &place)?;
     agent.look_for_recorder();
     while interrupt.check().is_ok() {
-        match keys.next(GLANCE)? {
+        match keys.next(POLL_INTERVAL)? {
             Some(Event::Pressed { action, .. }) => agent.press(action),
             Some(Event::Lost(why)) => {
                 journal::warning(format!("{why}; waiting for the display to come back")).tell();
@@ -103,9 +103,9 @@ struct Agent {
     /// Incidents to be diagnosed.
     diagnoses: SyncSender<(PathBuf, Press, bool)>,
     teller: Teller,
-    marks: Crew,
+    marks: Workers,
     /// What is done with verdicts: dialogs and details.
-    choices: Crew,
+    choices: Workers,
     presses: AtomicU64,
     /// Where the recorder writes.
     incidents: Folder,
@@ -124,8 +124,8 @@ impl Agent {
             asker,
             diagnoses,
             teller,
-            marks: Crew::new(MARKS_MAX),
-            choices: Crew::new(MARKS_MAX),
+            marks: Workers::new(MARKS_MAX),
+            choices: Workers::new(MARKS_MAX),
             presses: AtomicU64::new(0),
             incidents: Folder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents()),
             restart_key: arguments.keys.start_keys_key.to_string(),
@@ -153,7 +153,7 @@ impl Agent {
 
     /// Says at the start what a press would say, where it could not be answered.
     fn look_for_recorder(&self) {
-        let answer = self.client.clone().with_patience(STATUS_PATIENCE).call(&Request::Status);
+        let answer = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&Request::Status);
         if let Err(error) = answer {
             journal::warning(format!("{error}; until then a press finds no cause")).tell();
         }
@@ -221,7 +221,7 @@ impl Agent {
     }
 
     fn mark(&self, press: Press) -> Result<()> {
-        let status = self.client.clone().with_patience(STATUS_PATIENCE).call(&Request::Status);
+        let status = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&Request::Status);
         if matches!(&status, Ok(Response::Status(status)) if status.any_keyboard) {
             return self.follow(press, &status);
         }
@@ -253,14 +253,14 @@ impl Agent {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let earliest = id_at(now.saturating_sub(FOLLOWED_WITHIN).as_nanos() as u64);
         self.tell_capture(press, status);
-        let deadline = Instant::now() + MARK_PATIENCE;
+        let deadline = Instant::now() + MARK_TIMEOUT;
         while Instant::now() < deadline {
             let newest = find(&self.incidents, None).ok();
             let fits = |path: &PathBuf| path.file_stem().is_some_and(|id| *id.to_string_lossy() >= *earliest);
             if let Some(incident) = newest.filter(fits) {
                 return self.marked(incident, press, false);
             }
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         bail!("the recorder takes the keys itself, and wrote no incident of yours; see: tipme incidents")
     }
@@ -317,7 +317,7 @@ impl Agent {
         let asker = self.asker.as_ref().with_context(how)?;
         let page =
             Dialog::page(asker, &tipme_report::text(&diagnose::verdict(incident)?, &Layout::default()), &self.display)?;
-        drop(page.answer(READ_PATIENCE));
+        drop(page.answer(READ_TIMEOUT));
         Ok(())
     }
 
@@ -327,7 +327,7 @@ impl Agent {
         let clipboard = Clipboard::take(&Target::parse(&self.display)?, &text)?;
         journal::info("copied").tell();
         self.teller.tell(Notice::new("Copied", "The verdict can be pasted, until something else is copied."));
-        while clipboard.serve(clock::now().after(GLANCE_AT_CLIPBOARD))? {}
+        while clipboard.serve(clock::now().after(CLIPBOARD_POLL_INTERVAL))? {}
         Ok(())
     }
 
@@ -351,7 +351,7 @@ impl Agent {
             asker => asker.as_ref().with_context(how)?,
         };
         let dialog = Dialog::open(asker, "What was slow?", &self.display)?;
-        let Some(text) = dialog.answer(ANSWER_PATIENCE) else { return Ok(()) };
+        let Some(text) = dialog.answer(ANSWER_TIMEOUT) else { return Ok(()) };
         self.client.call(&Request::Describe { incident: incident.to_owned(), text, right: None })?;
         Ok(())
     }

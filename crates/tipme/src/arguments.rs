@@ -106,7 +106,7 @@ pub enum Verb {
     Selftest(Selftest),
     /// What takes the CPUs' time; needs no root and no tracing
     Idle(Idle),
-    /// Timers, memory, births of processes, typing, scrolling ...
+    /// Timers, memory, forks of processes, typing, scrolling ...
     #[command(
         subcommand,
         after_help = "Examples:
@@ -420,11 +420,11 @@ pub struct Selftest {
 pub enum Bench {
     /// How late a periodic wake-up comes, by mechanism and policy
     Timer(Timer),
-    /// How late a process comes to a page of its own while others fill the memory
+    /// Page-access latency of a process while others fill the memory
     Memory(Memory),
-    /// How late a process comes to its CPU while others are born
+    /// The run-queue delay of a process while others fork
     Fork(Fork),
-    /// How long a key takes to its letter in a terminal beside a load, with and without the manager
+    /// Keystroke-to-echo latency in a terminal beside a load, with and without the manager
     Typing(Typing),
     /// How long a terminal takes to scroll through a long file beside a load
     Scroll(Scroll),
@@ -469,7 +469,7 @@ pub struct Helper {
 /// A span that is more than none.
 fn seconds(text: &str) -> Result<f64, String> {
     let span = text.parse().ok().filter(|span: &f64| *span > 0.0 && span.is_finite());
-    span.ok_or_else(|| format!("{text:?} is no number of seconds above 0"))
+    span.ok_or_else(|| format!("{text:?} is not a number of seconds above 0"))
 }
 
 /// `64M`, `64MiB`, `1G`, or bytes.
@@ -480,9 +480,9 @@ fn size(text: &str) -> Result<u64, String> {
         "k" | "kb" | "kib" => 10,
         "m" | "mb" | "mib" => 20,
         "g" | "gb" | "gib" => 30,
-        unit => return Err(format!("{unit:?} is no unit of memory; use K, M or G")),
+        unit => return Err(format!("invalid unit of memory {unit:?}; use K, M or G")),
     };
-    let count: u64 = digits.parse().map_err(|_| format!("{digits:?} is no number"))?;
+    let count: u64 = digits.parse().map_err(|_| format!("invalid number {digits:?}"))?;
     count.checked_mul(1 << shift).filter(|bytes| *bytes <= 4 << 30).ok_or_else(|| "at most 4G".to_owned())
 }
 

@@ -142,7 +142,7 @@ fn read_file(path: &Path, bytes_left: &mut u64) -> Result<Results> {
     ensure!(bytes <= *bytes_left, "{shown} has {bytes} bytes; of one result or folder at most {BYTES_MAX} are read");
     *bytes_left -= bytes;
     let results: Results = serde_json::from_reader(BufReader::new(file.take(BYTES_MAX)))
-        .with_context(|| format!("{shown} is no result of tipme --json"))?;
+        .with_context(|| format!("{shown} is not a result of tipme --json"))?;
     let schema = results.schema;
     ensure!(
         schema == SCHEMA,

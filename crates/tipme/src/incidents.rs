@@ -55,7 +55,7 @@ pub fn find(folder: &Folder, name: Option<&str>) -> Result<PathBuf> {
     let found: Vec<&Listed> = listed.iter().filter(|one| one.id.starts_with(name)).collect();
     match found[..] {
         [one] => Ok(one.path.clone()),
-        [] if Path::new(name).exists() => bail!("{name} is no incident file; see: tipme incidents"),
+        [] if Path::new(name).exists() => bail!("{name} is not an incident file; see: tipme incidents"),
         [] => bail!("no file {name:?}, and no incident in {place} whose id begins so; see: tipme incidents"),
         _ => {
             let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).take(NAMED_MAX).collect();

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use tipme_analysis::Verdict;
 
 /// How long it may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// How often it is asked whether it has ended.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of its document and of what it says of failures, at most.
 const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
 const WHY_BYTES_MAX: u64 = 4096;
@@ -28,16 +28,16 @@ pub fn verdict(incident: &Path) -> Result<Verdict> {
     let file = File::open(incident).with_context(|| format!("cannot read {}", incident.display()))?;
     let user = rustix::process::getuid().as_raw().to_string();
     let mut command = Command::new(program);
-    command.args(["judge", "--json", "--user", &user, "--seconds", &PATIENCE.as_secs().to_string()]).stdin(file);
-    of(&mut command, PATIENCE)
+    command.args(["judge", "--json", "--user", &user, "--seconds", &TIMEOUT.as_secs().to_string()]).stdin(file);
+    of(&mut command, TIMEOUT)
 }
 
-fn of(command: &mut Command, patience: Duration) -> Result<Verdict> {
+fn of(command: &mut Command, timeout: Duration) -> Result<Verdict> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("cannot start the diagnosis")?;
     let said = listen(child.stdout.take(), DOCUMENT_BYTES_MAX);
     let why = listen(child.stderr.take(), WHY_BYTES_MAX);
-    wait(&mut child, patience)?;
+    wait(&mut child, timeout)?;
     let (said, why) = (said.join().unwrap_or_default(), why.join().unwrap_or_default());
     serde_json::from_str(&said).map_err(|_| {
         let why = why.lines().last().unwrap_or("it ended without a word").trim_start_matches("tipme: ");
@@ -54,14 +54,14 @@ fn listen(from: Option<impl Read + Send + 'static>, bytes: u64) -> JoinHandle<St
     })
 }
 
-fn wait(child: &mut Child, patience: Duration) -> Result<()> {
-    let until = Instant::now() + patience;
+fn wait(child: &mut Child, timeout: Duration) -> Result<()> {
+    let until = Instant::now() + timeout;
     while child.try_wait().context("cannot wait for the diagnosis")?.is_none() {
         if Instant::now() >= until {
             child.kill().and_then(|()| child.wait()).context("cannot end the diagnosis")?;
-            bail!("the diagnosis took longer than {} s and was ended", patience.as_secs());
+            bail!("the diagnosis took longer than {} s and was ended", timeout.as_secs());
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -70,8 +70,8 @@ fn wait(child: &mut Child, patience: Duration) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn say(script: &str, patience: Duration) -> Result<Verdict> {
-        of(Command::new("sh").args(["-c", script]).stdin(Stdio::null()), patience)
+    fn say(script: &str, timeout: Duration) -> Result<Verdict> {
+        of(Command::new("sh").args(["-c", script]).stdin(Stdio::null()), timeout)
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_in_its_own_words() {
-        let failed = say("echo 'tipme: cannot read x' >&2; exit 2", PATIENCE).expect_err("it failed").to_string();
+        let failed = say("echo 'tipme: cannot read x' >&2; exit 2", TIMEOUT).expect_err("it failed").to_string();
         assert_eq!(failed, "cannot read x");
     }
 }

@@ -102,7 +102,7 @@ fn outcome(options: &Options, achieved: Achieved) -> LoadOutcome {
         pages: achieved.pages,
         rounds: achieved.rounds,
         rounds_per_s: achieved.rounds_per_s,
-        births: achieved.births,
+        forks: achieved.forks,
         casualties: achieved.casualties,
         window_rounds_min: achieved.window_rounds_min,
     }

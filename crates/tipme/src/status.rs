@@ -24,7 +24,7 @@ use tipme_store::{Folder, id_at};
 const NO_INPUT: &str = "not recorded; restart it by the agent's key, ctrl+alt+1";
 
 /// How long the recorder may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether a press of the key finds its cause, and what it depends on, as `tipme status --json` prints it.
 #[derive(Serialize, JsonSchema)]
@@ -83,7 +83,7 @@ pub fn run(arguments: &arguments::Status) -> Result<ExitCode> {
 impl State {
     pub fn look(state_dir: Option<&Path>) -> State {
         let dirs = StateDirs::choose(state_dir);
-        let asked = Client::new(dirs.run_dir()).with_patience(PATIENCE).call(&Request::Status);
+        let asked = Client::new(dirs.run_dir()).with_timeout(TIMEOUT).call(&Request::Status);
         let recorder = asked.and_then(|answer| match answer {
             Response::Status(status) => Ok(status),
             _ => Err(CallError::Refused("the recorder gave an answer that does not fit; restart it".to_owned())),

@@ -23,7 +23,7 @@ use tipme_record::incident::{Section, StoredBaseline};
 const HITCH: Duration = Duration::from_millis(700);
 
 /// From a hitch to its end: quiet, sealing and diagnosis, and up to twenty seconds after the look before.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `tipme record` whose lines are read; ended with the value.
 struct Recorder {
@@ -49,7 +49,7 @@ impl Recorder {
 
     /// Waits for a line that begins so; the rest of it.
     fn wait_for(&self, prefix: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             if let Some(rest) = line.unwrap_or_else(|_| panic!("no line {prefix:?}")).strip_prefix(prefix) {
@@ -92,7 +92,7 @@ fn hitch(session: &Session, typist: &mut Typist) {
 }
 
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !done() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(200));
@@ -139,7 +139,7 @@ fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
     restarted(dir.path(), &session, learned(&path).n);
 }
 
-/// A recorder that begins anew knows what was learned, and in a dry run it tells and keeps nothing.
+/// A recorder that starts over knows what was learned, and in a dry run it tells and keeps nothing.
 fn restarted(dir: &Path, session: &Session, known: u64) {
     let recorder = Recorder::start(dir, session, "--auto=dry-run");
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();

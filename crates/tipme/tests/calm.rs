@@ -19,7 +19,7 @@ use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 
 /// Only a test that fails waits for so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A thread that asks for 5 ms and comes this late shows that the machine itself stood still.
 const LATE: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ impl Program {
         let child = command.spawn().unwrap();
         let mut program = Program { child, place: [0; 4] };
         let watcher = Watcher::open(&session.target()).unwrap();
-        let focused = watcher.wait_for_focus(program.child.id(), PATIENCE).unwrap();
+        let focused = watcher.wait_for_focus(program.child.id(), TIMEOUT).unwrap();
         let window = watcher.outermost(program.child.id(), focused).unwrap();
         program.place = place(session, window);
         program

@@ -15,7 +15,7 @@ use tipme_bench::session::Options;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// Only a test that fails waits for so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long what a command waits for is held back.
 const HELD: Duration = Duration::from_millis(2_500);
@@ -40,7 +40,7 @@ impl Holder {
         (Holder(child), said)
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         self.0.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
     }
 
@@ -87,12 +87,12 @@ fn marked(recording: &Recording) -> Value {
 }
 
 /// The verdict on the command after what it waits for was let go.
-fn verdict(session: &Session, let_go: impl FnOnce()) -> Value {
+fn verdict(session: &Session, release: impl FnOnce()) -> Value {
     let recording = type_command(session);
-    let_go();
+    release();
     let (begun, done) = (Instant::now(), session.folder().join("d"));
     while !done.exists() {
-        assert!(begun.elapsed() < PATIENCE, "the command does not end");
+        assert!(begun.elapsed() < TIMEOUT, "the command does not end");
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(500));
@@ -134,7 +134,7 @@ const TRIES_RANGE: &str = r#"
 fn a_lock_that_a_script_tries_again_and_again_has_its_holder() {
     let session = shell("until flock -n lock true; do sleep 0.1; done");
     let (mut holder, _) = Holder::start(&session, HOLDS_FILE);
-    let verdict = verdict(&session, || holder.let_go());
+    let verdict = verdict(&session, || holder.release());
     let (kind, culprit, evidence) = first(&verdict);
     assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
     let file = session.folder().join("lock");
@@ -145,7 +145,7 @@ fn a_lock_that_a_script_tries_again_and_again_has_its_holder() {
 fn a_lock_that_a_thread_tries_again_and_again_has_its_holder() {
     let session = shell(&format!("perl -e '{TRIES_RANGE}'"));
     let (mut holder, _) = Holder::start(&session, HOLDS_RANGE);
-    let verdict = verdict(&session, || holder.let_go());
+    let verdict = verdict(&session, || holder.release());
     let (kind, culprit, evidence) = first(&verdict);
     assert_eq!((kind.as_str(), culprit), ("lock-wait", holder.id().into()), "{verdict:#}");
     assert!(evidence.contains("in vain"), "{evidence}");

@@ -18,7 +18,7 @@ use tipme_record::incident::{Display, Incident, Section};
 use tipme_record::records::Message;
 
 /// Only a test that fails waits for so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A word that no program of this machine has in its command line.
 const WORD: &str = "xyloquartz";
@@ -59,7 +59,7 @@ fn marked_with_presses(recording: &Recording, terminal: u32) -> (PathBuf, Incide
         if codes.len() >= WORD.len() {
             return (path, incident, codes);
         }
-        assert!(begun.elapsed() < PATIENCE, "{} key presses", codes.len());
+        assert!(begun.elapsed() < TIMEOUT, "{} key presses", codes.len());
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -87,17 +87,17 @@ fn a_long_request_hides_nothing_that_follows() {
     let session = Session::start(Options::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let mut window = EchoWindow::open(&session.target()).unwrap();
-    let focused = Watcher::open(&session.target()).unwrap().wait_for_focus(std::process::id(), PATIENCE);
+    let focused = Watcher::open(&session.target()).unwrap().wait_for_focus(std::process::id(), TIMEOUT);
     focused.unwrap();
     let mut typist = typist(&session);
     for _ in 0..3 {
         window.picture().unwrap();
         // An answer is sent with nothing before it: from there on messages are read again.
         typist.key('a').unwrap();
-        window.next(PATIENCE).unwrap().unwrap();
+        window.next(TIMEOUT).unwrap().unwrap();
     }
     typist.key('b').unwrap();
-    window.next(PATIENCE).unwrap().unwrap();
+    window.next(TIMEOUT).unwrap().unwrap();
     let (path, _) = recording.mark();
     let (_, listed) = diagnose(&path, &["--interactions", "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();

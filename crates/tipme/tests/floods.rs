@@ -143,7 +143,7 @@ fn share(pid: u32) -> f64 {
 }
 
 #[test]
-fn a_storm_of_connections_of_a_stranger_costs_little() {
+fn a_storm_of_connections_of_another_user_costs_little() {
     let recording = record();
     let recorder = recording.child.id();
     // What else happens on the machine costs the recorder as well: with and without the storm in turns.

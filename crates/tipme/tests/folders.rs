@@ -12,7 +12,7 @@ use std::process::Command;
 use support::tipme;
 
 /// As a user without an account.
-fn as_stranger(script: &str, dir: &Path) {
+fn as_other_user(script: &str, dir: &Path) {
     let status = Command::new("sh").args(["-c", script]).current_dir(dir).uid(4242).gid(4242).status();
     assert!(status.unwrap().success(), "{script}");
 }
@@ -23,7 +23,7 @@ fn a_state_folder_of_another_user_is_refused() {
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
     let precious = dir.path().join("precious");
     std::fs::write(&precious, "of root").unwrap();
-    as_stranger(
+    as_other_user(
         "mkdir -m 755 own own/incidents; ln -s ../precious own/lock; mkdir -m 755 away; ln -s away link",
         dir.path(),
     );
@@ -55,15 +55,15 @@ fn refused(arguments: &[&str], dir: &Path) {
 fn the_managers_and_the_helpers_folders_are_checked_as_the_recorders_are() {
     let dir = tempfile::TempDir::new().unwrap();
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
-    as_stranger("mkdir -m 755 own away; ln -s ../precious own/manage.lock; ln -s away link", dir.path());
+    as_other_user("mkdir -m 755 own away; ln -s ../precious own/manage.lock; ln -s away link", dir.path());
     refused(&["manage-helper"], dir.path());
     refused(&["manage", "--display", ":4242"], dir.path());
     assert_eq!(std::fs::read_dir(dir.path().join("away")).unwrap().count(), 0);
-    let leases = dir.path().join("kept");
-    std::fs::create_dir(&leases).unwrap();
-    std::os::unix::fs::symlink(dir.path().join("away"), leases.join("leases")).unwrap();
-    std::os::unix::fs::lchown(leases.join("leases"), Some(4242), None).unwrap();
+    let kept = dir.path().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("away"), kept.join("leases")).unwrap();
+    std::os::unix::fs::lchown(kept.join("leases"), Some(4242), None).unwrap();
     let mut helper = Command::new("timeout");
-    helper.arg("20").arg(tipme().get_program()).args(["manage-helper", "--state-dir"]).arg(&leases);
+    helper.arg("20").arg(tipme().get_program()).args(["manage-helper", "--state-dir"]).arg(&kept);
     assert_eq!(helper.output().unwrap().status.code(), Some(2), "a folder of journals that another user chose");
 }

@@ -77,7 +77,7 @@ fn no_child_outlives_ctrl_c_or_a_kill() {
         let mut program = Program::start(command);
         program.wait_for(&format!("fork: {load}: measuring"));
         let members = program.descendants();
-        assert!(members.len() >= 4, "sweeper, timer, load and its children: {members:?}");
+        assert!(members.len() >= 4, "cleanup process, timer, load and its children: {members:?}");
         program.signal(signal);
         assert_eq!(program.wait().code(), code, "{:?}", program.said());
         expect_gone(&members);

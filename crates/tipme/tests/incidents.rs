@@ -17,23 +17,23 @@ use tempfile::TempDir;
 const USER: u32 = 12_345;
 
 /// A folder of incidents and a folder of verdicts.
-struct Desk {
+struct Desktop {
     dir: TempDir,
 }
 
-impl Desk {
+impl Desktop {
     /// With golden incidents under these ids.
-    fn with(incidents: &[(&str, &str)]) -> Desk {
+    fn with(incidents: &[(&str, &str)]) -> Desktop {
         let dir = TempDir::new().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(dir.path().join("incidents")).unwrap();
-        let desk = Desk { dir };
+        let desktop = Desktop { dir };
         for (id, golden) in incidents {
             let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(golden);
-            fs::copy(golden.with_extension("tipme"), desk.file(id)).unwrap();
-            fs::set_permissions(desk.file(id), fs::Permissions::from_mode(0o600)).unwrap();
+            fs::copy(golden.with_extension("tipme"), desktop.file(id)).unwrap();
+            fs::set_permissions(desktop.file(id), fs::Permissions::from_mode(0o600)).unwrap();
         }
-        desk
+        desktop
     }
 
     fn file(&self, id: &str) -> PathBuf {
@@ -72,17 +72,17 @@ fn spoil(file: &Path) {
 
 #[test]
 fn a_list_tells_when_where_what_and_why() {
-    let desk = Desk::with(&TWO);
-    let text = desk.text(&["incidents"]);
+    let desktop = Desktop::with(&TWO);
+    let text = desktop.text(&["incidents"]);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
     let heads: Vec<&str> = lines[0].split_whitespace().collect();
     assert_eq!(heads, ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORDS"]);
     assert!(lines[1].starts_with("20260131T230000.000Z  2026-02-01 02:00:00  patient"), "{text}");
     assert!(lines[1].ends_with(" ms   stopped: power-saver"), "{text}");
-    let only = |words: &[&str]| desk.text(&[&["incidents"], words].concat()).lines().count();
+    let only = |words: &[&str]| desktop.text(&[&["incidents"], words].concat()).lines().count();
     assert_eq!((only(&["--kind", "stopped"]), only(&["--app", "nobody"]), only(&["--since", "1h"])), (2, 1, 1));
-    let json: Value = serde_json::from_str(&desk.text(&["incidents", "--json"])).unwrap();
+    let json: Value = serde_json::from_str(&desktop.text(&["incidents", "--json"])).unwrap();
     schema::assert_fits("incidents", &json);
     assert_eq!(json["incidents"][0]["kind"], "stopped");
     assert_eq!(json["incidents"][1]["id"], "20260201T120000.000Z");
@@ -91,88 +91,92 @@ fn a_list_tells_when_where_what_and_why() {
 
 #[test]
 fn no_incident_is_read_whose_verdict_is_kept() {
-    let desk = Desk::with(&TWO);
-    let first = desk.text(&["incidents"]);
-    TWO.iter().for_each(|(id, _)| spoil(&desk.file(id)));
-    assert_eq!(desk.text(&["incidents"]), first, "the verdicts are known");
-    let file = File::options().append(true).open(desk.file(TWO[0].0)).unwrap();
+    let desktop = Desktop::with(&TWO);
+    let first = desktop.text(&["incidents"]);
+    TWO.iter().for_each(|(id, _)| spoil(&desktop.file(id)));
+    assert_eq!(desktop.text(&["incidents"]), first, "the verdicts are known");
+    let file = File::options().append(true).open(desktop.file(TWO[0].0)).unwrap();
     file.set_len(9).unwrap();
-    let text = desk.text(&["incidents"]);
+    let text = desktop.text(&["incidents"]);
     assert!(text.contains("cannot be read: "), "another file has another verdict: {text}");
-    let kept = desk.dir.path().join("cache/tipme/20260201T120000.000Z.verdict.json");
+    let kept = desktop.dir.path().join("cache/tipme/20260201T120000.000Z.verdict.json");
     let document = fs::read_to_string(&kept).unwrap();
     fs::write(&kept, document.replace("\"analysis\":\"", "\"analysis\":\"old-")).unwrap();
-    assert_eq!(desk.text(&["incidents"]).matches("cannot be read: ").count(), 2, "another analysis, another verdict");
+    assert_eq!(
+        desktop.text(&["incidents"]).matches("cannot be read: ").count(),
+        2,
+        "another analysis, another verdict"
+    );
 }
 
 #[test]
 fn an_incident_is_named_by_the_beginning_of_its_id_and_the_newest_needs_no_name() {
-    let desk = Desk::with(&TWO);
-    let newest = desk.text(&["diagnose"]);
-    assert_eq!(newest, desk.text(&["diagnose", "20260201"]));
-    assert_eq!(newest, desk.text(&["diagnose", desk.file(TWO[1].0).to_str().unwrap()]));
-    assert_ne!(newest, desk.text(&["diagnose", "20260131"]));
-    assert!(desk.text(&["incidents", "show"]).ends_with(&format!("\n\n{newest}")));
-    let why = desk.complaint(&["diagnose", "2026"]);
+    let desktop = Desktop::with(&TWO);
+    let newest = desktop.text(&["diagnose"]);
+    assert_eq!(newest, desktop.text(&["diagnose", "20260201"]));
+    assert_eq!(newest, desktop.text(&["diagnose", desktop.file(TWO[1].0).to_str().unwrap()]));
+    assert_ne!(newest, desktop.text(&["diagnose", "20260131"]));
+    assert!(desktop.text(&["incidents", "show"]).ends_with(&format!("\n\n{newest}")));
+    let why = desktop.complaint(&["diagnose", "2026"]);
     assert!(why.contains("2 ids begin with \"2026\"; give more of it: 20260131T230000.000Z 2026"), "{why}");
-    assert!(desk.complaint(&["incidents", "show", "1999"]).contains("see: tipme incidents"));
-    assert!(Desk::with(&[]).complaint(&["diagnose"]).contains("no incident of yours in "));
-    assert!(desk.text(&["incidents", "disk-usage"]).contains("yours: 2 incidents, "));
+    assert!(desktop.complaint(&["incidents", "show", "1999"]).contains("see: tipme incidents"));
+    assert!(Desktop::with(&[]).complaint(&["diagnose"]).contains("no incident of yours in "));
+    assert!(desktop.text(&["incidents", "disk-usage"]).contains("yours: 2 incidents, "));
 }
 
 #[test]
 fn nothing_is_kept_of_an_incident_that_was_removed() {
-    let desk = Desk::with(&TWO);
-    desk.text(&["incidents"]);
-    let kept = desk.dir.path().join("cache/tipme");
+    let desktop = Desktop::with(&TWO);
+    desktop.text(&["incidents"]);
+    let kept = desktop.dir.path().join("cache/tipme");
     fs::write(kept.join("20260131T230000.000Z.html"), "its page").unwrap();
     let names = || {
         let names = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.collect::<std::collections::BTreeSet<String>>()
     };
     assert_eq!(names().len(), 3);
-    assert!(desk.output(&["incidents", "rm", "20260131"]).status.success());
+    assert!(desktop.output(&["incidents", "rm", "20260131"]).status.success());
     assert_eq!(names().into_iter().collect::<Vec<_>>(), ["20260201T120000.000Z.verdict.json"]);
 }
 
 /// Every id begins with nothing: a script with an empty variable must not remove what is there.
 #[test]
 fn an_empty_name_names_nothing() {
-    let desk = Desk::with(&[("20260131T230000", "cpu-hogs")]);
+    let desktop = Desktop::with(&[("20260131T230000", "cpu-hogs")]);
     for verb in ["rm", "pin", "show"] {
-        assert!(desk.complaint(&["incidents", verb, ""]).contains("an empty name names no incident"), "{verb}");
+        assert!(desktop.complaint(&["incidents", verb, ""]).contains("an empty name names no incident"), "{verb}");
     }
-    assert!(desk.file("20260131T230000").exists());
+    assert!(desktop.file("20260131T230000").exists());
 }
 
 /// A copy has the id of the incident that it was made of.
 #[test]
 fn a_file_that_lies_elsewhere_does_not_stand_for_the_incident_of_its_name() {
-    let desk = Desk::with(&TWO[..1]);
-    let copy = desk.dir.path().join(desk.file(TWO[0].0).file_name().unwrap());
-    fs::copy(desk.file(TWO[0].0), &copy).unwrap();
+    let desktop = Desktop::with(&TWO[..1]);
+    let copy = desktop.dir.path().join(desktop.file(TWO[0].0).file_name().unwrap());
+    fs::copy(desktop.file(TWO[0].0), &copy).unwrap();
     for verb in ["rm", "pin", "unpin"] {
-        let why = desk.complaint(&["incidents", verb, copy.to_str().unwrap()]);
+        let why = desktop.complaint(&["incidents", verb, copy.to_str().unwrap()]);
         assert!(why.contains(" does not lie in "), "{verb}: {why}");
     }
-    assert!(desk.file(TWO[0].0).exists() && copy.exists() && !desk.text(&["incidents"]).contains("(pinned)"));
-    assert!(desk.output(&["incidents", "pin", desk.file(TWO[0].0).to_str().unwrap()]).status.success());
-    assert!(desk.text(&["incidents"]).contains("  (pinned)"));
-    let folder = desk.dir.path().to_str().unwrap();
-    assert!(desk.complaint(&["diagnose", folder]).contains(" is no incident file; see: tipme incidents"));
+    assert!(desktop.file(TWO[0].0).exists() && copy.exists() && !desktop.text(&["incidents"]).contains("(pinned)"));
+    assert!(desktop.output(&["incidents", "pin", desktop.file(TWO[0].0).to_str().unwrap()]).status.success());
+    assert!(desktop.text(&["incidents"]).contains("  (pinned)"));
+    let folder = desktop.dir.path().to_str().unwrap();
+    assert!(desktop.complaint(&["diagnose", folder]).contains(" is not an incident file; see: tipme incidents"));
 }
 
 #[test]
 fn a_kind_that_no_cause_has_is_refused_with_those_that_there_are() {
-    let why = Desk::with(&[]).complaint(&["incidents", "--kind", "disk"]);
+    let why = Desktop::with(&[]).complaint(&["incidents", "--kind", "disk"]);
     assert!(why.contains("invalid value 'disk'") && why.contains("disk-queue"), "{why}");
 }
 
 #[test]
 fn incidents_of_others_are_counted() {
-    let desk = Desk::with(&TWO);
-    chown(desk.file(TWO[0].0), Some(USER), None).unwrap();
-    let output = desk.command(&["incidents"]).uid(USER).env("XDG_CACHE_HOME", "/nonexistent").output().unwrap();
+    let desktop = Desktop::with(&TWO);
+    chown(desktop.file(TWO[0].0), Some(USER), None).unwrap();
+    let output = desktop.command(&["incidents"]).uid(USER).env("XDG_CACHE_HOME", "/nonexistent").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.contains("stopped: "), "{text}");
     assert!(text.ends_with("\nNot shown: 1 of other users; root sees all.\n"), "{text}");
@@ -180,11 +184,11 @@ fn incidents_of_others_are_counted() {
 
 #[test]
 fn a_folder_of_verdicts_that_others_may_write_to_is_not_used() {
-    let desk = Desk::with(&TWO[..1]);
-    let cache = desk.dir.path().join("cache/tipme");
+    let desktop = Desktop::with(&TWO[..1]);
+    let cache = desktop.dir.path().join("cache/tipme");
     fs::create_dir_all(&cache).unwrap();
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(desk.text(&["incidents"]).contains("stopped: "));
+    assert!(desktop.text(&["incidents"]).contains("stopped: "));
     assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
 }
 
@@ -192,19 +196,19 @@ fn a_folder_of_verdicts_that_others_may_write_to_is_not_used() {
 fn notes_are_kept_and_answers_counted() {
     let recording = Recording::start(&["--display", "none"]);
     let (path, _) = recording.mark();
-    let desk = |words: &[&str]| {
+    let desktop = |words: &[&str]| {
         let cache = recording.dir.path().join("cache");
         let output =
             tipme().args(words).arg("--state-dir").arg(recording.dir.path()).env("XDG_CACHE_HOME", cache).output();
         String::from_utf8(output.unwrap().stdout).unwrap()
     };
-    assert!(desk(&["incidents"]).contains("it hung"));
+    assert!(desktop(&["incidents"]).contains("it hung"));
     let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
-    assert!(desk(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("kept in "));
+    assert!(desktop(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("kept in "));
     let right = tipme_control::Request::Describe { incident: path, text: String::new(), right: Some(true) };
     tipme_control::Client::new(recording.dir.path()).call(&right).unwrap();
-    let text = desk(&["incidents"]);
+    let text = desktop(&["incidents"]);
     assert!(text.contains("(it was this) no, it stuttered\n"), "{text}");
     assert!(text.ends_with("Asked whether it was this: yes 1, no 0.\n"), "{text}");
-    assert!(desk(&["incidents", "show"]).contains("You said: no, it stuttered\nYou answered: it was this\n"));
+    assert!(desktop(&["incidents", "show"]).contains("You said: no, it stuttered\nYou answered: it was this\n"));
 }

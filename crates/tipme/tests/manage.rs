@@ -7,30 +7,30 @@
 mod family;
 #[path = "manage/fixture.rs"]
 mod fixture;
-#[path = "support/lender.rs"]
-mod lender;
+#[path = "support/helper_daemon.rs"]
+mod helper_daemon;
 #[path = "support/lines.rs"]
 mod lines;
+#[path = "manage/other_users.rs"]
+mod other_users;
 #[path = "manage/rootless.rs"]
 mod rootless;
 #[path = "manage/safety.rs"]
 mod safety;
-#[path = "manage/strangers.rs"]
-mod strangers;
 
 use family::until;
-use fixture::{Desk, Managed, nice, tipme};
+use fixture::{Desktop, Managed, nice, tipme};
 use serde_json::Value;
 
 /// A focused terminal's client and shell are favoured, and no longer once another one has the focus.
 #[test]
 fn the_favour_goes_with_the_focus() {
-    let desk = Desk::start();
-    let first = desk.terminal("+20+20");
-    let second = desk.terminal("+500+20");
-    let managed = Managed::start(&desk, &[]);
+    let desktop = Desktop::start();
+    let first = desktop.terminal("+20+20");
+    let second = desktop.terminal("+500+20");
+    let managed = Managed::start(&desktop, &[]);
     for (on, off) in [(&first, &second), (&second, &first), (&first, &second)] {
-        desk.click(on);
+        desktop.click(on);
         until("the favour of the focused terminal and its shell", || {
             nice(on.pid()) < 0 && nice(on.shell()) == nice(on.pid())
         });
@@ -53,10 +53,10 @@ fn the_favour_goes_with_the_focus() {
 /// A job that is put into the background loses the favour, and gets it when it comes back.
 #[test]
 fn the_favour_goes_with_the_foreground_of_the_terminal() {
-    let desk = Desk::start();
+    let desktop = Desktop::start();
     // The shell has job control; the first job stays behind, the second comes to the front.
-    let terminal = desk.terminal_with("+20+20", "set -m; sleep 4000 & sleep 5000");
-    let managed = Managed::start(&desk, &[]);
+    let terminal = desktop.terminal_with("+20+20", "set -m; sleep 4000 & sleep 5000");
+    let managed = Managed::start(&desktop, &[]);
     let job = |seconds: &str| {
         let mut found = None;
         until("both jobs", || {
@@ -76,9 +76,9 @@ fn the_favour_goes_with_the_foreground_of_the_terminal() {
 
 #[test]
 fn why_tells_role_reason_membership_and_knobs() {
-    let desk = Desk::start();
-    let terminal = desk.terminal("+20+20");
-    let managed = Managed::start(&desk, &[]);
+    let desktop = Desktop::start();
+    let terminal = desktop.terminal("+20+20");
+    let managed = Managed::start(&desktop, &[]);
     until("the favour", || nice(terminal.shell()) < 0);
     let why = managed.why(terminal.shell());
     assert_eq!((&why["role"], &why["set"]), (&Value::from("focused"), &Value::from(terminal.pid())), "{why:#}");
@@ -96,9 +96,9 @@ fn why_tells_role_reason_membership_and_knobs() {
 
 #[test]
 fn the_knob_is_turned_while_it_runs() {
-    let desk = Desk::start();
-    let terminal = desk.terminal("+20+20");
-    let managed = Managed::start(&desk, &["--strength", "gentle"]);
+    let desktop = Desktop::start();
+    let terminal = desktop.terminal("+20+20");
+    let managed = Managed::start(&desktop, &["--strength", "gentle"]);
     until("the favour", || nice(terminal.pid()) < 0);
     let gentle = nice(terminal.pid());
     managed.said(&["manage", "strong"]);
@@ -128,8 +128,8 @@ fn without_a_manager_the_remedy_is_told() {
 
 #[test]
 fn mutated_lines_leave_the_manager_as_it_was() {
-    let desk = Desk::start();
-    let managed = Managed::start(&desk, &[]);
+    let desktop = Desktop::start();
+    let managed = Managed::start(&desktop, &[]);
     let socket = managed.path().join(tipme_control::manager::SOCKET_NAME);
     lines::send_mutated("manager", &socket, managed.child.id());
     assert!(managed.status()["pid"].is_number());

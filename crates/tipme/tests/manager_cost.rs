@@ -10,11 +10,11 @@ mod family;
 #[path = "manage/fixture.rs"]
 #[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
-#[path = "support/lender.rs"]
-mod lender;
+#[path = "support/helper_daemon.rs"]
+mod helper_daemon;
 
-use fixture::{Desk, Managed, Terminal};
-use lender::Lender;
+use fixture::{Desktop, Managed, Terminal};
+use helper_daemon::HelperDaemon;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -41,13 +41,13 @@ fn judged() -> bool {
 
 #[test]
 fn knobs_follow_the_focus_soon_and_cheaply() {
-    let desk = Desk::start();
-    let terminals = [desk.terminal_with("+20+20", "exec cat"), desk.terminal_with("+500+20", "exec cat")];
-    let mut managed = Managed::start(&desk, &[]);
+    let desktop = Desktop::start();
+    let terminals = [desktop.terminal_with("+20+20", "exec cat"), desktop.terminal_with("+500+20", "exec cat")];
+    let mut managed = Managed::start(&desktop, &[]);
     let (switches, typing) = extent();
-    let last = told("focus set to nice value seen", switch(&desk, &terminals, switches));
+    let last = told("focus set to nice value seen", switch(&desktop, &terminals, switches));
     let before = managed.status();
-    type_and_switch(&desk, &terminals, typing);
+    type_and_switch(&desktop, &terminals, typing);
     let after = managed.status();
     let (cpu, rss) = (percent(&before, &after), managed.memory_bytes());
     let inside = &after["focus_changes"];
@@ -64,14 +64,14 @@ fn knobs_follow_the_focus_soon_and_cheaply() {
         assert!(last <= TO_KNOBS_MS && cpu <= CPU_PERCENT);
     }
     assert_eq!(managed.stop(Signal::TERM), Some(0));
-    follow_by_a_helper(&desk, &terminals, switches);
+    follow_by_a_helper(&desktop, &terminals, switches);
 }
 
-fn follow_by_a_helper(desk: &Desk, terminals: &[Terminal; 2], switches: usize) {
-    let lender = Lender::start(&[]);
-    let managed = Managed::start(desk, &["--helper", lender.dir.path().to_str().unwrap()]);
-    assert_eq!(managed.status()["helper"], lender.pid());
-    let last = told("focus set to nice value seen, by a helper", switch(desk, terminals, switches));
+fn follow_by_a_helper(desktop: &Desktop, terminals: &[Terminal; 2], switches: usize) {
+    let helper = HelperDaemon::start(&[]);
+    let managed = Managed::start(desktop, &["--helper", helper.dir.path().to_str().unwrap()]);
+    assert_eq!(managed.status()["helper"], helper.pid());
+    let last = told("focus set to nice value seen, by a helper", switch(desktop, terminals, switches));
     assert!(!judged() || last <= TO_KNOBS_MS);
 }
 
@@ -84,8 +84,8 @@ fn told(what: &str, mut times: Vec<f64>) -> f64 {
 }
 
 /// Milliseconds from setting the focus to a favoured nice value.
-fn switch(desk: &Desk, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
-    let connection = connect(desk);
+fn switch(desktop: &Desktop, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
+    let connection = connect(desktop);
     let focus = |terminal: &Terminal| {
         connection.set_input_focus(InputFocus::PARENT, terminal.window, x11rb::CURRENT_TIME).unwrap();
         connection.flush().unwrap();
@@ -99,7 +99,7 @@ fn switch(desk: &Desk, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
         focus(terminal);
         while priority(terminal.pid()) > favoured {
             std::thread::sleep(Duration::from_micros(50));
-            assert!(begun.elapsed() < family::PATIENCE, "no favour for turn {turn}");
+            assert!(begun.elapsed() < family::TIMEOUT, "no favour for turn {turn}");
         }
         let time = begun.elapsed().as_secs_f64() * 1e3;
         std::thread::sleep(APART);
@@ -112,19 +112,20 @@ fn priority(pid: u32) -> i32 {
     rustix::process::getpriority_process(rustix::process::Pid::from_raw(pid as i32)).unwrap()
 }
 
-fn connect(desk: &Desk) -> RustConnection {
-    let stream = std::os::unix::net::UnixStream::connect(format!("/tmp/.X11-unix/X{}", desk.session.target().display));
-    let file = std::fs::read(desk.session.folder().join("authority")).unwrap();
+fn connect(desktop: &Desktop) -> RustConnection {
+    let stream =
+        std::os::unix::net::UnixStream::connect(format!("/tmp/.X11-unix/X{}", desktop.session.target().display));
+    let file = std::fs::read(desktop.session.folder().join("authority")).unwrap();
     let (stream, _) = DefaultStream::from_unix_stream(stream.unwrap()).unwrap();
     let cookie = file[file.len() - 16..].to_vec();
     RustConnection::connect_to_stream_with_auth_info(stream, 0, b"MIT-MAGIC-COOKIE-1".to_vec(), cookie).unwrap()
 }
 
-fn type_and_switch(desk: &Desk, terminals: &[Terminal; 2], time: Duration) {
-    let mut typist = Typist::open(&desk.session.target(), Pace::default()).unwrap();
+fn type_and_switch(desktop: &Desktop, terminals: &[Terminal; 2], time: Duration) {
+    let mut typist = Typist::open(&desktop.session.target(), Pace::default()).unwrap();
     let begun = Instant::now();
     for terminal in terminals.iter().cycle() {
-        desk.click(terminal);
+        desktop.click(terminal);
         typist.text("the quick brown fox\n").unwrap();
         if begun.elapsed() > time {
             return;

@@ -133,7 +133,7 @@ fn scripts_that_come_along_are_listed() {
 fn a_wrong_script_is_told_before_anything_is_started() {
     let (_folder, output) = measure("[[step]]\nkey = \"nokey\"\n", &["--", "xterm"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("script task, line 2: \"nokey\" is no key; write it like"), "{}", said(&output));
+    assert!(said(&output).contains("script task, line 2: \"nokey\" is not a key; write it like"), "{}", said(&output));
     let (_folder, output) = measure("[[step]]\nkey = \"a\"\n", &[]);
     assert!(said(&output).contains("names no application; put one behind --"), "{}", said(&output));
     let (_folder, output) = measure("[[step]]\nkey = \"a\"\n", &["--", "no-such-program"]);

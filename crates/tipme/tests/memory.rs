@@ -135,7 +135,7 @@ fn nothing_is_left_after_ctrl_c_and_after_a_kill() {
     for (signal, code) in [(Signal::INT, Some(2)), (Signal::KILL, None)] {
         let (mut program, disk) = measuring();
         let members = program.descendants();
-        assert!(members.len() >= 6, "recorder, sweepers, disk, timer, children: {members:?}");
+        assert!(members.len() >= 6, "recorder, cleanup processes, disk, timer, children: {members:?}");
         assert!(!groups(program.child.id()).is_empty());
         program.signal(signal);
         assert_eq!(program.wait().code(), code, "{:?}", program.said());

@@ -67,7 +67,7 @@ fn with_dialog(command: &mut Command, folder: &Path) {
 }
 
 /// A session with a recorder, a notification daemon and an agent; what comes first ends first.
-struct Desk {
+struct Desktop {
     agent: Agent,
     _daemon: Running,
     /// What the daemon has shown.
@@ -77,15 +77,15 @@ struct Desk {
     session: Session,
 }
 
-impl Desk {
+impl Desktop {
     /// The keys are served once this returns.
-    fn start(change: impl FnOnce(&mut Command)) -> Desk {
+    fn start(change: impl FnOnce(&mut Command)) -> Desktop {
         let (session, bus) = (session(), Bus::start());
         let recording = Recording::start(&["--display", &session.display_name()]);
         let (daemon, shown) = bus.start_notifications(&session);
         let agent = Agent::start(&session, recording.dir.path(), |command| change(command.env(ADDRESS, &bus.address)));
         agent.line("ready: ");
-        Desk { agent, _daemon: daemon, shown, recording, bus, session }
+        Desktop { agent, _daemon: daemon, shown, recording, bus, session }
     }
 }
 
@@ -96,10 +96,10 @@ fn without_dialog(command: &mut Command) {
 #[test]
 fn the_notification_carries_the_cause() {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
-    let mut desk = Desk::start(without_dialog);
-    suffer(&mut desk.session);
-    desk.agent.line("marked ");
-    let text = wait_for(&desk.shown, "Try: ");
+    let mut desktop = Desktop::start(without_dialog);
+    suffer(&mut desktop.session);
+    desktop.agent.line("marked ");
+    let text = wait_for(&desktop.shown, "Try: ");
     assert!(text.contains("\nTyping in xterm stalled "), "{text}");
     assert!(text.contains(" held a lock that "), "{text}");
 }
@@ -263,8 +263,8 @@ fn notes() -> (TempDir, PathBuf) {
 fn a_press_is_told_at_once_and_takes_no_focus() {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let (folder, told) = notes();
-    let mut desk = Desk::start(|command| with_dialog(command, folder.path()));
-    let Desk { session, bus, agent, .. } = &mut desk;
+    let mut desktop = Desktop::start(|command| with_dialog(command, folder.path()));
+    let Desktop { session, bus, agent, .. } = &mut desktop;
     let typed = folder.path().join("typed");
     let words = ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
     session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
@@ -292,11 +292,11 @@ fn a_press_is_told_at_once_and_takes_no_focus() {
 #[test]
 fn the_buttons_of_a_verdict_do_what_they_say() {
     let (folder, told) = notes();
-    let desk = Desk::start(|command| {
+    let desktop = Desktop::start(|command| {
         with_dialog(command, folder.path());
         command.env("XDG_CACHE_HOME", folder.path());
     });
-    let Desk { session, bus, agent, shown, .. } = &desk;
+    let Desktop { session, bus, agent, shown, .. } = &desktop;
     let mark = || {
         let count = bus.ids().len();
         press(session, &["ctrl+alt+minus"]);
@@ -341,8 +341,8 @@ fn pasted(session: &Session, words: &[&str]) -> String {
 #[test]
 fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
     let (folder, told) = dialog();
-    let desk = Desk::start(|command| with_dialog(command, folder.path()));
-    let Desk { session, bus, agent, shown, .. } = &desk;
+    let desktop = Desktop::start(|command| with_dialog(command, folder.path()));
+    let Desktop { session, bus, agent, shown, .. } = &desktop;
     let focused = || focus(&Connection::open(&session.target()).unwrap()).unwrap();
     let before = focused();
     for _ in 0..2 {
@@ -370,8 +370,8 @@ fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
 
 #[test]
 fn each_key_says_at_the_screen_what_it_did() {
-    let desk = Desk::start(without_dialog);
-    let Desk { session, recording, shown, .. } = &desk;
+    let desktop = Desktop::start(without_dialog);
+    let Desktop { session, recording, shown, .. } = &desktop;
     let keys = || match Client::new(recording.dir.path()).call(&Request::Status).unwrap() {
         Response::Status(status) => status.keys,
         other => panic!("{other:?}"),

@@ -23,7 +23,7 @@ use support::{Recording, files};
 use tempfile::TempDir;
 
 /// Somebody who may not mark.
-const STRANGER: u32 = 12_345;
+const OTHER_UID: u32 = 12_345;
 
 /// A folder of that user's, with a `zenity` that keeps what it shall show, and the display's authority file.
 fn home(authority: &Path) -> TempDir {
@@ -32,7 +32,7 @@ fn home(authority: &Path) -> TempDir {
     fs::copy(authority, folder.path().join("authority")).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for owned in [folder.path().to_owned(), folder.path().join("authority")] {
-        chown(owned, Some(STRANGER), Some(STRANGER)).unwrap();
+        chown(owned, Some(OTHER_UID), Some(OTHER_UID)).unwrap();
     }
     folder
 }
@@ -49,7 +49,7 @@ fn whoever_may_not_mark_is_told_so_at_the_screen() {
     let agent = Agent::start(&session, recording.dir.path(), |command| {
         let path = format!("{}:{}", home.path().display(), std::env::var("PATH").unwrap());
         command.env("PATH", path).env("XAUTHORITY", home.path().join("authority")).env("HOME", home.path());
-        command.uid(STRANGER).gid(STRANGER);
+        command.uid(OTHER_UID).gid(OTHER_UID);
     });
     agent.line("ready: ");
     press(&session, &["ctrl+alt+minus"]);

@@ -96,7 +96,7 @@ fn a_result_makes_a_page_too() {
     }
     fs::write(folder.path().join("else.json"), "{}").unwrap();
     let refused = tipme().args(["report", "else.json"]).current_dir(folder.path()).output().unwrap();
-    assert!(said(&refused).contains("else.json is no result of tipme --json"), "{}", said(&refused));
+    assert!(said(&refused).contains("else.json is not a result of tipme --json"), "{}", said(&refused));
 }
 
 /// `tipme incidents open` in a folder of the test's own, with a script for what opens pages.

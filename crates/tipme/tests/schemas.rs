@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The schemas in `docs/schemas` are what the types of this version give, and what is printed fits them.
-//! `TIPME_BLESS=1 cargo test -p tipme --test schemas` writes them anew. Documents that take a recorder, a display or
+//! `TIPME_BLESS=1 cargo test -p tipme --test schemas` rewrites them. Documents that take a recorder, a display or
 //! faults are held against them where these run: `status`, `incidents`, `demo`, `selftest`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 

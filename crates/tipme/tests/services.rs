@@ -9,15 +9,15 @@ mod family;
 #[path = "manage/fixture.rs"]
 #[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
-#[path = "support/lender.rs"]
-mod lender;
+#[path = "support/helper_daemon.rs"]
+mod helper_daemon;
 mod support;
 #[path = "support/unit.rs"]
 mod unit;
 
 use family::until;
-use fixture::{Desk, Managed, nice};
-use lender::{ANNA, Lender, Sleeper, favour};
+use fixture::{Desktop, Managed, nice};
+use helper_daemon::{ANNA, HelperDaemon, Sleeper, favour};
 use rustix::process::{Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -133,7 +133,7 @@ fn auto(recording: &Recording) -> AutoCounts {
 
 /// The next thing that is told to the service manager.
 fn said(socket: &UnixDatagram) -> String {
-    socket.set_read_timeout(Some(family::PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(family::TIMEOUT)).unwrap();
     let mut bytes = [0; 256];
     let count = socket.recv(&mut bytes).unwrap();
     String::from_utf8_lossy(&bytes[..count]).trim().to_owned()
@@ -142,15 +142,15 @@ fn said(socket: &UnixDatagram) -> String {
 #[test]
 fn the_manager_works_within_its_unit() {
     let unit = Installed::new().unit("tipme-manage");
-    let desk = Desk::start();
-    let (first, second) = (desk.terminal("+20+20"), desk.terminal("+500+20"));
+    let desktop = Desktop::start();
+    let (first, second) = (desktop.terminal("+20+20"), desktop.terminal("+500+20"));
     let mut command = fixture::tipme();
-    desk.session.show(&mut command);
+    desktop.session.show(&mut command);
     unit.limit(&mut command);
     let dir = TempDir::new().unwrap();
-    let mut managed = Managed::start_by(command, dir, &desk.session.display_name(), &[]);
+    let mut managed = Managed::start_by(command, dir, &desktop.session.display_name(), &[]);
     for (on, off) in [(&first, &second), (&second, &first)] {
-        desk.click(on);
+        desktop.click(on);
         until("the favour of the focused terminal", || nice(on.pid()) < 0 && nice(off.pid()) > nice(on.pid()));
     }
     assert_eq!(managed.stop(Signal::TERM), Some(0));
@@ -160,13 +160,13 @@ fn the_manager_works_within_its_unit() {
 #[test]
 fn the_helper_works_within_its_unit() {
     let unit = Installed::new().unit("tipme-manage-helper");
-    let mut lender = Lender::start_by(|command| unit.limit(command), &[]);
+    let mut helper = HelperDaemon::start_by(|command| unit.limit(command), &[]);
     let own = Sleeper::of(ANNA);
-    let mut anna = lender.lease(ANNA);
+    let mut anna = helper.session(ANNA);
     let applied = anna.assign("focused", &[own.who()]);
     assert!(applied["changed"].as_u64() > Some(0), "{applied}");
     assert_eq!(own.nice(), favour(Strength::Normal));
     drop(anna);
     until("the end of the favour", || own.nice() == 0);
-    assert_eq!(lender.stop(Signal::TERM), Some(0));
+    assert_eq!(helper.stop(Signal::TERM), Some(0));
 }

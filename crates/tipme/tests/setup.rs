@@ -19,15 +19,15 @@ use tipme_bench::Session;
 use tipme_desktop::presence;
 
 /// What a person has: a session, a home, and a recorder.
-struct Desk {
+struct Desktop {
     session: Session,
     bus: Bus,
     home: TempDir,
 }
 
-impl Desk {
-    fn start() -> Desk {
-        Desk { session: session(), bus: Bus::start(), home: TempDir::new().unwrap() }
+impl Desktop {
+    fn start() -> Desktop {
+        Desktop { session: session(), bus: Bus::start(), home: TempDir::new().unwrap() }
     }
 
     /// Exit code and text.
@@ -48,7 +48,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for Desktop {
     /// Where a test has failed in between, the agent is left.
     fn drop(&mut self) {
         if let Ok(Some(agent)) = presence::find(&self.session.target())
@@ -61,39 +61,39 @@ impl Drop for Desk {
 
 #[test]
 fn one_command_leads_to_a_verdict_at_the_screen_and_one_back() {
-    let (desk, recording) = (Desk::start(), Recording::start(&[]));
-    let (_daemon, shown) = desk.bus.start_notifications(&desk.session);
+    let (desktop, recording) = (Desktop::start(), Recording::start(&[]));
+    let (_daemon, shown) = desktop.bus.start_notifications(&desktop.session);
     let dir = recording.dir.path();
-    let entry = desk.home.path().join(".config/autostart/tipme-agent.desktop");
+    let entry = desktop.home.path().join(".config/autostart/tipme-agent.desktop");
 
-    let (code, text) = desk.setup(dir, &["--dry-run"]);
+    let (code, text) = desktop.setup(dir, &["--dry-run"]);
     assert_eq!((code, text.matches("to do ").count()), (Some(0), 2), "{text}");
-    assert!(desk.agent().is_none() && !entry.exists(), "a dry run does nothing");
-    let (code, text) = desk.setup(dir, &[]);
-    assert!(code == Some(2) && text.contains("give --yes") && desk.agent().is_none(), "{text}");
+    assert!(desktop.agent().is_none() && !entry.exists(), "a dry run does nothing");
+    let (code, text) = desktop.setup(dir, &[]);
+    assert!(code == Some(2) && text.contains("give --yes") && desktop.agent().is_none(), "{text}");
 
-    let (code, text) = desk.setup(dir, &["--yes"]);
+    let (code, text) = desktop.setup(dir, &["--yes"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("A test press marked ") && text.contains("\nReady: yes, ctrl+alt+minus marks on "), "{text}");
     assert!(wait_for(&shown, "Captured the last ").contains(", looking for the cause"));
     let command = format!("\"agent\" \"--state-dir\" \"{}\"\n", dir.display());
     assert!(std::fs::read_to_string(&entry).unwrap().contains(&command));
 
-    let first = desk.agent().unwrap();
-    let (code, text) = desk.setup(dir, &["--yes"]);
-    assert_eq!((code, text.contains("to do "), desk.agent().as_ref()), (Some(0), false, Some(&first)), "{text}");
-    let (code, text) = desk.setup(dir, &["--yes", "--mark-key", "f9"]);
+    let first = desktop.agent().unwrap();
+    let (code, text) = desktop.setup(dir, &["--yes"]);
+    assert_eq!((code, text.contains("to do "), desktop.agent().as_ref()), (Some(0), false, Some(&first)), "{text}");
+    let (code, text) = desktop.setup(dir, &["--yes", "--mark-key", "f9"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("\nReady: yes, f9 marks on "), "{text}");
 
-    let (code, text) = desk.setup(dir, &["--undo", "--yes"]);
-    assert_eq!((code, desk.agent(), entry.exists()), (Some(0), None, false), "{text}");
+    let (code, text) = desktop.setup(dir, &["--undo", "--yes"]);
+    assert_eq!((code, desktop.agent(), entry.exists()), (Some(0), None, false), "{text}");
 }
 
 #[test]
 fn without_a_recorder_it_says_what_to_start_and_that_it_is_not_ready() {
-    let desk = Desk::start();
-    let (code, text) = desk.setup(&desk.home.path().join("none"), &["--yes"]);
+    let desktop = Desktop::start();
+    let (code, text) = desktop.setup(&desktop.home.path().join("none"), &["--yes"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("by hand     no recorder listens at ") && text.contains("sudo tipme record"), "{text}");
     assert!(text.contains("\nReady: no, because no recorder listens at "), "{text}");

@@ -142,7 +142,7 @@ fn results_are_shown_side_by_side() {
     std::fs::write(&paths[0], "{\"schema\": 1}").unwrap();
     let output = bench(&["--show"]).args(&paths).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(words(&output).contains("before.json is no result of tipme bench timer"), "{}", words(&output));
+    assert!(words(&output).contains("before.json is not a result of tipme bench timer"), "{}", words(&output));
 }
 
 #[test]

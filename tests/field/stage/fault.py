@@ -67,9 +67,9 @@ def named(pid, name):
     return processes.comm(pid) == name
 
 
-def child(pid, patience_s=5, name=None):
+def child(pid, timeout_s=5, name=None):
     """The youngest descendant of a process, or the youngest of a name."""
-    limit = time.monotonic() + patience_s
+    limit = time.monotonic() + timeout_s
     while time.monotonic() < limit:
         below = [one for one in processes.descendants(pid) if not name or named(one, name)]
         if below:

@@ -13,7 +13,7 @@ import time
 
 from . import inject, managers, processes, programs, screen, windows
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 SIZE = (1280, 800)
 # A screen is quiet when nothing larger than a caret has changed for this long.
 QUIET_S = 0.8
@@ -137,9 +137,9 @@ class Session:
         shutil.copyfile(done.stdout.strip().splitlines()[-1], to)
         return at
 
-    def wait_quiet(self, patience_s=20):
+    def wait_quiet(self, timeout_s=20):
         """Waits until the screen has not changed for a while, carets aside."""
-        limit = time.monotonic() + patience_s
+        limit = time.monotonic() + timeout_s
         while time.monotonic() < limit:
             time.sleep(0.2)
             large = [change for change in self.screen.changes() if change[3] * change[4] > CARET_PIXELS]

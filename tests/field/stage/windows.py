@@ -81,8 +81,8 @@ class Windows:
         matching = [window for window in self.managed() if re.search(pattern, self.words(window), re.IGNORECASE)]
         return matching[-1] if matching else None
 
-    def wait_for(self, pattern, patience_s):
-        limit = time.monotonic() + patience_s
+    def wait_for(self, pattern, timeout_s):
+        limit = time.monotonic() + timeout_s
         while time.monotonic() < limit:
             window = self.find(pattern)
             if window:

@@ -2,7 +2,7 @@
 """Where things lie, and how commands are run.
 
 Nothing is built inside the repository. What is built lies in a cache folder and is named by a digest of
-what went into it, so a changed package list builds anew and an unchanged one builds nothing.
+what went into it, so a changed package list builds again and an unchanged one builds nothing.
 """
 
 import contextlib

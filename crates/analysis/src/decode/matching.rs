@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which receive took which send, on one way of a connection.
+//! Which receive got which send, on one way of a connection.
 //!
-//! Bytes are first in, first out, so a send is taken by the receive that reaches its last byte. Two
+//! Bytes are first in, first out, so a send is received by the receive that reaches its last byte. Two
 //! things disturb the count. A sender may lose its CPU after its bytes are out and before it is
 //! recorded: then the receive stands first and is short of sends. And records may be lost: then one end
 //! is ahead for good. Both heal, because a receive that is no full buffer empties the queue.
@@ -10,10 +10,10 @@ use crate::decode::parts::Part;
 use std::collections::VecDeque;
 use tipme_record::{Nanos, Tid};
 
-/// For each send the receive that took it; for each receive the last send that was taken by then.
+/// For each send the receive that got it; for each receive the last send that was received by then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
-    pub taken_by: Vec<Option<u32>>,
+    pub received_by: Vec<Option<u32>>,
     pub last_sent: Vec<Option<u32>>,
 }
 
@@ -37,9 +37,9 @@ struct Short {
 
 struct Matcher<'a> {
     sent: &'a [Part],
-    taken: &'a [Part],
+    received: &'a [Part],
     matched: Matched,
-    /// Sends that are not yet taken, with their bytes that are not.
+    /// Sends that are not yet received, with their bytes that are not.
     pending: VecDeque<(usize, u64)>,
     short: Option<Short>,
     last: Option<u32>,
@@ -47,11 +47,11 @@ struct Matcher<'a> {
 
 /// Matches the parts of both ends, each in the order of time. `busy` tells whether a thread neither
 /// blocked nor ended between two times.
-pub fn match_parts(sent: &[Part], taken: &[Part], busy: impl Fn(Tid, Nanos, Nanos) -> bool) -> Matched {
-    let matched = Matched { taken_by: vec![None; sent.len()], last_sent: Vec::with_capacity(taken.len()) };
-    let mut matcher = Matcher { sent, taken, matched, pending: VecDeque::new(), short: None, last: None };
+pub fn match_parts(sent: &[Part], received: &[Part], busy: impl Fn(Tid, Nanos, Nanos) -> bool) -> Matched {
+    let matched = Matched { received_by: vec![None; sent.len()], last_sent: Vec::with_capacity(received.len()) };
+    let mut matcher = Matcher { sent, received, matched, pending: VecDeque::new(), short: None, last: None };
     let mut next = 0;
-    for (receive, part) in taken.iter().enumerate() {
+    for (receive, part) in received.iter().enumerate() {
         while sent.get(next).is_some_and(|send| send.ts <= part.ts) {
             matcher.send(next, &busy);
             next += 1;
@@ -68,12 +68,12 @@ impl Matcher<'_> {
         let late = self
             .short
             .as_mut()
-            .filter(|short| short.bytes >= part.bytes && busy(part.tid, self.taken[short.receive].ts, part.ts));
+            .filter(|short| short.bytes >= part.bytes && busy(part.tid, self.received[short.receive].ts, part.ts));
         match late {
             Some(short) => {
                 short.bytes -= part.bytes;
                 let receive = short.receive;
-                self.take(send, receive);
+                self.assign(send, receive);
                 self.matched.last_sent[receive] = self.last;
             }
             None => self.pending.push_back((send, part.bytes)),
@@ -81,7 +81,7 @@ impl Matcher<'_> {
     }
 
     fn receive(&mut self, receive: usize) {
-        let mut bytes = self.taken[receive].bytes;
+        let mut bytes = self.received[receive].bytes;
         while let Some((send, left)) = self.pending.front_mut() {
             let part = bytes.min(*left);
             (bytes, *left) = (bytes - part, *left - part);
@@ -89,7 +89,7 @@ impl Matcher<'_> {
                 break;
             }
             let send = *send;
-            self.take(send, receive);
+            self.assign(send, receive);
             self.pending.pop_front();
         }
         if bytes > 0 {
@@ -100,23 +100,23 @@ impl Matcher<'_> {
         self.matched.last_sent.push(self.last);
     }
 
-    /// What is older than a receive that emptied the queue was taken by it or by one that is not recorded.
+    /// What is older than a receive that emptied the queue was received by it or by one that is not recorded.
     fn drain(&mut self, receive: usize) {
-        let before = self.taken[receive].ts.before(SEND_SLACK);
+        let before = self.received[receive].ts.before(SEND_SLACK);
         while let Some((send, _)) = self.pending.front().copied().filter(|(send, _)| self.sent[*send].ts < before) {
-            self.take(send, receive);
+            self.assign(send, receive);
             self.pending.pop_front();
         }
     }
 
     fn empties(&self, receive: usize) -> bool {
-        let part = &self.taken[receive];
-        let again = self.taken.get(receive + 1).is_some_and(|next| next.ts.since(part.ts) < AGAIN);
+        let part = &self.received[receive];
+        let again = self.received.get(receive + 1).is_some_and(|next| next.ts.since(part.ts) < AGAIN);
         part.bytes < BUFFER_MIN && !part.bytes.is_multiple_of(BUFFER) && !again
     }
 
-    fn take(&mut self, send: usize, receive: usize) {
-        self.matched.taken_by[send] = Some(receive as u32);
+    fn assign(&mut self, send: usize, receive: usize) {
+        self.matched.received_by[send] = Some(receive as u32);
         self.last = self.last.max(Some(send as u32));
     }
 }
@@ -134,35 +134,35 @@ mod tests {
         list.iter().map(part).collect()
     }
 
-    fn taken_by(sent: &[(u64, u64)], taken: &[(u64, u64)], busy: bool) -> Vec<Option<u32>> {
-        match_parts(&parts(sent), &parts(taken), |_, _, _| busy).taken_by
+    fn received_by(sent: &[(u64, u64)], received: &[(u64, u64)], busy: bool) -> Vec<Option<u32>> {
+        match_parts(&parts(sent), &parts(received), |_, _, _| busy).received_by
     }
 
     #[test]
     fn a_send_is_taken_by_the_receive_that_reaches_its_end() {
-        assert_eq!(taken_by(&[(1, 32), (2, 64)], &[(3, 64), (4, 32)], false), [Some(0), Some(1)]);
-        assert_eq!(taken_by(&[(1, 32), (2, 32)], &[(9, 64)], false), [Some(0), Some(0)]);
+        assert_eq!(received_by(&[(1, 32), (2, 64)], &[(3, 64), (4, 32)], false), [Some(0), Some(1)]);
+        assert_eq!(received_by(&[(1, 32), (2, 32)], &[(9, 64)], false), [Some(0), Some(0)]);
     }
 
     #[test]
     fn bytes_from_before_the_recording_are_left_out() {
-        assert_eq!(taken_by(&[(500, 32)], &[(1, 64), (501, 32)], false), [Some(1)]);
+        assert_eq!(received_by(&[(500, 32)], &[(1, 64), (501, 32)], false), [Some(1)]);
     }
 
     #[test]
     fn a_sender_that_lost_its_cpu_is_recorded_late() {
-        assert_eq!(taken_by(&[(21, 32), (500, 32)], &[(1, 32), (501, 32)], true), [Some(0), Some(1)]);
+        assert_eq!(received_by(&[(21, 32), (500, 32)], &[(1, 32), (501, 32)], true), [Some(0), Some(1)]);
     }
 
     #[test]
     fn lost_receives_heal_at_the_next_one() {
         let sent = [(1, 60), (100, 60), (200, 60), (300, 60)];
-        assert_eq!(taken_by(&sent, &[(201, 60), (301, 60)], false), [Some(0), Some(0), Some(0), Some(1)]);
+        assert_eq!(received_by(&sent, &[(201, 60), (301, 60)], false), [Some(0), Some(0), Some(0), Some(1)]);
     }
 
     #[test]
     fn a_full_buffer_leaves_the_rest_for_the_next_receive() {
-        assert_eq!(taken_by(&[(1, 4_096), (2, 100)], &[(9, 4_096), (90, 100)], false), [Some(0), Some(1)]);
+        assert_eq!(received_by(&[(1, 4_096), (2, 100)], &[(9, 4_096), (90, 100)], false), [Some(0), Some(1)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Display connections as streams of bytes: what was sent when, and when the other end took it.
+//! Display connections as streams of bytes: what was sent when, and when the other end received it.
 //!
-//! Both ends of a stream are recorded with the number of bytes; `matching` tells which receive took
+//! Both ends of a stream are recorded with the number of bytes; `matching` tells which receive got
 //! which send.
 
 use crate::decode::matching::{Matched, match_parts};
@@ -17,9 +17,9 @@ use tipme_record::{Nanos, Pid, Tid};
 #[repr(usize)]
 pub enum Side {
     RequestSent = 0,
-    RequestTaken = 1,
+    RequestReceived = 1,
     EventSent = 2,
-    EventTaken = 3,
+    EventReceived = 3,
 }
 
 /// One connection of a client to a display.
@@ -31,7 +31,7 @@ pub struct Stream {
     /// As recorded; not every connection tells it.
     display: u32,
     sides: [Vec<Part>; 4],
-    /// Which receive took which send: requests, events.
+    /// Which receive got which send: requests, events.
     matched: [Matched; 2],
 }
 
@@ -50,7 +50,7 @@ pub struct Messages {
     majors: HashMap<Pid, Majors>,
     unknown: Majors,
     /// Every receive of requests by a server: server thread, time, place.
-    taken: Vec<(Tid, Nanos, Place)>,
+    received: Vec<(Tid, Nanos, Place)>,
     servers: BTreeSet<Pid>,
     /// Grabs of a server: from when until when, and the client.
     grabs: Vec<(Nanos, Nanos, Pid)>,
@@ -107,10 +107,10 @@ impl Messages {
 
     fn index_taken(&mut self) {
         for (stream, content) in self.streams.iter().enumerate() {
-            let parts = content.side(Side::RequestTaken).iter().enumerate();
-            self.taken.extend(parts.map(|(part, taken)| (taken.tid, taken.ts, Place { stream, part })));
+            let parts = content.side(Side::RequestReceived).iter().enumerate();
+            self.received.extend(parts.map(|(part, received)| (received.tid, received.ts, Place { stream, part })));
         }
-        self.taken.sort_unstable();
+        self.received.sort_unstable();
     }
 
     /// Finds the clients that inject input or hold a grab of the server.
@@ -136,18 +136,18 @@ impl Messages {
         let sent = stream.side(Side::RequestSent).iter().enumerate();
         let releasing = sent.filter(|(_, part)| self.words(part).iter().any(|word| majors.releases_input(*word)));
         releasing.filter_map(|(index, part)| {
-            let (_, taken) = stream.taken(Side::RequestSent, index)?;
-            Some((taken.tid, taken.ts, part.tid))
+            let (_, received) = stream.received(Side::RequestSent, index)?;
+            Some((received.tid, received.ts, part.tid))
         })
     }
 
-    /// When a server first served somebody else after it had taken what a client sent at a time: a grab is over by
+    /// When a server first served somebody else after it had received what a client sent at a time: a grab is over by
     /// then, even where its end could not be read. Who injects input may be let through.
     fn others_served(&self, stream: usize, sent: Nanos) -> Nanos {
         let of = &self.streams[stream];
         let part = of.side(Side::RequestSent).partition_point(|part| part.ts < sent);
-        let Some((_, taken)) = of.taken(Side::RequestSent, part) else { return Nanos(u64::MAX) };
-        let later = self.taken_within(taken.tid, taken.ts.after(GRAB_SLACK), Nanos(u64::MAX));
+        let Some((_, received)) = of.received(Side::RequestSent, part) else { return Nanos(u64::MAX) };
+        let later = self.received_within(received.tid, received.ts.after(GRAB_SLACK), Nanos(u64::MAX));
         let injects = |place: &Place| self.injectors.contains(&self.streams[place.stream].client);
         let mut others = later.iter().filter(|(_, _, place)| place.stream != stream && !injects(place));
         others.next().map_or(Nanos(u64::MAX), |(_, at, _)| *at)
@@ -207,30 +207,30 @@ impl Messages {
     }
 
     /// The receives of requests by one server thread in `lo..hi`, in the order of time.
-    pub fn taken_within(&self, server: Tid, lo: Nanos, hi: Nanos) -> &[(Tid, Nanos, Place)] {
-        let first = self.taken.partition_point(|entry| (entry.0, entry.1) < (server, lo));
-        let last = self.taken.partition_point(|entry| (entry.0, entry.1) < (server, hi));
-        self.taken.get(first..last.max(first)).unwrap_or_default()
+    pub fn received_within(&self, server: Tid, lo: Nanos, hi: Nanos) -> &[(Tid, Nanos, Place)] {
+        let first = self.received.partition_point(|entry| (entry.0, entry.1) < (server, lo));
+        let last = self.received.partition_point(|entry| (entry.0, entry.1) < (server, hi));
+        self.received.get(first..last.max(first)).unwrap_or_default()
     }
 
     /// The last receive of requests by a server thread up to and including a time.
-    pub fn taken_last(&self, server: Tid, at: Nanos) -> Option<(Nanos, Place)> {
-        let after = self.taken.partition_point(|entry| (entry.0, entry.1) <= (server, at));
-        let entry = self.taken.get(after.checked_sub(1)?).filter(|entry| entry.0 == server)?;
+    pub fn last_received(&self, server: Tid, at: Nanos) -> Option<(Nanos, Place)> {
+        let after = self.received.partition_point(|entry| (entry.0, entry.1) <= (server, at));
+        let entry = self.received.get(after.checked_sub(1)?).filter(|entry| entry.0 == server)?;
         Some((entry.1, entry.2))
     }
 }
 
-const SIDES: [Side; 4] = [Side::RequestSent, Side::RequestTaken, Side::EventSent, Side::EventTaken];
+const SIDES: [Side; 4] = [Side::RequestSent, Side::RequestReceived, Side::EventSent, Side::EventReceived];
 
 impl Side {
     /// The other end of the same way, and which way it is.
     fn ways(self) -> (Side, usize) {
         match self {
-            Side::RequestSent => (Side::RequestTaken, 0),
-            Side::RequestTaken => (Side::RequestSent, 0),
-            Side::EventSent => (Side::EventTaken, 1),
-            Side::EventTaken => (Side::EventSent, 1),
+            Side::RequestSent => (Side::RequestReceived, 0),
+            Side::RequestReceived => (Side::RequestSent, 0),
+            Side::EventSent => (Side::EventReceived, 1),
+            Side::EventReceived => (Side::EventSent, 1),
         }
     }
 }
@@ -242,21 +242,21 @@ impl Stream {
 
     /// The thread that reads one end: the one that did last, else the process's first.
     pub fn reader(&self, side: Side) -> Tid {
-        let process = if side == Side::EventTaken { self.client } else { self.server };
+        let process = if side == Side::EventReceived { self.client } else { self.server };
         self.side(side).last().map_or(Tid(process.0), |part| part.tid)
     }
 
     /// The receive that completes a send.
-    pub fn taken(&self, side: Side, sent: usize) -> Option<(usize, &Part)> {
+    pub fn received(&self, side: Side, sent: usize) -> Option<(usize, &Part)> {
         let (other, way) = side.ways();
-        let index = (*self.matched[way].taken_by.get(sent)?)? as usize;
+        let index = (*self.matched[way].received_by.get(sent)?)? as usize;
         self.side(other).get(index).map(|part| (index, part))
     }
 
-    /// The last send that was taken when a receive was done.
-    pub fn sent(&self, side: Side, taken: usize) -> Option<(usize, &Part)> {
+    /// The last send that was received when a receive was done.
+    pub fn sent(&self, side: Side, received: usize) -> Option<(usize, &Part)> {
         let (other, way) = side.ways();
-        let index = (*self.matched[way].last_sent.get(taken)?)? as usize;
+        let index = (*self.matched[way].last_sent.get(received)?)? as usize;
         self.side(other).get(index).map(|part| (index, part))
     }
 

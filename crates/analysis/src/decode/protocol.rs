@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn held_input_is_let_go_by_either_protocol() {
+    fn held_input_is_released_by_either_protocol() {
         let releases = |bytes| majors().releases_input(Word(bytes));
         assert!(releases([35, 2, 2, 0]) && releases([27, 0, 2, 0]) && releases([131, 53, 7, 0]));
         assert!(!releases([131, 54, 7, 0]) && !releases([140, 53, 7, 0]) && !releases([26, 0, 6, 0]));

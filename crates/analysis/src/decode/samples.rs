@@ -4,7 +4,7 @@
 use crate::decode::bytes::Cursor;
 use tipme_record::Nanos;
 
-/// Walks the samples of the section up to its end or its damage. What is no text is left out.
+/// Walks the samples of the section up to its end or its damage. What is not UTF-8 text is left out.
 pub fn samples(section: &[u8]) -> impl Iterator<Item = (Nanos, u32, &str)> {
     let mut cursor = Cursor::new(section);
     let samples = std::iter::from_fn(move || {

@@ -129,7 +129,7 @@ impl<'a> Judge<'a> {
     /// Whether a receive brought injected input, which is the person's own.
     fn injects(&self, place: Place) -> bool {
         let Some(stream) = self.recording.messages.stream(place.stream) else { return false };
-        let Some((_, sent)) = stream.sent(Side::RequestTaken, place.part) else { return false };
+        let Some((_, sent)) = stream.sent(Side::RequestReceived, place.part) else { return false };
         let majors = self.recording.messages.majors(stream);
         self.recording.messages.words(sent).iter().any(|word| majors.injects(*word).is_some())
     }
@@ -229,12 +229,13 @@ impl<'a> Judge<'a> {
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
     }
 
-    /// Whether a thread that takes input waits for its next event, which is no cause. Where events do not usually find
-    /// it, a `select` whose time was up is a sleep.
+    /// Whether a thread that takes input waits for its next event, which is not a cause. Where events do not usually
+    /// find it, a `select` whose time was up is a sleep.
     fn awaits_events(&self, tid: Tid, wait: &Wait) -> bool {
-        let home = self.recording.is_usual_home(tid, self.recording.signature(wait));
-        let sleeps = home == Some(false) && is_over(wait);
-        polls(wait) && self.recording.takes_display_input(tid) && !sleeps || self.recording.is_home_condition(wait)
+        let event_wait = self.recording.is_usual_event_wait(tid, self.recording.signature(wait));
+        let sleeps = event_wait == Some(false) && is_over(wait);
+        polls(wait) && self.recording.takes_display_input(tid) && !sleeps
+            || self.recording.is_event_wait_condition(wait)
     }
 
     /// Whether a process injects input: it stands for the person.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way back from the end of an interval to its start, as pieces that tile it.
+//! The critical path of an interval: the way back from its end to its start, as pieces that tile it.
 //!
-//! Each stage of an interaction is walked back in one thread: where it ran or waited for a CPU is a
-//! piece; where it waited for another thread, that thread's past takes the place of the wait, and so
-//! on down. Waits that end by themselves, by a device or by nobody known are pieces as well. Depth and
+//! Each stage of an interaction is walked back in one thread: where it ran or was off-CPU in a run
+//! queue (run-queue delay) is a piece; where it waited for another thread, that thread's past takes the place of the
+//! wait, and so on down. Waits that end by themselves, by a device or by nobody known are pieces as well. Depth and
 //! number of pieces are bounded; what lies beyond is unknown.
 
 use crate::decode::messages::Place;
 use crate::join::answer::{Interaction, Join};
+use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
-use crate::timeline::occupancy::{On, on_cpu};
 use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
@@ -126,16 +126,16 @@ impl Chain {
 
 /// The stages of an interaction, in the order of time and without gaps between input and end.
 fn stages(recording: &Recording, interaction: &Interaction) -> Vec<Stage> {
-    let told = &interaction.told;
-    let mut stages = Stages { list: Vec::new(), at: told.input, end: interaction.end };
-    if let Some((at, by)) = told.released {
+    let delivery = &interaction.delivery;
+    let mut stages = Stages { list: Vec::new(), at: delivery.input, end: interaction.end };
+    if let Some((at, by)) = delivery.released {
         stages.push(by, at, true);
     }
-    stages.push(told.server, told.sent, true);
-    match told.taken {
+    stages.push(delivery.server, delivery.sent, true);
+    match delivery.dequeued {
         None => stages.push(main_reader(recording, interaction), interaction.end, true),
-        Some((taken, client)) => {
-            stages.push(client, taken, true);
+        Some((dequeued, client)) => {
+            stages.push(client, dequeued, true);
             handling_stages(recording, interaction, client, &mut stages);
         }
     }
@@ -149,19 +149,19 @@ fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid
         }
         let idle = recording.idle_after(client, stages.at);
         stages.push(client, idle, true);
-        let busy = crate::join::interactions::busy_below(recording, interaction.told.client);
+        let busy = crate::join::interactions::busy_below(recording, interaction.delivery.client);
         return stages.push(busy.unwrap_or(client), interaction.end, true);
     };
     for hop in interaction.hops.iter().rev() {
         stages.push(hop.tid, hop.hi, true);
     }
-    let stopped = stopped_below(recording, interaction.told.client, stages.at, drawing.sent);
+    let stopped = stopped_below(recording, interaction.delivery.client, stages.at, drawing.sent);
     if let Some((tid, until)) = stopped.filter(|_| interaction.join == Join::Speculative) {
         stages.push(tid, until, true);
     }
     stages.push(drawing.tid, drawing.sent, true);
-    let server = drawing.taken.map_or(interaction.told.server, |(_, server)| server);
-    stages.push(server, drawing.taken.map_or(drawing.end, |(at, _)| at), false);
+    let server = drawing.dequeued.map_or(interaction.delivery.server, |(_, server)| server);
+    stages.push(server, drawing.dequeued.map_or(drawing.end, |(at, _)| at), false);
     stages.push(server, drawing.end, false);
 }
 
@@ -176,13 +176,15 @@ fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Op
         let long = |span: &Span| span.end.min(hi).since(span.start.max(lo)).0 * 2 > hi.since(lo).0;
         stops.find(|span| long(span) && recording.waits.kind(span) == Waited::Stopped).map(|span| (*tid, span.end))
     };
-    recording.kin().threads(client).iter().find_map(stop)
+    recording.descendants().threads(client).iter().find_map(stop)
 }
 
-/// The thread that would have taken an event: the one that took events of this client before.
+/// The thread that would have dequeued an event: the one that dequeued events of this client before.
 fn main_reader(recording: &Recording, interaction: &Interaction) -> Tid {
-    let stream = recording.messages.stream(interaction.told.stream);
-    stream.map_or(Tid(interaction.told.client.0), |stream| stream.reader(crate::decode::messages::Side::EventTaken))
+    let stream = recording.messages.stream(interaction.delivery.stream);
+    stream.map_or(Tid(interaction.delivery.client.0), |stream| {
+        stream.reader(crate::decode::messages::Side::EventReceived)
+    })
 }
 
 struct Stages {
@@ -255,15 +257,15 @@ impl Walker<'_> {
         }
     }
 
-    /// For which clients a display server ran: for the one whose requests it took last in this burst.
+    /// For which clients a display server ran: for the one whose requests it dequeued last in this burst.
     fn served(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Vec<(Doing, Nanos, Nanos)> {
         let burst = self.recording.burst(tid, lo.after(Nanos(1)));
-        let before = self.recording.messages.taken_last(tid, lo).filter(|(at, _)| *at >= burst.start);
+        let before = self.recording.messages.last_received(tid, lo).filter(|(at, _)| *at >= burst.start);
         let mut doing = before.map_or(Doing::Ran, |(_, place)| Doing::Served(place));
         let (mut at, mut pieces) = (lo, Vec::new());
-        for (_, taken, place) in self.recording.messages.taken_within(tid, lo, hi) {
-            pieces.push((doing, at, *taken));
-            (doing, at) = (Doing::Served(*place), *taken);
+        for (_, dequeued, place) in self.recording.messages.received_within(tid, lo, hi) {
+            pieces.push((doing, at, *dequeued));
+            (doing, at) = (Doing::Served(*place), *dequeued);
         }
         pieces.push((doing, at, hi));
         pieces

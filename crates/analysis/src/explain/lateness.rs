@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a periodic thread woke up late: a budget of the time between its deadline and its wake-up.
 //!
-//! Until the record of the wake-up the timer is late; from then on the thread is ready, and whoever has its
-//! CPU keeps it. Each nanosecond has exactly one cause.
+//! Until the record of the wake-up the timer is late; from then on the thread is ready, and what passes is its wake-up
+//! latency: whoever has its CPU keeps it. Each nanosecond has exactly one cause.
 
-use crate::timeline::occupancy::{Occupant, Occupation, occupations};
+use crate::timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::State;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ struct Piece {
     name: String,
     /// The thread, where it was one.
     thread: String,
-    occupation: Occupation,
+    interval: CpuInterval,
 }
 
 /// Explains a late wake-up; `None` where the recording does not reach back to it.
@@ -53,13 +53,13 @@ pub fn lateness(recording: &Recording, late: &Late) -> Option<Lateness> {
     }
     let mut groups: Vec<(Nanos, Vec<&Piece>)> = groups.into_values().map(|group| (time(&group), group)).collect();
     groups.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
-    let begin = begin(recording, &groups.first()?.1.first()?.occupation);
+    let begin = begin(recording, &groups.first()?.1.first()?.interval);
     let portions = groups.iter().filter_map(|(time, group)| Some((group.first()?.cause, name(group)?, *time)));
     Some(Lateness { portions: portions.collect(), begin })
 }
 
 fn time(group: &[&Piece]) -> Nanos {
-    Nanos(group.iter().map(|piece| piece.occupation.time().0).sum())
+    Nanos(group.iter().map(|piece| piece.interval.time().0).sum())
 }
 
 /// The process, and its thread where only one of them had the CPU and has a name of its own.
@@ -77,38 +77,38 @@ fn ready(recording: &Recording, late: &Late) -> Nanos {
     asleep.map_or(late.deadline, |span| span.end.clamp(late.deadline, late.wake))
 }
 
-/// The occupations of the CPU, cut at the time when the thread was made ready.
+/// The cpu_intervals of the CPU, cut at the time when the thread was made ready.
 fn pieces(recording: &Recording, late: &Late) -> Vec<Piece> {
     let ready = ready(recording, late);
-    let before = occupations(recording, late.cpu, late.deadline, ready).into_iter();
-    let after = occupations(recording, late.cpu, ready, late.wake).into_iter();
-    let before = before.map(|occupation| asleep(recording, occupation));
-    before.chain(after.map(|occupation| awake(recording, occupation, late.tid))).collect()
+    let before = cpu_intervals(recording, late.cpu, late.deadline, ready).into_iter();
+    let after = cpu_intervals(recording, late.cpu, ready, late.wake).into_iter();
+    let before = before.map(|interval| asleep(recording, interval));
+    before.chain(after.map(|interval| awake(recording, interval, late.tid))).collect()
 }
 
 /// What keeps a thread from being made ready: whoever runs meanwhile does not keep a timer from firing.
-fn asleep(recording: &Recording, occupation: Occupation) -> Piece {
-    match &occupation.occupant {
-        Occupant::Thread { tid, .. } => {
-            let name = format!("while {} ran", process(recording, *tid, occupation.from));
-            Piece { cause: Cause::Timer, name, thread: String::new(), occupation }
+fn asleep(recording: &Recording, interval: CpuInterval) -> Piece {
+    match &interval.owner {
+        CpuOwner::Thread { tid, .. } => {
+            let name = format!("while {} ran", process(recording, *tid, interval.from));
+            Piece { cause: Cause::Timer, name, thread: String::new(), interval }
         }
-        Occupant::Idle => Piece { cause: Cause::Timer, name: String::new(), thread: String::new(), occupation },
-        _ => awake(recording, occupation, Tid(0)),
+        CpuOwner::Idle => Piece { cause: Cause::Timer, name: String::new(), thread: String::new(), interval },
+        _ => awake(recording, interval, Tid(0)),
     }
 }
 
 /// What keeps a thread that is ready from running.
-fn awake(recording: &Recording, occupation: Occupation, own: Tid) -> Piece {
-    let (cause, name, thread) = match &occupation.occupant {
-        Occupant::Interrupt { name } => (Cause::Interrupt, name.clone(), String::new()),
-        Occupant::Softirq { name } => (Cause::Softirq, name.clone(), String::new()),
-        Occupant::Thread { tid, .. } if *tid == own => (Cause::Own, String::new(), String::new()),
-        Occupant::Thread { tid, name } => (Cause::Thread, process(recording, *tid, occupation.from), name.clone()),
-        Occupant::Idle => (Cause::IdleExit, String::new(), String::new()),
-        Occupant::Unknown => (Cause::Unexplained, String::new(), String::new()),
+fn awake(recording: &Recording, interval: CpuInterval, own: Tid) -> Piece {
+    let (cause, name, thread) = match &interval.owner {
+        CpuOwner::Interrupt { name } => (Cause::Interrupt, name.clone(), String::new()),
+        CpuOwner::Softirq { name } => (Cause::Softirq, name.clone(), String::new()),
+        CpuOwner::Thread { tid, .. } if *tid == own => (Cause::Own, String::new(), String::new()),
+        CpuOwner::Thread { tid, name } => (Cause::Thread, process(recording, *tid, interval.from), name.clone()),
+        CpuOwner::Idle => (Cause::IdleExit, String::new(), String::new()),
+        CpuOwner::Unknown => (Cause::Unexplained, String::new(), String::new()),
     };
-    Piece { cause, name, thread, occupation }
+    Piece { cause, name, thread, interval }
 }
 
 /// The name of a thread's process.
@@ -117,8 +117,8 @@ fn process(recording: &Recording, tid: Tid, at: Nanos) -> String {
 }
 
 /// Since when a thread had run, which may be long before the deadline.
-fn begin(recording: &Recording, occupation: &Occupation) -> Nanos {
-    let Occupant::Thread { tid, .. } = occupation.occupant else { return occupation.from };
-    let span = recording.timeline.at(tid, occupation.from);
-    span.filter(|span| span.segment.state == State::Running).map_or(occupation.from, |span| span.start)
+fn begin(recording: &Recording, interval: &CpuInterval) -> Nanos {
+    let CpuOwner::Thread { tid, .. } = interval.owner else { return interval.from };
+    let span = recording.timeline.at(tid, interval.from);
+    span.filter(|span| span.segment.state == State::Running).map_or(interval.from, |span| span.start)
 }

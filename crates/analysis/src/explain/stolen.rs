@@ -10,7 +10,7 @@ use tipme_record::Cpu;
 /// From this share of its CPU's time on a piece is the hypervisor's.
 const SHARE_MIN: f64 = 0.5;
 
-/// The blame for a piece, unless most of its CPU was taken meanwhile.
+/// The blame for a piece, unless most of its CPU was stolen meanwhile.
 pub fn unless_stolen(recording: &Recording, piece: &Piece, blame: Blame) -> Blame {
     let looks = matches!(blame.kind, Kind::OwnComputation | Kind::CpuCompetition);
     match looks && share(recording, piece) >= SHARE_MIN {
@@ -19,7 +19,7 @@ pub fn unless_stolen(recording: &Recording, piece: &Piece, blame: Blame) -> Blam
     }
 }
 
-/// The share of its CPU that was taken while a piece lasted.
+/// The share of its CPU that was stolen while a piece lasted.
 pub fn share(recording: &Recording, piece: &Piece) -> f64 {
     let span = recording.timeline.before(piece.tid, piece.hi);
     span.map_or(0.0, |span| recording.steal.share_of(Cpu(u32::from(span.segment.place)), piece.lo, piece.hi))

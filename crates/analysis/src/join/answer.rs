@@ -2,7 +2,7 @@
 //! An input with its answer, and how far its handling has come.
 
 use crate::join::cause::Hop;
-use crate::join::inputs::Told;
+use crate::join::inputs::Delivery;
 use crate::join::served::Drawing;
 use tipme_measure::Profile;
 use tipme_record::Nanos;
@@ -23,7 +23,7 @@ pub enum Join {
 pub enum Milestone {
     /// The first drawing that the input caused is shown.
     Response,
-    /// Whoever took the input waits for the next one.
+    /// Whoever dequeued the input waits for the next one.
     Handled,
     /// The last drawing that the input caused is shown, or the command that it started is done.
     Completed,
@@ -52,7 +52,7 @@ pub const NOTICED: Nanos = Nanos::from_millis(500);
 /// One input and its answer.
 #[derive(Clone, Debug)]
 pub struct Interaction {
-    pub told: Told,
+    pub delivery: Delivery,
     pub join: Join,
     pub drawing: Option<Drawing>,
     /// The way from the drawing back to the input, latest stay first; empty without an exact join.
@@ -68,7 +68,7 @@ pub struct Interaction {
     pub noticed: Nanos,
     /// `end` is that of a command in a terminal, which may well take its time.
     pub command: bool,
-    /// When the input was handled, where it was taken.
+    /// When the input was handled, where it was dequeued.
     pub handled: Option<Nanos>,
     /// Milestones after the response that came late.
     pub later: Vec<Reached>,
@@ -77,7 +77,7 @@ pub struct Interaction {
 impl Interaction {
     /// From the input to its end.
     pub fn latency(&self) -> Nanos {
-        self.end.since(self.told.input)
+        self.end.since(self.delivery.input)
     }
 
     /// When the input was completed, where that was long after the response.
@@ -87,18 +87,18 @@ impl Interaction {
 
     /// Whether some of it lies in `lo..hi`.
     pub fn overlaps(&self, lo: Nanos, hi: Nanos) -> bool {
-        self.told.input < hi && self.end > lo
+        self.delivery.input < hi && self.end > lo
     }
 
     /// With the drawing that answers it.
-    pub fn answered(told: Told, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
-        Interaction { join, drawing: Some(first), hops, censored: false, ..Interaction::open(told, first.end) }
+    pub fn answered(delivery: Delivery, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
+        Interaction { join, drawing: Some(first), hops, censored: false, ..Interaction::open(delivery, first.end) }
     }
 
     /// Without an answer, until a time.
-    pub fn open(told: Told, end: Nanos) -> Interaction {
+    pub fn open(delivery: Delivery, end: Nanos) -> Interaction {
         Interaction {
-            told,
+            delivery,
             join: Join::Open,
             drawing: None,
             hops: Vec::new(),
@@ -106,7 +106,7 @@ impl Interaction {
             settled: None,
             censored: true,
             milestone: Milestone::Response,
-            noticed: Nanos(told.class.limits(Profile::Default).threshold),
+            noticed: Nanos(delivery.class.limits(Profile::Default).threshold),
             command: false,
             handled: None,
             later: Vec::new(),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that sleep in the middle of something and take inputs meanwhile without acting on them: `(sleep-for 2)` in
-//! Emacs.
+//! Threads that sleep in the middle of something and dequeue inputs meanwhile without acting on them: `(sleep-for 2)`
+//! in Emacs.
 //!
 //! Such a thread waits for events at a place of its program where inputs do not usually find it, is there again after it
-//! took one, leaves because its time is up, and goes to where inputs find it. A prompt is at such a place too, but it is
-//! left because of the input that it asks for.
+//! dequeued one, leaves because its time is up, and goes to where inputs find it. A prompt is at such a place too, but
+//! it is left because of the input that it asks for.
 
-use crate::timeline::homes::found_in;
+use crate::timeline::event_waits::found_in;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::selects;
@@ -15,11 +15,12 @@ use tipme_record::{Nanos, Tid};
 /// Segments of one sleep, at most.
 const SEGMENTS_MAX: usize = 65_536;
 
-/// When a thread goes home that took an input at a time, was blocked from `paused` on, and slept around both.
-pub fn until(recording: &Recording, tid: Tid, taken: Nanos, paused: Nanos) -> Option<Nanos> {
-    let place = found_in(recording, tid, taken).filter(|place| selects(place.0))?;
-    let is_home = |signature| recording.is_usual_home(tid, signature) == Some(true);
-    if is_home(place) {
+/// When a thread returns to its event wait that dequeued an input at a time, was blocked from `paused` on, and slept
+/// around both.
+pub fn until(recording: &Recording, tid: Tid, dequeued: Nanos, paused: Nanos) -> Option<Nanos> {
+    let place = found_in(recording, tid, dequeued).filter(|place| selects(place.0))?;
+    let is_event_wait = |signature| recording.is_usual_event_wait(tid, signature) == Some(true);
+    if is_event_wait(place) {
         return None;
     }
     let first = recording.timeline.at(tid, paused)?.index;
@@ -29,7 +30,7 @@ pub fn until(recording: &Recording, tid: Tid, taken: Nanos, paused: Nanos) -> Op
     for span in blocked {
         match recording.waits_in(&span) {
             Some(signature) if signature == place => last = Some(span),
-            Some(signature) if is_home(signature) => {
+            Some(signature) if is_event_wait(signature) => {
                 return last.filter(|last| last.task_waker().is_none()).map(|_| span.start);
             }
             Some(_) if last.is_none() => return None,

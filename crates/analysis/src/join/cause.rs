@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether an input caused a drawing: the way back from the drawing over wake-ups, terminals and
-//! display messages until a burst in which the client took an input event.
+//! display messages until a burst in which the client dequeued an input event.
 //!
 //! An idle wait leads to its waker only, since what the thread did before has nothing to do with what
-//! it does now. So does a wait for a condition, of threads that take no input themselves: they get their work so.
+//! it does now. So does a wait for a condition, of threads that dequeue no input themselves: they get their work so.
 //! Inside a burst both the thread and those who ended its waits may lead to an input; the
 //! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
 //! is read in the end: each such write is a way of its own.
 //!
 //! Who draws in frames has a timer wake it for the next one: over a short wait of that kind the way goes on
-//! to what the thread did before. A thread that drew frame after frame already when the input was taken would have
+//! to what the thread did before. A thread that drew frame after frame already when the input was dequeued would have
 //! drawn anyway: then the drawing may answer the input or not.
 
 use crate::decode::messages::Side;
@@ -36,9 +36,9 @@ pub struct Hop {
     pub hi: Nanos,
 }
 
-/// A burst that took input: the thread, from when until when it could have taken it, and the way there.
+/// A burst that dequeued input: the thread, from when until when it could have dequeued it, and the way there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Taken {
+pub struct InputBurst {
     pub tid: Tid,
     pub from: Nanos,
     pub until: Nanos,
@@ -50,15 +50,15 @@ pub struct Taken {
 /// Where a walk ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Trace {
-    /// In bursts that took input, the earliest first.
-    Taken(Vec<Taken>),
+    /// In bursts that dequeued input, the earliest first.
+    Input(Vec<InputBurst>),
     /// At a timer, a device or something older: no input caused the drawing.
     Elsewhere,
     /// The way was lost.
     Lost,
 }
 
-/// When each thread of a client took input events on one stream.
+/// When each thread of a client dequeued input events on one stream.
 #[derive(Default)]
 pub struct Receipts {
     by_tid: HashMap<Tid, Vec<Nanos>>,
@@ -91,7 +91,7 @@ pub struct Walk<'a> {
     lost: bool,
 }
 
-/// A place that took input.
+/// A place that dequeued input.
 #[derive(Clone, Copy)]
 struct Best {
     node: usize,
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
         let mut found: Vec<Best> = self.best.iter().flatten().copied().collect();
         found.sort_by_key(|best| best.latest);
         match found.is_empty() {
-            false => Trace::Taken(found.into_iter().map(|best| self.taken(best)).collect()),
+            false => Trace::Input(found.into_iter().map(|best| self.input_burst(best)).collect()),
             true if self.lost => Trace::Lost,
             true => Trace::Elsewhere,
         }
@@ -215,10 +215,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a thread that waited for a frame on the way drew in frames already when an input was taken.
-    fn would_come_anyway(&self, index: usize, taken: Nanos) -> bool {
+    /// Whether a thread that waited for a frame on the way drew in frames already when an input was dequeued.
+    fn would_come_anyway(&self, index: usize, dequeued: Nanos) -> bool {
         let mut way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
-        way.any(|node| node.before_frame && self.recording.is_paced(node.tid, taken))
+        way.any(|node| node.before_frame && self.recording.is_paced(node.tid, dequeued))
     }
 
     /// Opens a way for each write to the terminal of a thread that was busy when it was made.
@@ -234,17 +234,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A server answers the request on this stream that it took last: who sent it, and when. It cannot have been idle
-    /// since then: where it was, the right send is not recorded, and the request is as old as its receipt.
+    /// A server answers the request on this stream that it dequeued last: who sent it, and when. It cannot have been
+    /// idle since then: where it was, the right send is not recorded, and the request is as old as its receipt.
     fn request_before(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
-        let (at, place) = self.recording.messages.taken_last(server, hi)?;
+        let (at, place) = self.recording.messages.last_received(server, hi)?;
         let stream = self.recording.messages.stream(place.stream)?;
-        let (_, sent) = stream.sent(Side::RequestTaken, place.part)?;
+        let (_, sent) = stream.sent(Side::RequestReceived, place.part)?;
         let since = if missed(self.recording, sent.ts, (at, server)) { at } else { sent.ts.min(at) };
         (at >= lo && place.stream == self.stream).then_some((sent.tid, since))
     }
 
-    fn taken(&self, best: Best) -> Taken {
+    fn input_burst(&self, best: Best) -> InputBurst {
         let (tid, until) = (self.nodes[best.node].tid, self.nodes[best.node].hi);
         let mut hops = Vec::new();
         let (mut at, mut lo) = (best.node, best.latest);
@@ -253,6 +253,6 @@ impl<'a> Walk<'a> {
             (lo, at) = (node.hi, node.parent);
         }
         hops.reverse();
-        Taken { tid, from: best.from, until, hops, doubtful: best.doubtful }
+        InputBurst { tid, from: best.from, until, hops, doubtful: best.doubtful }
     }
 }

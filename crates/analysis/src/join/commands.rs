@@ -7,7 +7,7 @@
 use crate::decode::messages::Side;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::cause::Hop;
-use crate::join::inputs::Told;
+use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
@@ -18,10 +18,10 @@ use tipme_record::{Nanos, Pid, Tid};
 /// Quicker commands are not looked at.
 const COMMAND_MIN: Nanos = Nanos::from_millis(300);
 
-/// What a terminal emulator writes belongs to a key that it took this long ago, at most.
+/// What a terminal emulator writes belongs to a key that it dequeued this long ago, at most.
 const HANDLED_MAX: Nanos = Nanos::from_secs(5);
 
-/// A terminal emulator hands a key on within this time after it has taken it.
+/// A terminal emulator hands a key on within this time after it has dequeued it.
 const WRITTEN_MAX: Nanos = Nanos::from_millis(2);
 
 /// A multiplexer hands it on within this time.
@@ -37,8 +37,8 @@ struct Way {
 }
 
 /// The command that an input started, where it took long: until whoever reads the terminal reads it again.
-pub fn command(recording: &Recording, told: &Told, handled: Nanos) -> Option<Reached> {
-    let (at, tid) = told.taken?;
+pub fn command(recording: &Recording, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
+    let (at, tid) = delivery.dequeued?;
     let until = handled.max(at.after(WRITTEN_MAX)).min(at.after(HANDLED_MAX));
     let ways = follow(recording, tid, at, until, RELAYS_MAX);
     let Way { end, mut hops } = ways.into_iter().max_by_key(|way| way.end)?;
@@ -64,7 +64,7 @@ fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usiz
 /// What a reader did with what was written, and those whom it handed it on to.
 fn read(recording: &Recording, reader: Tid, written: Nanos, relays: usize) -> Option<Way> {
     let woken = woken(recording, reader, written)?;
-    let end = recording.pause_after(reader, woken, Pause::Home);
+    let end = recording.pause_after(reader, woken, Pause::EventWait);
     let (end, tid) = shown_below(recording, reader, woken, end).unwrap_or((end, reader));
     let (end, tid) = read_below(recording, reader, woken, end).unwrap_or((end, tid));
     let here = Way { end, hops: vec![Hop { tid, lo: written, hi: end }] };
@@ -90,7 +90,7 @@ fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> i
 /// When the reader that waited for its terminal, or was stopped, got what was written.
 fn woken(recording: &Recording, reader: Tid, written: Nanos) -> Option<Nanos> {
     let span = recording.timeline.at(reader, written)?;
-    let waits = recording.is_home(&span) && span.segment.state == State::Blocked || is_stopped(recording, &span);
+    let waits = recording.is_event_wait(&span) && span.segment.state == State::Blocked || is_stopped(recording, &span);
     waits.then_some(span.end)
 }
 
@@ -108,7 +108,7 @@ fn shown_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> 
     let takes = lives.filter(|life| recording.takes_display_input(life.tid));
     let below = takes.filter(|life| recording.tasks.descends(life.pid, shell, life.from.after(Nanos(1))));
     let ready = |life: &Life| {
-        Some((recording.pause_after(life.tid, first_window(recording, life.pid)?, Pause::Home), life.tid))
+        Some((recording.pause_after(life.tid, first_window(recording, life.pid)?, Pause::EventWait), life.tid))
     };
     below.filter_map(ready).filter(|(at, _)| *at < end).min()
 }
@@ -120,7 +120,7 @@ fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> O
     let ready = others.filter_map(|tid| {
         let life = recording.tasks.life(tid, end)?;
         let below = life.pid != shell && recording.tasks.descends(life.pid, shell, end);
-        below.then(|| (recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::Home), tid))
+        below.then(|| (recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::EventWait), tid))
     });
     ready.filter(|(at, _)| *at < end).min()
 }

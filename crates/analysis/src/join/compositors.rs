@@ -18,7 +18,7 @@ const LATE_MIN: Nanos = Nanos::from_millis(200);
 /// The manager hears of a drawing within this time.
 const HEARD_MAX: Nanos = Nanos::from_millis(2);
 
-/// It may go home this long before its drawing is sent.
+/// It may return to its event wait this long before its drawing is sent.
 const SENT_MAX: Nanos = Nanos::from_millis(20);
 
 /// A compositing manager: its process, its server, and its drawings by time.
@@ -46,23 +46,24 @@ pub fn compositors(recording: &Recording) -> Vec<Compositor> {
 
 /// When a response was shown at last, where the manager was busy or stopped from the drawing on until then.
 pub fn shown(recording: &Recording, compositors: &[Compositor], response: &Interaction) -> Option<Reached> {
-    let drawing = response.drawing.filter(|_| response.join == Join::Exact && response.told.class != Class::Motion)?;
-    let server = recording.messages.stream(response.told.stream)?.server;
-    let others = compositors.iter().filter(|one| one.client != response.told.client && one.server == server);
+    let drawing =
+        response.drawing.filter(|_| response.join == Join::Exact && response.delivery.class != Class::Motion)?;
+    let server = recording.messages.stream(response.delivery.stream)?.server;
+    let others = compositors.iter().filter(|one| one.client != response.delivery.client && one.server == server);
     let shown = others.filter_map(|compositor| {
         let next = compositor.drawn.partition_point(|(sent, _)| *sent <= drawing.end);
         let last = compositor.drawn.last()?.1;
         let (sent, tid) = compositor.drawn.get(next).copied().unwrap_or((recording.mark, last));
         let heard = drawing.end.after(HEARD_MAX);
-        let busy = !recording.is_paused_at(tid, heard.after(Nanos(1)), Pause::Home)
-            && recording.pause_after(tid, heard, Pause::Home) >= sent.before(SENT_MAX);
+        let busy = !recording.is_paused_at(tid, heard.after(Nanos(1)), Pause::EventWait)
+            && recording.pause_after(tid, heard, Pause::EventWait) >= sent.before(SENT_MAX);
         (busy && sent.since(drawing.end) >= LATE_MIN).then_some((sent, tid))
     });
     let (at, tid) = shown.min()?;
     let mut hops = vec![
         Hop { tid, lo: drawing.end, hi: at },
-        Hop { tid: response.told.server, lo: drawing.sent, hi: drawing.end },
-        Hop { tid: drawing.tid, lo: response.told.input, hi: drawing.sent },
+        Hop { tid: response.delivery.server, lo: drawing.sent, hi: drawing.end },
+        Hop { tid: drawing.tid, lo: response.delivery.input, hi: drawing.sent },
     ];
     hops.extend(response.hops.iter().copied());
     let (milestone, noticed) = (Milestone::Response, response.noticed);

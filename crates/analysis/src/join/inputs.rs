@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the person did, and which client was told of it.
+//! What the person did, and to which client it was delivered.
 //!
 //! Input reaches a display server as XTEST requests of some client or as events of input devices; it
 //! leaves the server as events to clients. Both sides are joined in order: a press fits an event where the
@@ -36,15 +36,15 @@ pub struct Press {
     until: Nanos,
     /// The thread that injected it.
     pub by: Option<Tid>,
-    /// The server thread that took the request.
+    /// The server thread that dequeued the request.
     pub server: Option<Tid>,
     /// When the injector sent what it sent before this.
     before: Nanos,
 }
 
-/// A press or motion that a client was told of.
+/// A press or motion that was delivered to a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct Delivery {
     pub class: Class,
     pub client: Pid,
     pub input: Nanos,
@@ -52,8 +52,8 @@ pub struct Told {
     pub sent: Nanos,
     pub server: Tid,
     pub stream: usize,
-    /// When the client took it, and the thread that did.
-    pub taken: Option<(Nanos, Tid)>,
+    /// When the client dequeued it, and the thread that did.
+    pub dequeued: Option<(Nanos, Tid)>,
     /// When another client let it go on that it was held back for, and the thread that did.
     pub released: Option<(Nanos, Tid)>,
 }
@@ -87,10 +87,10 @@ struct Queue {
 
 type Queues = HashMap<(Pid, Device), Queue>;
 
-/// All presses that clients were told of, by the time of the event.
-pub fn told(recording: &Recording) -> Vec<Told> {
+/// All presses that were delivered to clients, by the time of the event.
+pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
     let mut queues = [injected_queues(recording), device_queues(recording)];
-    let mut told = Vec::new();
+    let mut deliveries = Vec::new();
     for (place, stream, part) in sends(recording) {
         let burst = recording.burst(part.tid, part.ts);
         let classes: Vec<Class> = classes(recording, stream, part).collect();
@@ -100,22 +100,23 @@ pub fn told(recording: &Recording) -> Vec<Told> {
             let press = presses.get_mut(&device).and_then(VecDeque::pop_front);
             let input = press.map(|press| begin(recording, &press, &burst));
             let released = if input.is_none() { released(recording, part, &burst) } else { None };
-            let input = input.or_else(|| handed_on(recording, &told, device, place.stream, &burst));
-            let held = |(at, by)| held_back(recording, &mut queues, &told, stream.server, device, (at, by));
+            let input = input.or_else(|| handed_on(recording, &deliveries, device, place.stream, &burst));
+            let held = |(at, by)| held_back(recording, &mut queues, &deliveries, stream.server, device, (at, by));
             let input = input.or_else(|| released.and_then(held));
-            told.push(Told { released, ..tell(class, stream, place, part, input.unwrap_or(burst.start)) });
+            deliveries.push(Delivery { released, ..tell(class, stream, place, part, input.unwrap_or(burst.start)) });
         }
     }
-    add_unread(recording, &mut queues, &mut told);
-    told
+    add_unread(recording, &mut queues, &mut deliveries);
+    deliveries
 }
 
-/// Adds the presses in parts that a client took so fast that they could not be read any more, because the server lost
-/// its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
+/// Adds the presses in parts that a client dequeued so fast that they could not be read any more, because the server
+/// lost its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
 /// tells of it, where its client is told of such presses.
-fn add_unread(recording: &Recording, queues: &mut [Queues; 2], told: &mut Vec<Told>) {
-    let clients: BTreeSet<(usize, Device)> = told.iter().map(|told| (told.stream, device_of(told.class))).collect();
-    let read = told.len();
+fn add_unread(recording: &Recording, queues: &mut [Queues; 2], deliveries: &mut Vec<Delivery>) {
+    let clients: BTreeSet<(usize, Device)> =
+        deliveries.iter().map(|delivery| (delivery.stream, device_of(delivery.class))).collect();
+    let read = deliveries.len();
     for (place, stream, part) in unread(recording) {
         let burst = recording.burst(part.tid, part.ts);
         let devices = [Device::Keyboard, Device::Button].into_iter();
@@ -125,10 +126,10 @@ fn add_unread(recording: &Recording, queues: &mut [Queues; 2], told: &mut Vec<To
             queues.find_map(|queue| queue.take_new((place.stream, part, &burst)))
         });
         let input = |press: Press| tell(press.class(), stream, place, part, begin(recording, &press, &burst));
-        told.extend(press.map(input));
+        deliveries.extend(press.map(input));
     }
-    if told.len() > read {
-        told.sort_by_key(|told| told.sent);
+    if deliveries.len() > read {
+        deliveries.sort_by_key(|delivery| delivery.sent);
     }
 }
 
@@ -205,13 +206,21 @@ impl Queue {
 }
 
 /// The time of a press that another client was told of, where that client then woke the server for this burst.
-fn handed_on(recording: &Recording, told: &[Told], device: Device, stream: usize, burst: &Burst) -> Option<Nanos> {
+fn handed_on(
+    recording: &Recording,
+    deliveries: &[Delivery],
+    device: Device,
+    stream: usize,
+    burst: &Burst,
+) -> Option<Nanos> {
     let Wake::Task(by) = burst.wake else { return None };
     let since = recording.burst(by, burst.start).start;
-    let taken_by = |told: &&Told| told.taken.is_some_and(|(at, tid)| tid == by && since <= at && at <= burst.start);
-    let mut before = told.iter().rev().take(HANDED_MAX);
-    let first = before.find(|told| told.stream != stream && device_of(told.class) == device && taken_by(told));
-    first.map(|told| told.input)
+    let dequeued_by =
+        |delivery: &&Delivery| delivery.dequeued.is_some_and(|(at, tid)| tid == by && since <= at && at <= burst.start);
+    let mut before = deliveries.iter().rev().take(HANDED_MAX);
+    let first = before
+        .find(|delivery| delivery.stream != stream && device_of(delivery.class) == device && dequeued_by(delivery));
+    first.map(|delivery| delivery.input)
 }
 
 /// Who let held input go on in the burst that sent an event: by a request, or by leaving the display.
@@ -229,15 +238,19 @@ fn released(recording: &Recording, part: &Part, burst: &Burst) -> Option<(Nanos,
 fn held_back(
     recording: &Recording,
     queues: &mut [Queues; 2],
-    told: &[Told],
+    deliveries: &[Delivery],
     server: Pid,
     device: Device,
     (at, by): (Nanos, Tid),
 ) -> Option<Nanos> {
     let holder = recording.tasks.pid(by, at.before(Nanos(1)));
-    let own = told.iter().rev().take(HANDED_MAX).find(|told| told.client == holder && device_of(told.class) == device);
+    let own = deliveries
+        .iter()
+        .rev()
+        .take(HANDED_MAX)
+        .find(|delivery| delivery.client == holder && device_of(delivery.class) == device);
     let untold = || queues.iter_mut().find_map(|queues| queues.get_mut(&(server, device))?.take_held(at));
-    own.map(|told| told.input).or_else(untold)
+    own.map(|delivery| delivery.input).or_else(untold)
 }
 
 impl Press {
@@ -255,27 +268,36 @@ impl Press {
     }
 }
 
-fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) -> Told {
-    let taken = stream.taken(Side::EventSent, place.part).map(|(_, taken)| (taken.ts, taken.tid));
-    let sent = taken.map_or(part.ts, |(at, _)| part.ts.min(at));
+fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) -> Delivery {
+    let dequeued = stream.received(Side::EventSent, place.part).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
+    let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
     let input = input.min(sent);
-    Told { class, client: stream.client, input, sent, server: part.tid, stream: place.stream, taken, released: None }
+    Delivery {
+        class,
+        client: stream.client,
+        input,
+        sent,
+        server: part.tid,
+        stream: place.stream,
+        dequeued,
+        released: None,
+    }
 }
 
-/// What clients were told of buttons that were let go. Nothing need be shown then, but it is when most programs act.
-pub fn let_go(recording: &Recording) -> Vec<Told> {
-    let mut told = Vec::new();
+/// Releases of buttons that were delivered to clients. Nothing need be shown then, but it is when most programs act.
+pub fn releases(recording: &Recording) -> Vec<Delivery> {
+    let mut deliveries = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
         let majors = recording.messages.majors(stream);
         for (part, sent) in stream.side(Side::EventSent).iter().enumerate() {
             let mut words = recording.messages.words(sent).iter().take(WORDS_MAX);
             if words.any(|word| majors.tells_of_release(*word)) {
                 let input = recording.burst(sent.tid, sent.ts).start;
-                told.push(tell(Class::Click, stream, Place { stream: index, part }, sent, input));
+                deliveries.push(tell(Class::Click, stream, Place { stream: index, part }, sent, input));
             }
         }
     }
-    told
+    deliveries
 }
 
 /// Event parts with input in them, by time.
@@ -290,13 +312,13 @@ fn sends(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
     sends
 }
 
-/// Event parts that were taken before their sending was recorded, and could not be read therefore; by time.
+/// Event parts that were dequeued before their sending was recorded, and could not be read therefore; by time.
 fn unread(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
     let mut unread = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
         for (part, sent) in stream.side(Side::EventSent).iter().enumerate().filter(|(_, sent)| sent.is_opaque()) {
-            let taken = stream.taken(Side::EventSent, part).filter(|(_, taken)| taken.ts <= sent.ts);
-            unread.extend(taken.map(|_| (Place { stream: index, part }, stream, sent)));
+            let dequeued = stream.received(Side::EventSent, part).filter(|(_, dequeued)| dequeued.ts <= sent.ts);
+            unread.extend(dequeued.map(|_| (Place { stream: index, part }, stream, sent)));
         }
     }
     unread.sort_by_key(|(place, _, part)| (part.ts, *place));
@@ -370,14 +392,14 @@ fn injected_in<'a>(
     part: &'a Part,
 ) -> impl Iterator<Item = (Pid, Press)> + 'a {
     let majors = recording.messages.majors(stream);
-    let taken = stream.taken(Side::RequestSent, index).map(|(_, taken)| (taken.ts, taken.tid));
+    let dequeued = stream.received(Side::RequestSent, index).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
     let before = index.checked_sub(1).and_then(|index| stream.side(Side::RequestSent).get(index));
     let before = before.map_or(Nanos(0), |part| part.ts);
     let words = recording.messages.words(part).iter().filter_map(|word| majors.injects(*word));
     words.map(move |device| {
-        let at = taken.map_or(part.ts, |(taken, _)| part.ts.min(taken));
-        let reached = taken.map(|(at, _)| at);
-        let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), taken.map(|(_, server)| server));
+        let at = dequeued.map_or(part.ts, |(dequeued, _)| part.ts.min(dequeued));
+        let reached = dequeued.map(|(at, _)| at);
+        let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), dequeued.map(|(_, server)| server));
         (stream.server, Press { device, at, reached, until, by: Some(part.tid), server, before })
     })
 }

@@ -4,8 +4,8 @@
 use crate::decode::messages::{Place, Side, Stream};
 use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
-use crate::join::cause::{Hop, Receipts, Taken, Trace, Walk};
-use crate::join::inputs::{self, Told};
+use crate::join::cause::{Hop, InputBurst, Receipts, Trace, Walk};
+use crate::join::inputs::{self, Delivery};
 use crate::join::late::Family;
 use crate::join::milestones;
 use crate::join::served::{Drawing, IDLE_SLACK, drawing};
@@ -21,7 +21,7 @@ use tipme_record::{Nanos, Pid, Tid};
 /// Events to processes of this name are the mark itself.
 const OWN_NAME: &str = "tipme";
 
-/// An input that was taken but not answered counts as open after this time only: many are never answered.
+/// An input that was dequeued but not answered counts as open after this time only: many are never answered.
 const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
 
 /// The window of a hot key's own presses, which nobody answers.
@@ -36,7 +36,7 @@ struct Answer {
     first: Option<(Place, Vec<Hop>)>,
     /// The last drawing that may answer it, where others before it were answered first.
     maybe: Option<(Place, Vec<Hop>)>,
-    /// The burst that took the input, where an exact join was found.
+    /// The burst that dequeued the input, where an exact join was found.
     burst: Option<(Tid, Nanos)>,
     /// A drawing that would have come anyway may have answered it: later ones are not the first.
     doubted: bool,
@@ -44,26 +44,26 @@ struct Answer {
 
 /// Finds all interactions, by the time of the input's event.
 pub fn interactions(recording: &Recording) -> Vec<Interaction> {
-    let told = inputs::told(recording).into_iter();
-    let mut by_stream: BTreeMap<usize, Vec<Told>> = BTreeMap::new();
-    for told in told.filter(|told| !is_own(recording, told) && !contradicts(recording, told)) {
-        by_stream.entry(told.stream).or_default().push(told);
+    let deliveries = inputs::deliveries(recording).into_iter();
+    let mut by_stream: BTreeMap<usize, Vec<Delivery>> = BTreeMap::new();
+    for delivery in deliveries.filter(|delivery| !is_own(recording, delivery) && !contradicts(recording, delivery)) {
+        by_stream.entry(delivery.stream).or_default().push(delivery);
     }
-    let all: Vec<Told> = by_stream.values().flatten().copied().collect();
-    let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|told| told.client).collect();
-    let join = |(stream, told)| Joiner::new(recording, stream, told, &listeners).join();
+    let all: Vec<Delivery> = by_stream.values().flatten().copied().collect();
+    let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|delivery| delivery.client).collect();
+    let join = |(stream, deliveries)| Joiner::new(recording, stream, deliveries, &listeners).join();
     let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
-    let let_go = inputs::let_go(recording).into_iter().filter(|told| !is_own(recording, told));
-    let all: Vec<Told> = all.into_iter().chain(let_go).collect();
+    let releases = inputs::releases(recording).into_iter().filter(|delivery| !is_own(recording, delivery));
+    let all: Vec<Delivery> = all.into_iter().chain(releases).collect();
     milestones::add(recording, &all, &mut found);
-    found.sort_by_key(|interaction| interaction.told.input);
+    found.sort_by_key(|interaction| interaction.delivery.input);
     let unreached = unreached(recording, &found);
     found.extend(unreached);
     found
 }
 
-fn is_own(recording: &Recording, told: &Told) -> bool {
-    recording.tasks.process(told.client, told.sent).is_some_and(|life| life.comm == OWN_NAME)
+fn is_own(recording: &Recording, delivery: &Delivery) -> bool {
+    recording.tasks.process(delivery.client, delivery.sent).is_some_and(|life| life.comm == OWN_NAME)
 }
 
 /// Joins the inputs and drawings of one connection.
@@ -72,11 +72,11 @@ struct Joiner<'a> {
     stream: usize,
     /// Processes that are told of input.
     listeners: &'a BTreeSet<Pid>,
-    told: Vec<Told>,
+    deliveries: Vec<Delivery>,
     /// Receipts by thread and time, with the number of the input.
-    taken: Vec<(Tid, Nanos, usize)>,
+    dequeued: Vec<(Tid, Nanos, usize)>,
     answers: Vec<Answer>,
-    /// The last drawing of each burst that took input, and the way back from it.
+    /// The last drawing of each burst that dequeued input, and the way back from it.
     last: HashMap<(Tid, Nanos), (Place, Vec<Hop>)>,
     /// Drawings whose cause could not be told.
     doubtful: Vec<(Nanos, Place)>,
@@ -88,17 +88,22 @@ struct Joiner<'a> {
 }
 
 impl<'a> Joiner<'a> {
-    fn new(recording: &'a Recording, stream: usize, told: Vec<Told>, listeners: &'a BTreeSet<Pid>) -> Joiner<'a> {
-        let receipt = |(index, told): (usize, &Told)| told.taken.map(|(at, tid)| (tid, at, index));
-        let mut taken: Vec<_> = told.iter().enumerate().filter_map(receipt).collect();
-        taken.sort_unstable();
-        let answers = vec![Answer::default(); told.len()];
+    fn new(
+        recording: &'a Recording,
+        stream: usize,
+        deliveries: Vec<Delivery>,
+        listeners: &'a BTreeSet<Pid>,
+    ) -> Joiner<'a> {
+        let receipt = |(index, delivery): (usize, &Delivery)| delivery.dequeued.map(|(at, tid)| (tid, at, index));
+        let mut dequeued: Vec<_> = deliveries.iter().enumerate().filter_map(receipt).collect();
+        dequeued.sort_unstable();
+        let answers = vec![Answer::default(); deliveries.len()];
         Joiner {
             recording,
             stream,
             listeners,
-            told,
-            taken,
+            deliveries,
+            dequeued,
             answers,
             last: HashMap::new(),
             doubtful: Vec::new(),
@@ -110,9 +115,9 @@ impl<'a> Joiner<'a> {
 
     fn join(mut self) -> Vec<Interaction> {
         let mut receipts = Receipts::default();
-        self.taken.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
-        let (deputies, others) = self.relatives();
-        let own: Vec<usize> = std::iter::once(self.stream).chain(deputies).collect();
+        self.dequeued.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
+        let (proxies, others) = self.relatives();
+        let own: Vec<usize> = std::iter::once(self.stream).chain(proxies).collect();
         self.trace(&receipts, &own);
         if self.answers.iter().all(|answer| answer.first.is_none()) {
             self.trace(&receipts, &others);
@@ -120,10 +125,10 @@ impl<'a> Joiner<'a> {
         for answer in &mut self.answers {
             answer.first = answer.first.take().or(answer.maybe.take());
         }
-        for (told, _) in self.told.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
-            self.answered.entry(told.class).or_default().push(told.sent);
+        for (delivery, _) in self.deliveries.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
+            self.answered.entry(delivery.class).or_default().push(delivery.sent);
         }
-        (0..self.told.len()).filter_map(|index| self.finish(index)).collect()
+        (0..self.deliveries.len()).filter_map(|index| self.finish(index)).collect()
     }
 
     /// Looks for the cause of each drawing on some connections, in the order of time.
@@ -137,26 +142,27 @@ impl<'a> Joiner<'a> {
         self.doubtful.sort_unstable();
     }
 
-    /// Other connections of the client and of its descendants to the same display: its deputies, and the others.
+    /// Other connections of the client and of its descendants to the same display: its proxies, and the others.
     ///
     /// A browser has its pages drawn by a process that is told of no input. A program that was started
     /// from a terminal is told of its own, and what it draws rarely answers the terminal's.
     fn relatives(&self) -> (Vec<usize>, Vec<usize>) {
         let messages = &self.recording.messages;
         let Some(own) = messages.stream(self.stream) else { return (Vec::new(), Vec::new()) };
-        let near = self.recording.kin().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
+        let near =
+            self.recording.descendants().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
         let near = near.filter_map(|index| Some((*index, messages.stream(*index)?)));
-        let is_deputy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
-        let (deputies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_deputy(other));
+        let is_proxy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
+        let (proxies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_proxy(other));
         let places = |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
-        (places(deputies), places(others))
+        (places(proxies), places(others))
     }
 
     /// Gives a drawing to the inputs that caused it. That of another connection counts only where its
     /// cause is known.
     fn assign(&mut self, place: Place, sent: &Part, trace: Trace) {
         match trace {
-            Trace::Taken(bursts) => self.assign_bursts(place, sent, &bursts),
+            Trace::Input(bursts) => self.assign_bursts(place, sent, &bursts),
             Trace::Lost if place.stream == self.stream => self.doubtful.push((sent.ts, place)),
             Trace::Lost | Trace::Elsewhere => {}
         }
@@ -164,7 +170,7 @@ impl<'a> Joiner<'a> {
 
     /// The earliest burst with inputs that have no answer yet gets the drawing; later ones may have to
     /// share it, where no drawing follows.
-    fn assign_bursts(&mut self, place: Place, sent: &Part, bursts: &[Taken]) {
+    fn assign_bursts(&mut self, place: Place, sent: &Part, bursts: &[InputBurst]) {
         let mut given = false;
         for burst in bursts {
             let mut open = self.open_inputs(burst);
@@ -197,10 +203,10 @@ impl<'a> Joiner<'a> {
         inputs.iter().for_each(|(_, input)| self.answers[*input].doubted = true);
     }
 
-    /// Inputs that a burst took and that have no answer, with the time of their receipt.
-    fn open_inputs(&self, burst: &Taken) -> Vec<(Nanos, usize)> {
-        let after = self.taken.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
-        let receipts = self.taken[..after].iter().rev();
+    /// Inputs that a burst dequeued and that have no answer, with the time of their receipt.
+    fn open_inputs(&self, burst: &InputBurst) -> Vec<(Nanos, usize)> {
+        let after = self.dequeued.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
+        let receipts = self.dequeued[..after].iter().rev();
         let own = receipts.take_while(|(by, at, _)| *by == burst.tid && *at >= burst.from);
         let open = own.take_while(|(_, _, input)| self.answers[*input].first.is_none());
         open.map(|(_, at, input)| (*at, *input)).collect()
@@ -211,39 +217,39 @@ impl<'a> Joiner<'a> {
         let answer = std::mem::take(&mut self.answers[index]);
         let Some((place, hops)) = answer.first else { return self.inexact(index) };
         let drawing = drawing(self.recording, place)?;
-        Some(self.answer(self.told[index], Join::Exact, drawing, hops, answer.burst))
+        Some(self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst))
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {
         let Some(place) = self.by_time(index).or_else(|| self.piled(index)) else { return self.unanswered(index) };
         let drawing = drawing(self.recording, place)?;
-        Some(self.answer(self.told[index], Join::Speculative, drawing, Vec::new(), None))
+        Some(self.answer(self.deliveries[index], Join::Speculative, drawing, Vec::new(), None))
     }
 
     /// The next drawing, where those who answer were busy from the input on until then: inputs that
     /// pile up are answered in their order, and the drawing shows the effect of all of them.
     fn piled(&self, index: usize) -> Option<Place> {
-        let told = self.told[index];
-        let (at, tid) = told.taken?;
+        let delivery = self.deliveries[index];
+        let (at, tid) = delivery.dequeued?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
-        (self.is_pending(&told, at, tid, sent) && self.is_busy(&told, at, sent)).then_some(place)
+        (self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent)).then_some(place)
     }
 
-    /// Whether an answer may still have been due. Motions and clicks need none: where the thread that took one went idle,
-    /// nothing was pending any more.
-    fn is_pending(&self, told: &Told, at: Nanos, tid: Tid, sent: Nanos) -> bool {
-        told.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
+    /// Whether an answer may still have been due. Motions and clicks need none: where the thread that dequeued one went
+    /// idle, nothing was pending any more.
+    fn is_pending(&self, delivery: &Delivery, at: Nanos, tid: Tid, sent: Nanos) -> bool {
+        delivery.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
     }
 
     /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
-    fn is_busy(&self, told: &Told, lo: Nanos, hi: Nanos) -> bool {
-        let family = self.family.get_or_init(|| Family::of(self.recording, told.client, told.server));
+    fn is_busy(&self, delivery: &Delivery, lo: Nanos, hi: Nanos) -> bool {
+        let family = self.family.get_or_init(|| Family::of(self.recording, delivery.client, delivery.server));
         family.busy_throughout(self.recording, lo, hi)
     }
 
     fn answer(
         &self,
-        told: Told,
+        delivery: Delivery,
         join: Join,
         first: Drawing,
         hops: Vec<Hop>,
@@ -252,53 +258,57 @@ impl<'a> Joiner<'a> {
         let last = burst.and_then(|burst| self.last.get(&burst)).filter(|(last, _)| *last != first.place);
         let settled = last.and_then(|(last, _)| drawing(self.recording, *last)).map(|last| last.end);
         let censored = first.end >= self.recording.mark;
-        Interaction { settled, censored, ..Interaction::answered(told, join, first, hops) }
+        Interaction { settled, censored, ..Interaction::answered(delivery, join, first, hops) }
     }
 
-    /// The first doubtful drawing, where the client took no other input before it: the next frame, or a later one up to
-    /// which the client was busy.
+    /// The first doubtful drawing, where the client dequeued no other input before it: the next frame, or a later one
+    /// up to which the client was busy.
     fn by_time(&self, index: usize) -> Option<Place> {
-        let told = self.told[index];
-        let (at, tid) = told.taken?;
+        let delivery = self.deliveries[index];
+        let (at, tid) = delivery.dequeued?;
         let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
         let (sent, place) = *self.doubtful.get(first)?;
-        let later = self.told.iter().filter_map(|other| other.taken).any(|(taken, _)| taken > at && taken <= sent);
-        let due = || self.is_pending(&told, at, tid, sent) && self.is_busy(&told, at, sent);
+        let later = self
+            .deliveries
+            .iter()
+            .filter_map(|other| other.dequeued)
+            .any(|(dequeued, _)| dequeued > at && dequeued <= sent);
+        let due = || self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent);
         (!later && (sent.since(at) <= FRAME || due())).then_some(place)
     }
 
     /// An input without an answer is open where the client did not take it, or is still at it. Of motions and clicks
-    /// most are never answered: there the thread that took it must not have gone idle since.
+    /// most are never answered: there the thread that dequeued it must not have gone idle since.
     fn unanswered(&self, index: usize) -> Option<Interaction> {
-        let told = self.told[index];
+        let delivery = self.deliveries[index];
         let mark = self.recording.mark;
-        let alive = self.recording.tasks.process(told.client, mark).is_none_or(|life| life.until >= mark);
-        let open = match told.taken {
+        let alive = self.recording.tasks.process(delivery.client, mark).is_none_or(|life| life.until >= mark);
+        let open = match delivery.dequeued {
             _ if !alive => false,
             None => !self.recording.is_idle_at(self.reader(), mark),
             Some((at, tid)) => {
                 self.recording.pause_after(tid, at, Pause::Rest) >= mark
-                    || told.class == Class::Key && self.stuck(index, at)
+                    || delivery.class == Class::Key && self.stuck(index, at)
             }
         };
-        open.then(|| Interaction::open(told, mark))
+        open.then(|| Interaction::open(delivery, mark))
     }
 
     /// The thread that reads this connection. Where it is idle nothing lies before it: a record was lost.
     fn reader(&self) -> Tid {
         let stream = self.recording.messages.stream(self.stream);
-        stream.map_or(Tid(0), |stream| stream.reader(Side::EventTaken))
+        stream.map_or(Tid(0), |stream| stream.reader(Side::EventReceived))
     }
 
     /// Whether the answer must still come: the client answers as a rule, nothing was answered since,
     /// and those who answer were busy or stopped all the time.
     fn stuck(&self, index: usize, at: Nanos) -> bool {
-        let told = self.told[index];
+        let delivery = self.deliveries[index];
         let own_keys = if self.recording.meta.trigger == "hotkey" { HOT_KEY } else { Nanos(0) };
         let long = self.recording.mark.since(at) >= UNANSWERED_MIN.after(own_keys);
-        let answered = self.answered.get(&told.class).map_or(&[][..], Vec::as_slice);
-        let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < told.sent);
-        long && usual && self.is_busy(&told, at, self.recording.mark)
+        let answered = self.answered.get(&delivery.class).map_or(&[][..], Vec::as_slice);
+        let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < delivery.sent);
+        long && usual && self.is_busy(&delivery, at, self.recording.mark)
     }
 }
 
@@ -327,7 +337,7 @@ pub fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
 /// A thread of a process or of its descendants that was not idle at the mark, and not a new one.
 pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     let mark = recording.mark;
-    let below = recording.kin().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
+    let below = recording.descendants().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
     let lives = below.filter(|life| life.until > mark);
     let mut busy = lives
         .filter(|life| !recording.timeline.segments(life.tid).is_empty())
@@ -335,13 +345,13 @@ pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     busy.next().map(|life| life.tid)
 }
 
-/// Whether a client waited for its server again before it took an event, which cannot be: a record was lost.
-fn contradicts(recording: &Recording, told: &Told) -> bool {
-    let Some((at, tid)) = told.taken else { return false };
-    let first = recording.timeline.at(tid, told.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
+/// Whether a client waited for its server again before it dequeued an event, which cannot be: a record was lost.
+fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
+    let Some((at, tid)) = delivery.dequeued else { return false };
+    let first = recording.timeline.at(tid, delivery.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
     let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.end < at);
     let mut waits = spans.filter(|span| span.segment.state == State::Blocked && recording.waits.is_idle(span));
-    waits.any(|span| span.task_waker() == Some(told.server))
+    waits.any(|span| span.task_waker() == Some(delivery.server))
 }
 
 /// Presses that the server had not told anyone of at the mark, because it did not get to it.
@@ -349,16 +359,22 @@ fn contradicts(recording: &Recording, told: &Told) -> bool {
 /// Nobody knows whom they were for: the client of the last key counts.
 fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
     let Some(last) =
-        found.iter().max_by_key(|interaction| (interaction.told.class == Class::Key, interaction.told.sent))
+        found.iter().max_by_key(|interaction| (interaction.delivery.class == Class::Key, interaction.delivery.sent))
     else {
         return Vec::new();
     };
-    let server = recording.messages.stream(last.told.stream).map(|stream| stream.server);
+    let server = recording.messages.stream(last.delivery.stream).map(|stream| stream.server);
     let presses = inputs::injected(recording).filter(|(of, press)| Some(*of) == server && press.reached.is_none());
     presses
         .map(|(_, press)| {
             Interaction::open(
-                Told { input: press.at, sent: recording.mark, taken: None, class: press.class(), ..last.told },
+                Delivery {
+                    input: press.at,
+                    sent: recording.mark,
+                    dequeued: None,
+                    class: press.class(),
+                    ..last.delivery
+                },
                 recording.mark,
             )
         })

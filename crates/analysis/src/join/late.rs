@@ -18,7 +18,7 @@ pub struct Family(Vec<Tid>);
 
 impl Family {
     pub fn of(recording: &Recording, client: Pid, server: Tid) -> Family {
-        let related = recording.kin().threads(client).iter();
+        let related = recording.descendants().threads(client).iter();
         let answering = related.copied().filter(|tid| waits_for_events(recording, *tid));
         let mut tids: Vec<Tid> = answering.chain([server]).collect();
         tids.sort_unstable();

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far the handling of an input has come: the first response is shown, the input is handled, its work is completed.
 //!
-//! *Handled* is the backbone: the thread that took the input waits for the next event again. It stands on receipts and on
-//! the states of threads alone. Where that thread hands its inputs to another one of its process, that one counts as
-//! well. Behind a terminal the program that reads it has the last word: see [`crate::join::commands`].
+//! *Handled* is the backbone: the thread that dequeued the input waits for the next event again. It stands on
+//! receipts and on the states of threads alone. Where that thread hands its inputs to another one of its process,
+//! that one counts as well. Behind a terminal the program that reads it has the last word: see
+//! [`crate::join::commands`].
 
 use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached};
 use crate::join::asleep;
 use crate::join::cause::Hop;
 use crate::join::commands;
 use crate::join::compositors::{self, compositors};
-use crate::join::inputs::Told;
+use crate::join::inputs::Delivery;
 use crate::join::selections;
 use crate::join::stops::Stops;
 use crate::join::work::Work;
@@ -44,59 +45,59 @@ pub struct Handling<'a> {
     recording: &'a Recording,
     /// By thread that takes input, the threads that it hands over to, and the waits that this ends.
     helpers: HashMap<Tid, Vec<Helper>>,
-    /// When inputs of each client were sent and taken, by the time of sending.
+    /// When inputs of each client were sent and dequeued, by the time of sending.
     waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>>,
 }
 
 struct Helper {
     tid: Tid,
-    homes: BTreeSet<Signature>,
+    event_waits: BTreeSet<Signature>,
 }
 
 impl Helper {
     /// Whether it waits where wake-ups for inputs find it, or for whatever comes next. A wait for a condition elsewhere
     /// that ends, if at all, because its time is up is a sleep in the middle of the work.
-    fn is_home(&self, recording: &Recording, span: &Span) -> bool {
+    fn is_event_wait(&self, recording: &Recording, span: &Span) -> bool {
         let wait = recording.waits.find(span).filter(|_| span.segment.state == State::Blocked);
-        let Some(wait) = wait else { return recording.is_home(span) };
+        let Some(wait) = wait else { return recording.is_event_wait(span) };
         let sleeps = is_condition(wait) && span.task_waker().is_none();
-        self.homes.contains(&recording.signature(wait)) || !sleeps && recording.is_home(span)
+        self.event_waits.contains(&recording.signature(wait)) || !sleeps && recording.is_event_wait(span)
     }
 }
 
 impl<'a> Handling<'a> {
-    pub fn new(recording: &'a Recording, told: &[Told]) -> Handling<'a> {
+    pub fn new(recording: &'a Recording, deliveries: &[Delivery]) -> Handling<'a> {
         let mut receipts: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
         let mut waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-        for told in told {
-            let taken = told.taken.map_or(recording.mark, |(at, _)| at);
-            if told.class != Class::Motion {
-                waiting.entry(told.stream).or_default().push((told.sent, taken));
+        for delivery in deliveries {
+            let dequeued = delivery.dequeued.map_or(recording.mark, |(at, _)| at);
+            if delivery.class != Class::Motion {
+                waiting.entry(delivery.stream).or_default().push((delivery.sent, dequeued));
             }
-            receipts.entry(told.taken.map_or(Tid(0), |(_, tid)| tid)).or_default().push(taken);
+            receipts.entry(delivery.dequeued.map_or(Tid(0), |(_, tid)| tid)).or_default().push(dequeued);
         }
         waiting.values_mut().for_each(|list| list.sort_unstable());
         let helpers = receipts.iter().map(|(tid, receipts)| (*tid, helpers(recording, *tid, receipts)));
         Handling { recording, helpers: helpers.collect(), waiting }
     }
 
-    /// When an input that was taken is handled.
-    pub fn handled(&self, told: &Told) -> Option<Reached> {
-        let (at, tid) = told.taken.filter(|_| told.class != Class::Motion)?;
-        let own = self.recording.pause_after(tid, at, Pause::Home);
+    /// When an input that was dequeued is handled.
+    pub fn handled(&self, delivery: &Delivery) -> Option<Reached> {
+        let (at, tid) = delivery.dequeued.filter(|_| delivery.class != Class::Motion)?;
+        let own = self.recording.pause_after(tid, at, Pause::EventWait);
         let direct = (own, vec![Hop { tid, lo: at, hi: own }]);
         let helpers = self.helpers.get(&tid).map_or(&[][..], Vec::as_slice).iter();
         let handed = helpers.filter_map(|helper| self.handed(helper, tid, at, own));
         let (at, hops) = handed.chain([direct]).max_by_key(|(at, _)| *at)?;
-        let noticed = self.noticed(told, at);
+        let noticed = self.noticed(delivery, at);
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, command: false })
     }
 
-    /// When an input was handled that a thread took in the middle of a sleep, where it lay until the end of that.
-    fn slept_on(&self, told: &Told, paused: Nanos) -> Option<Reached> {
-        let (taken, tid) = told.taken.filter(|_| told.class != Class::Motion)?;
-        let at = asleep::until(self.recording, tid, taken, paused)?;
-        let hops = vec![Hop { tid, lo: taken, hi: at }];
+    /// When an input was handled that a thread dequeued in the middle of a sleep, where it lay until the end of that.
+    fn slept_on(&self, delivery: &Delivery, paused: Nanos) -> Option<Reached> {
+        let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != Class::Motion)?;
+        let at = asleep::until(self.recording, tid, dequeued, paused)?;
+        let hops = vec![Hop { tid, lo: dequeued, hi: at }];
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, command: false })
     }
 
@@ -107,16 +108,16 @@ impl<'a> Handling<'a> {
         let first = recording.timeline.at(helper.tid, woken)?.index;
         let spans = (first..).map_while(|index| recording.timeline.span(helper.tid, index));
         let mut spans = spans.take(SEGMENTS_MAX);
-        let end = spans.find(|span| span.start >= woken && helper.is_home(recording, span));
+        let end = spans.find(|span| span.start >= woken && helper.is_event_wait(recording, span));
         let end = end.map_or(recording.mark, |span| span.start);
         Some((end, vec![Hop { tid: helper.tid, lo: woken, hi: end }, Hop { tid, lo: at, hi: woken }]))
     }
 
     /// From which time on it is noticed that an input is not handled.
-    fn noticed(&self, told: &Told, handled: Nanos) -> Nanos {
-        let all = self.waiting.get(&told.stream).map_or(&[][..], Vec::as_slice);
+    fn noticed(&self, delivery: &Delivery, handled: Nanos) -> Nanos {
+        let all = self.waiting.get(&delivery.stream).map_or(&[][..], Vec::as_slice);
         let last = all[..all.partition_point(|(sent, _)| *sent < handled)].last();
-        let waited = last.is_some_and(|(sent, taken)| *sent > told.sent && *taken >= handled);
+        let waited = last.is_some_and(|(sent, dequeued)| *sent > delivery.sent && *dequeued >= handled);
         if waited { NOTICED_WAITING } else { NOTICED }
     }
 }
@@ -126,7 +127,7 @@ impl<'a> Handling<'a> {
 fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
     let mut found: BTreeMap<Tid, HashMap<Signature, usize>> = BTreeMap::new();
     for at in receipts {
-        let until = recording.pause_after(tid, *at, Pause::Home).min(at.after(HANDED_WITHIN));
+        let until = recording.pause_after(tid, *at, Pause::EventWait).min(at.after(HANDED_WITHIN));
         let mut seen = BTreeSet::new();
         for (woken, wakee) in recording.wakes.by(tid, *at, until).take(WAKES_MAX) {
             let same = recording.tasks.pid(wakee, woken) == recording.tasks.pid(tid, woken);
@@ -141,19 +142,19 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
     }
     let helper = |(tid, waits): (Tid, HashMap<Signature, usize>)| {
         let often = waits.into_iter().filter(|(_, count)| *count >= HANDED_MIN);
-        let (homes, counts): (BTreeSet<_>, Vec<_>) = often.unzip();
+        let (event_waits, counts): (BTreeSet<_>, Vec<_>) = often.unzip();
         let woken: usize = counts.iter().sum();
-        let free = receipts.iter().filter(|at| is_at(recording, tid, **at, &homes)).count();
-        let hands = woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
-        hands.then_some(Helper { tid, homes })
+        let free = receipts.iter().filter(|at| is_at(recording, tid, **at, &event_waits)).count();
+        let is_helper = woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
+        is_helper.then_some(Helper { tid, event_waits })
     };
     found.into_iter().filter_map(helper).collect()
 }
 
 /// Whether a thread waits at one of these places at a time.
-fn is_at(recording: &Recording, tid: Tid, at: Nanos, homes: &BTreeSet<Signature>) -> bool {
+fn is_at(recording: &Recording, tid: Tid, at: Nanos, event_waits: &BTreeSet<Signature>) -> bool {
     let span = recording.timeline.at(tid, at);
-    span.and_then(|span| recording.waits_in(&span)).is_some_and(|signature| homes.contains(&signature))
+    span.and_then(|span| recording.waits_in(&span)).is_some_and(|signature| event_waits.contains(&signature))
 }
 
 /// A response this long tells of the delay by itself.
@@ -164,35 +165,36 @@ const LONGER: u64 = 3;
 const MOST: u64 = 2;
 
 /// Adds the milestones after the response that came late, and the inputs without an answer that were handled late.
-pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
-    let handling = Handling::new(recording, told);
-    let handled: Vec<_> = told.iter().filter_map(|told| Some((told, handling.handled(told)?))).collect();
-    let work = Work::new(recording, handled.iter().map(|(told, handled)| (*told, handled.at)));
-    let (compositors, stops) = (compositors(recording), Stops::find(recording, told));
+pub fn add(recording: &Recording, deliveries: &[Delivery], found: &mut Vec<Interaction>) {
+    let handling = Handling::new(recording, deliveries);
+    let handled: Vec<_> =
+        deliveries.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
+    let work = Work::new(recording, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));
+    let (compositors, stops) = (compositors(recording), Stops::find(recording, deliveries));
     let places: HashMap<(usize, Nanos, Class), usize> =
-        found.iter().enumerate().map(|(index, one)| (key(&one.told), index)).collect();
+        found.iter().enumerate().map(|(index, one)| (key(&one.delivery), index)).collect();
     let responses = responses(found);
-    for (told, handled) in handled {
-        let index = places.get(&key(told)).copied();
+    for (delivery, handled) in handled {
+        let index = places.get(&key(delivery)).copied();
         let known = index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
         let response = known.map(|one| one.end);
-        let slept_on = if response.is_none() { handling.slept_on(told, handled.at) } else { None };
+        let slept_on = if response.is_none() { handling.slept_on(delivery, handled.at) } else { None };
         let handled = slept_on.unwrap_or(handled);
         let at = handled.at;
-        let uncovered = |reached: &Reached| reached.command || !is_covered(&responses, told, reached.at);
-        let completed = completed(recording, &work, told, response, at).filter(uncovered);
-        let handled = Some(handled).filter(|handled| is_late(told, response, handled) && uncovered(handled));
+        let uncovered = |reached: &Reached| reached.command || !is_covered(&responses, delivery, reached.at);
+        let completed = completed(recording, &work, delivery, response, at).filter(uncovered);
+        let handled = Some(handled).filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
         // What was completed while the input was still being handled says nothing more.
         let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);
         let completed = completed.filter(|completed| !within(completed));
         let shown = index.and_then(|index| compositors::shown(recording, &compositors, &found[index]));
-        let held_up = if is_terminal(recording, told) { None } else { stops.held_up(told, response.is_some()) };
-        let completed = selections::pasted(recording, told).or(completed);
+        let held_up = if is_terminal(recording, delivery) { None } else { stops.held_up(delivery, response.is_some()) };
+        let completed = selections::pasted(recording, delivery).or(completed);
         let later = shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
         let later: Vec<Reached> = later.collect();
         match index {
             Some(index) => (found[index].handled, found[index].later) = (Some(at), later),
-            None => found.extend(without_answer(recording, told, at, later)),
+            None => found.extend(without_answer(recording, delivery, at, later)),
         }
     }
 }
@@ -202,26 +204,31 @@ pub fn add(recording: &Recording, told: &[Told], found: &mut Vec<Interaction>) {
 fn completed(
     recording: &Recording,
     work: &Work<'_>,
-    told: &Told,
+    delivery: &Delivery,
     response: Option<Nanos>,
     handled: Nanos,
 ) -> Option<Reached> {
-    let reached = match is_terminal(recording, told) {
-        true => commands::command(recording, told, handled),
-        false => work.completed(told, handled),
+    let reached = match is_terminal(recording, delivery) {
+        true => commands::command(recording, delivery, handled),
+        false => work.completed(delivery, handled),
     };
     let noticed = if response.is_some() { COMPLETED } else { NOTICED };
-    reached.filter(|reached| is_left(told, response, reached)).map(|reached| Reached { noticed, ..reached })
+    reached.filter(|reached| is_left(delivery, response, reached)).map(|reached| Reached { noticed, ..reached })
 }
 
-fn key(told: &Told) -> (usize, Nanos, Class) {
-    (told.stream, told.sent, told.class)
+fn key(delivery: &Delivery) -> (usize, Nanos, Class) {
+    (delivery.stream, delivery.sent, delivery.class)
 }
 
 /// An input that nothing answers counts only where it was handled or completed late.
-fn without_answer(recording: &Recording, told: &Told, handled: Nanos, later: Vec<Reached>) -> Option<Interaction> {
+fn without_answer(
+    recording: &Recording,
+    delivery: &Delivery,
+    handled: Nanos,
+    later: Vec<Reached>,
+) -> Option<Interaction> {
     let first = later.first()?;
-    let open = Interaction::open(*told, handled).until(first, recording.mark);
+    let open = Interaction::open(*delivery, handled).until(first, recording.mark);
     Some(Interaction { join: Join::Open, handled: Some(handled), later, ..open })
 }
 
@@ -229,15 +236,15 @@ fn without_answer(recording: &Recording, told: &Told, handled: Nanos, later: Vec
 fn responses(found: &[Interaction]) -> HashMap<Pid, Vec<(Nanos, Nanos)>> {
     let mut responses: HashMap<Pid, Vec<(Nanos, Nanos)>> = HashMap::new();
     for one in found.iter().filter(|one| one.join == Join::Exact && one.latency() > TELLING) {
-        responses.entry(one.told.client).or_default().push((one.told.input, one.end));
+        responses.entry(one.delivery.client).or_default().push((one.delivery.input, one.end));
     }
     responses
 }
 
-fn is_late(told: &Told, response: Option<Nanos>, handled: &Reached) -> bool {
-    let span = handled.at.since(told.input);
+fn is_late(delivery: &Delivery, response: Option<Nanos>, handled: &Reached) -> bool {
+    let span = handled.at.since(delivery.input);
     let told_by_response = response.is_some_and(|end| {
-        let latency = end.since(told.input);
+        let latency = end.since(delivery.input);
         handled.at <= end.after(TELLING) || latency > TELLING && span.0 < LONGER * latency.0
     });
     span > handled.noticed && !told_by_response
@@ -245,20 +252,20 @@ fn is_late(told: &Told, response: Option<Nanos>, handled: &Reached) -> bool {
 
 /// Whether the response of some input tells of the same delay: keys that pile up are handled one after the other. That
 /// of a later input has to tell of most of it.
-fn is_covered(responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>, told: &Told, handled: Nanos) -> bool {
-    let span = handled.since(told.input).0;
-    let of = responses.get(&told.client).map_or(&[][..], Vec::as_slice);
+fn is_covered(responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>, delivery: &Delivery, handled: Nanos) -> bool {
+    let span = handled.since(delivery.input).0;
+    let of = responses.get(&delivery.client).map_or(&[][..], Vec::as_slice);
     of.iter().any(|(lo, hi)| {
-        let times = if *lo <= told.input { LONGER } else { MOST };
-        *lo < handled && *hi > told.input && times * hi.since(*lo).0 > span
+        let times = if *lo <= delivery.input { LONGER } else { MOST };
+        *lo < handled && *hi > delivery.input && times * hi.since(*lo).0 > span
     })
 }
 
 /// Whether something was left to be seen long after the response.
-fn is_left(told: &Told, response: Option<Nanos>, completed: &Reached) -> bool {
-    completed.at.since(told.input) >= NOTICED && response.is_none_or(|end| completed.at > end.after(TELLING))
+fn is_left(delivery: &Delivery, response: Option<Nanos>, completed: &Reached) -> bool {
+    completed.at.since(delivery.input) >= NOTICED && response.is_none_or(|end| completed.at > end.after(TELLING))
 }
 
-fn is_terminal(recording: &Recording, told: &Told) -> bool {
-    told.taken.is_some_and(|(_, tid)| recording.terminals.writes(tid))
+fn is_terminal(recording: &Recording, delivery: &Delivery) -> bool {
+    delivery.dequeued.is_some_and(|(_, tid)| recording.terminals.writes(tid))
 }

@@ -6,7 +6,7 @@ use crate::decode::parts::Part;
 use crate::decode::protocol::Word;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::cause::Hop;
-use crate::join::inputs::Told;
+use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
 use tipme_record::{Nanos, Tid};
 
@@ -20,16 +20,16 @@ const ANSWER_MIN: Nanos = Nanos::from_millis(300);
 const PARTS_MAX: usize = 4_096;
 
 /// The end of a selection's transfer that an input asked for, where it took long: the owner's answer.
-pub fn pasted(recording: &Recording, told: &Told) -> Option<Reached> {
-    let (at, tid) = told.taken?;
-    let stream = recording.messages.stream(told.stream)?;
+pub fn pasted(recording: &Recording, delivery: &Delivery) -> Option<Reached> {
+    let (at, tid) = delivery.dequeued?;
+    let stream = recording.messages.stream(delivery.stream)?;
     let asked = first(recording, stream, Side::RequestSent, (at, at.after(ASKED_MAX)), Word::asks_for_selection)?;
     let (heard, owner) = owner(recording, stream, asked.ts)?;
     let told_of = first(recording, stream, Side::EventSent, (asked.ts, recording.mark), Word::tells_of_selection);
     let at_end = told_of.map_or(recording.mark, |part| part.ts);
     let hops = vec![
         Hop { tid: owner, lo: heard, hi: at_end },
-        Hop { tid: told.server, lo: asked.ts, hi: heard },
+        Hop { tid: delivery.server, lo: asked.ts, hi: heard },
         Hop { tid, lo: at, hi: asked.ts },
     ];
     let reached = Reached {
@@ -49,7 +49,7 @@ fn owner(recording: &Recording, asker: &Stream, asked: Nanos) -> Option<(Nanos, 
     let asked = others.filter_map(|other| {
         let span = (asked, asked.after(ASKED_MAX));
         let part = first(recording, other, Side::EventSent, span, Word::wants_selection)?;
-        Some((part.ts, other.reader(Side::EventTaken)))
+        Some((part.ts, other.reader(Side::EventReceived)))
     });
     asked.min()
 }

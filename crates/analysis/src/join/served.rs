@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a display server did with a drawing: when it took it, and when it was done with it.
+//! What a display server did with a drawing: when it dequeued it, and when it was done with it.
 
 use crate::decode::messages::{Place, Side, Stream};
 use crate::timeline::recording::Recording;
@@ -13,7 +13,7 @@ pub const IDLE_SLACK: Nanos = Nanos(50_000);
 const GRABS_MAX: usize = 64;
 
 /// Receives of a server that are looked at to see whether it went on to another client.
-const TAKEN_MAX: usize = 4_096;
+const DEQUEUED_MAX: usize = 4_096;
 
 /// A drawing and what became of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,8 +21,8 @@ pub struct Drawing {
     pub sent: Nanos,
     pub tid: Tid,
     pub place: Place,
-    /// When the server took it, and the thread that did.
-    pub taken: Option<(Nanos, Tid)>,
+    /// When the server dequeued it, and the thread that did.
+    pub dequeued: Option<(Nanos, Tid)>,
     /// When the server was done with it; the mark where it was not.
     pub end: Nanos,
 }
@@ -31,15 +31,16 @@ pub struct Drawing {
 pub fn drawing(recording: &Recording, place: Place) -> Option<Drawing> {
     let stream = recording.messages.stream(place.stream)?;
     let part = stream.side(Side::RequestSent).get(place.part)?;
-    let taken = stream.taken(Side::RequestSent, place.part).map(|(_, taken)| (taken.ts, taken.tid));
-    let taken =
-        taken.filter(|taken| !missed(recording, part.ts, *taken)).or_else(|| unrecorded(recording, stream, part.ts));
-    let end = taken.map_or(recording.mark, |(at, server)| handled(recording, place.stream, at, server));
-    let sent = taken.map_or(part.ts, |(at, _)| part.ts.min(at));
-    Some(Drawing { sent, tid: part.tid, place, taken, end })
+    let dequeued = stream.received(Side::RequestSent, place.part).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
+    let dequeued = dequeued
+        .filter(|dequeued| !missed(recording, part.ts, *dequeued))
+        .or_else(|| unrecorded(recording, stream, part.ts));
+    let end = dequeued.map_or(recording.mark, |(at, server)| handled(recording, place.stream, at, server));
+    let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
+    Some(Drawing { sent, tid: part.tid, place, dequeued, end })
 }
 
-/// Whether a server went idle before it took something, which cannot be unless for a client's grab: the
+/// Whether a server went idle before it dequeued something, which cannot be unless for a client's grab: the
 /// receive belongs to something else, and the right one was not recorded.
 pub fn missed(recording: &Recording, sent: Nanos, (at, server): (Nanos, Tid)) -> bool {
     open_idle_after(recording, server, sent.after(IDLE_SLACK)) < at
@@ -62,9 +63,9 @@ fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
     idle
 }
 
-/// When something was taken that no receive is known for: at once, where the server went idle after it.
+/// When something was dequeued that no receive is known for: at once, where the server went idle after it.
 fn unrecorded(recording: &Recording, stream: &Stream, sent: Nanos) -> Option<(Nanos, Tid)> {
-    let server = stream.reader(Side::RequestTaken);
+    let server = stream.reader(Side::RequestReceived);
     let idle = open_idle_after(recording, server, sent.after(IDLE_SLACK));
     (idle < recording.mark).then_some((sent, server))
 }
@@ -73,8 +74,8 @@ fn unrecorded(recording: &Recording, stream: &Stream, sent: Nanos) -> Option<(Na
 /// this one of something, which it does after all that the client asked for before.
 fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nanos {
     let idle = recording.idle_after(server, at);
-    let taken = recording.messages.taken_within(server, at.after(Nanos(1)), idle);
-    let other = taken.iter().take(TAKEN_MAX).find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
+    let dequeued = recording.messages.received_within(server, at.after(Nanos(1)), idle);
+    let other = dequeued.iter().take(DEQUEUED_MAX).find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
     let told = recording.messages.stream(stream).and_then(|stream| {
         let sent = stream.side(Side::EventSent);
         sent.get(sent.partition_point(|part| part.ts <= at)).map(|part| part.ts)

@@ -8,7 +8,7 @@
 
 use crate::join::answer::{Milestone, NOTICED, Reached};
 use crate::join::cause::Hop;
-use crate::join::inputs::Told;
+use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::Waited;
@@ -24,7 +24,7 @@ const INPUTS_MIN: usize = 3;
 const PART_PERCENT: usize = 60;
 const PART_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// A stop that begins this long after an input was taken still came before the answer.
+/// A stop that begins this long after an input was dequeued still came before the answer.
 const SOON: Nanos = Nanos::from_millis(20);
 
 /// Whoever goes on after a stop answers what it was asked meanwhile within this time.
@@ -44,26 +44,26 @@ struct Stop {
 }
 
 impl<'a> Stops<'a> {
-    pub fn find(recording: &'a Recording, told: &[Told]) -> Stops<'a> {
+    pub fn find(recording: &'a Recording, deliveries: &[Delivery]) -> Stops<'a> {
         let long = |span: &Span| span.segment.state == State::Blocked && span.end.since(span.start) > NOTICED;
         let spans = recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid)).filter(long);
         let stopped: Vec<Span> = spans.filter(|span| recording.waits.kind(span) == Waited::Stopped).collect();
-        let mut taken: HashMap<Pid, Vec<Nanos>> = HashMap::new();
-        for told in told.iter().filter(|told| told.class != Class::Motion && !stopped.is_empty()) {
-            taken.entry(told.client).or_default().extend(told.taken.map(|(at, _)| at));
+        let mut dequeued: HashMap<Pid, Vec<Nanos>> = HashMap::new();
+        for delivery in deliveries.iter().filter(|delivery| delivery.class != Class::Motion && !stopped.is_empty()) {
+            dequeued.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
         }
-        taken.values_mut().for_each(|list| list.sort_unstable());
-        let of = taken.into_iter().map(|(client, taken)| (client, stops(recording, client, &taken, &stopped)));
+        dequeued.values_mut().for_each(|list| list.sort_unstable());
+        let of = dequeued.into_iter().map(|(client, dequeued)| (client, stops(recording, client, &dequeued, &stopped)));
         Stops { recording, of: of.filter(|(_, stops)| !stops.is_empty()).collect() }
     }
 
     /// When an input was handled that came while somebody who takes part in that was stopped; `shown` where something
     /// was shown before.
-    pub fn held_up(&self, told: &Told, shown: bool) -> Option<Reached> {
-        let (at, tid) = told.taken.filter(|_| matches!(told.class, Class::Key | Class::Click))?;
-        let stops = self.of.get(&told.client)?.iter();
+    pub fn held_up(&self, delivery: &Delivery, shown: bool) -> Option<Reached> {
+        let (at, tid) = delivery.dequeued.filter(|_| matches!(delivery.class, Class::Key | Class::Click))?;
+        let stops = self.of.get(&delivery.client)?.iter();
         let during = stops.filter(|stop| stop.lo <= at.after(SOON) && stop.hi > at.after(NOTICED));
-        let stop = during.max_by_key(|stop| stop.hi).filter(|stop| !shown || self.answers(stop, told.client))?;
+        let stop = during.max_by_key(|stop| stop.hi).filter(|stop| !shown || self.answers(stop, delivery.client))?;
         let from = stop.lo.max(at);
         let hops = vec![Hop { tid: stop.tid, lo: from, hi: stop.hi }, Hop { tid, lo: at, hi: from }];
         let (milestone, noticed) = (Milestone::Handled, NOTICED);
@@ -74,27 +74,27 @@ impl<'a> Stops<'a> {
     fn answers(&self, stop: &Stop, client: Pid) -> bool {
         let pid = self.recording.tasks.pid(stop.tid, stop.lo);
         let until = stop.hi.after(ANSWERED_WITHIN);
-        self.recording.kin().threads(pid).iter().any(|tid| wakes(self.recording, *tid, client, stop.hi, until))
+        self.recording.descendants().threads(pid).iter().any(|tid| wakes(self.recording, *tid, client, stop.hi, until))
     }
 }
 
 /// The long stops of others who took part in the handling of a client's inputs.
-fn stops(recording: &Recording, client: Pid, taken: &[Nanos], stopped: &[Span]) -> Vec<Stop> {
+fn stops(recording: &Recording, client: Pid, dequeued: &[Nanos], stopped: &[Span]) -> Vec<Stop> {
     let other = stopped.iter().filter(|span| recording.tasks.pid(span.tid, span.start) != client);
     other
-        .filter(|span| takes_part(recording, span, client, taken))
+        .filter(|span| takes_part(recording, span, client, dequeued))
         .map(|span| Stop { tid: span.tid, lo: span.start, hi: span.end })
         .collect()
 }
 
 /// Whether the process of a stopped thread ran after most of the inputs before, being one of the client's own; or was
 /// woken by it then.
-fn takes_part(recording: &Recording, stop: &Span, client: Pid, taken: &[Nanos]) -> bool {
-    let before = &taken[..taken.partition_point(|at| at.after(PART_WITHIN) <= stop.start)];
+fn takes_part(recording: &Recording, stop: &Span, client: Pid, dequeued: &[Nanos]) -> bool {
+    let before = &dequeued[..dequeued.partition_point(|at| at.after(PART_WITHIN) <= stop.start)];
     let last = &before[before.len().saturating_sub(INPUTS_MAX)..];
     let pid = recording.tasks.pid(stop.tid, stop.start);
-    let threads = recording.kin().threads(pid);
-    let own = recording.kin().threads(client);
+    let threads = recording.descendants().threads(pid);
+    let own = recording.descendants().threads(client);
     let is_own = own.contains(&stop.tid);
     let ran = |at: Nanos| threads.iter().any(|tid| ran_within(recording, *tid, at, at.after(PART_WITHIN)));
     let woken = |at: Nanos| own.iter().any(|tid| wakes(recording, *tid, pid, at, at.after(PART_WITHIN)));

@@ -44,13 +44,13 @@ pub fn timed(incident: &Incident) -> Result<Vec<Timed>, Error> {
 }
 
 fn describe(recording: &Recording, interaction: &Interaction) -> Timed {
-    let told = &interaction.told;
+    let delivery = &interaction.delivery;
     Timed {
-        class: class_name(told.class).to_owned(),
-        client_pid: told.client.0,
-        client_comm: recording.tasks.comm(told.client, told.sent),
-        input_ns: told.input.0,
-        taken_ns: told.taken.map(|(at, _)| at.0),
+        class: class_name(delivery.class).to_owned(),
+        client_pid: delivery.client.0,
+        client_comm: recording.tasks.comm(delivery.client, delivery.sent),
+        input_ns: delivery.input.0,
+        taken_ns: delivery.dequeued.map(|(at, _)| at.0),
         drawn_ns: interaction.drawing.map(|drawing| drawing.sent.0),
         end_ns: interaction.end.0,
         settled_ns: interaction.settled.map(|at| at.0),

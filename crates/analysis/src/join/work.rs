@@ -9,10 +9,10 @@
 use crate::decode::messages::{Place, Side};
 use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::cause::Hop;
-use crate::join::inputs::Told;
+use crate::join::inputs::Delivery;
 use crate::join::served::drawing;
 use crate::timeline::bursts::FRAME;
-use crate::timeline::homes::frequent;
+use crate::timeline::event_waits::frequent;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::{Signature, Waited, is_condition};
@@ -102,16 +102,16 @@ impl Places {
 
 impl<'a> Work<'a> {
     /// Learns from inputs, each with when it was handled.
-    pub fn new(recording: &'a Recording, handled: impl Iterator<Item = (&'a Told, Nanos)>) -> Work<'a> {
+    pub fn new(recording: &'a Recording, handled: impl Iterator<Item = (&'a Delivery, Nanos)>) -> Work<'a> {
         let mut work = Work { recording, drawings: Drawings::new(recording), places: Places::default() };
-        let all: Vec<Step> = handled.flat_map(|(told, handled)| work.steps(told, handled)).collect();
+        let all: Vec<Step> = handled.flat_map(|(delivery, handled)| work.steps(delivery, handled)).collect();
         work.places = Places::new(&all, recording);
         work
     }
 
     /// The last drawing in the work that an input led to, and the way there.
-    pub fn completed(&self, told: &Told, handled: Nanos) -> Option<Reached> {
-        let steps = self.steps(told, handled);
+    pub fn completed(&self, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
+        let steps = self.steps(delivery, handled);
         let last = steps.iter().enumerate().filter_map(|(index, step)| {
             self.drawings.last(step.tid, step.lo, step.hi).map(|(sent, place)| (sent, place, index))
         });
@@ -127,8 +127,8 @@ impl<'a> Work<'a> {
     }
 
     /// All stretches of work from the receipt of an input on, each after the one that led to it.
-    fn steps(&self, told: &Told, handled: Nanos) -> Vec<Step> {
-        let Some((at, tid)) = told.taken else { return Vec::new() };
+    fn steps(&self, delivery: &Delivery, handled: Nanos) -> Vec<Step> {
+        let Some((at, tid)) = delivery.dequeued else { return Vec::new() };
         let (recording, mut frames) = (self.recording, 0);
         let hi = self.works_until(tid, at, &mut frames).max(handled.min(at.after(WORK_MAX)));
         let mut steps = vec![Step { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames }];
@@ -136,7 +136,7 @@ impl<'a> Work<'a> {
         while next < steps.len() && steps.len() < STEPS_MAX {
             let Step { tid, lo, hi, depth, frames: before, .. } = steps[next];
             let wakes = recording.wakes.by(tid, lo, hi).take(if depth < DEPTH_MAX { WAKES_MAX } else { 0 });
-            for (at, wakee) in wakes.filter(|(at, wakee)| is_near(recording, told.client, *wakee, *at)) {
+            for (at, wakee) in wakes.filter(|(at, wakee)| is_near(recording, delivery.client, *wakee, *at)) {
                 if seen.insert((wakee, at)) {
                     let mut frames = before;
                     let hi = self.works_until(wakee, at, &mut frames);

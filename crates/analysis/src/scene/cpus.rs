@@ -6,7 +6,7 @@ use crate::scene::lanes::Stretch;
 use crate::scene::look::Look;
 use crate::scene::picture::{Group, Track};
 use crate::scene::stage::Stage;
-use crate::timeline::occupancy::{On, on_cpu};
+use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::State;
 use std::collections::BTreeSet;

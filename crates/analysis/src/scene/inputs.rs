@@ -14,7 +14,7 @@ use crate::timeline::recording::Recording;
 pub fn track(stage: &mut Stage<'_>, all: &[Interaction]) -> Track {
     let open = all.iter().filter(|one| one.overlaps(stage.from, stage.to));
     let mut open: Vec<&Interaction> = open.collect();
-    open.sort_by_key(|one| one.told.input);
+    open.sort_by_key(|one| one.delivery.input);
     let stretches: Vec<Stretch> = open.iter().enumerate().map(|(of, one)| stretch(stage, one, of)).collect();
     let recording = stage.recording;
     let bars = stage.sparse(&stretches, |of| open.get(of).map(|one| text(recording, one)).unwrap_or_default());
@@ -23,21 +23,21 @@ pub fn track(stage: &mut Stage<'_>, all: &[Interaction]) -> Track {
 
 fn stretch(stage: &Stage<'_>, one: &Interaction, of: usize) -> Stretch {
     let problem = stage.problem;
-    let this = one.told.input == problem.start && one.told.client == problem.client;
+    let this = one.delivery.input == problem.start && one.delivery.client == problem.client;
     let look = if this { Look::ThisInput } else { Look::Input };
     let hi = if this { problem.end } else { one.end };
-    Stretch { lo: one.told.input, hi, look, of }
+    Stretch { lo: one.delivery.input, hi, look, of }
 }
 
-/// `key to xterm (pid 7), taken after 3.0 ms, answered after 938 ms`
+/// `key to xterm (pid 7), dequeued after 3.0 ms, answered after 938 ms`
 fn text(recording: &Recording, one: &Interaction) -> String {
-    let told = &one.told;
-    let who = process_text(recording, told.client, told.sent);
-    let taken = told.taken.map(|(at, _)| format!(", taken after {}", span_text(at.since(told.input))));
+    let delivery = &one.delivery;
+    let who = process_text(recording, delivery.client, delivery.sent);
+    let dequeued = delivery.dequeued.map(|(at, _)| format!(", dequeued after {}", span_text(at.since(delivery.input))));
     let answer = match (one.censored, one.join) {
         (true, _) => "not answered before the mark".to_owned(),
         (false, Join::Speculative) => format!("answered after {} (by time only)", span_text(one.latency())),
         (false, _) => format!("answered after {}", span_text(one.latency())),
     };
-    format!("{} to {who}{}, {answer}", class_name(told.class), taken.unwrap_or_default())
+    format!("{} to {who}{}, {answer}", class_name(delivery.class), dequeued.unwrap_or_default())
 }

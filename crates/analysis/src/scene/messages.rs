@@ -12,7 +12,7 @@ use crate::timeline::recording::Recording;
 use std::collections::BTreeSet;
 use tipme_record::Nanos;
 
-/// A message: where it was, and when it was taken.
+/// A message: where it was, and when it was dequeued.
 type Found<'a> = (&'a Stream, &'a Part, Option<Nanos>);
 
 /// Events to the client, its requests, and those of others.
@@ -38,13 +38,13 @@ fn track(stage: &mut Stage<'_>, name: &str, streams: &[&Stream], what: (Side, Lo
         let parts = stream.side(side);
         let first = parts.partition_point(|part| part.ts < stage.from);
         for (index, part) in parts.iter().enumerate().skip(first).take_while(|(_, part)| part.ts <= stage.to) {
-            found.push((stream, part, stream.taken(side, index).map(|(_, taken)| taken.ts)));
+            found.push((stream, part, stream.received(side, index).map(|(_, dequeued)| dequeued.ts)));
         }
     }
     found.sort_by_key(|(_, part, _)| part.ts);
-    let stretch = |(of, (_, part, taken)): (usize, &Found<'_>)| Stretch {
+    let stretch = |(of, (_, part, dequeued)): (usize, &Found<'_>)| Stretch {
         lo: part.ts,
-        hi: taken.unwrap_or(part.ts).max(part.ts),
+        hi: dequeued.unwrap_or(part.ts).max(part.ts),
         look,
         of,
     };
@@ -54,17 +54,17 @@ fn track(stage: &mut Stage<'_>, name: &str, streams: &[&Stream], what: (Side, Lo
     Track { group: Group::Messages, name: name.to_owned(), look: None, bars }
 }
 
-/// `drawing by xterm (pid 7), 132 B, taken after 0.10 ms`
-fn text(recording: &Recording, side: Side, (stream, part, taken): &Found<'_>) -> String {
+/// `drawing by xterm (pid 7), 132 B, dequeued after 0.10 ms`
+fn text(recording: &Recording, side: Side, (stream, part, dequeued): &Found<'_>) -> String {
     let who = process_text(recording, stream.client, part.ts);
-    let deed = match side {
-        Side::EventSent | Side::EventTaken => "events or replies to",
+    let action = match side {
+        Side::EventSent | Side::EventReceived => "events or replies to",
         _ if recording.messages.draws(stream, part) => "drawing by",
         _ => "requests of",
     };
-    let taken = taken.map_or_else(
-        || "not seen taken".to_owned(),
-        |taken| format!("taken after {}", span_text(taken.since(part.ts))),
+    let dequeued = dequeued.map_or_else(
+        || "not seen dequeued".to_owned(),
+        |dequeued| format!("dequeued after {}", span_text(dequeued.since(part.ts))),
     );
-    format!("{deed} {who}, {}, {taken}", bytes_text(part.bytes))
+    format!("{action} {who}, {}, {dequeued}", bytes_text(part.bytes))
 }

@@ -80,8 +80,8 @@ fn look(recording: &Recording, span: &Span) -> Look {
 
 /// Whether a thread waited for whatever comes next: for events, or for work of its pool.
 fn is_idle(recording: &Recording, span: &Span) -> bool {
-    let home = || recording.waits.find(span).is_some_and(|wait| recording.is_home_condition(wait));
-    recording.waits.is_idle(span) || home()
+    let event_wait = || recording.waits.find(span).is_some_and(|wait| recording.is_event_wait_condition(wait));
+    recording.waits.is_idle(span) || event_wait()
 }
 
 /// What it did, with the functions of the kernel that it waited in, and who ended the wait.

@@ -51,7 +51,7 @@ impl Recording {
         match pause {
             Pause::Idle => self.separates(span),
             Pause::Rest => self.separates(span) || condition(),
-            Pause::Home => self.is_home(span),
+            Pause::EventWait => self.is_event_wait(span),
         }
     }
 

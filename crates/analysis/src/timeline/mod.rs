@@ -2,17 +2,18 @@
 //! What every thread and CPU did.
 //!
 //! Takes records; gives the [`Recording`](recording::Recording): the states of all threads over the time, their waits
-//! and wake-ups, when each was at home, and what disk, memory, interrupts, quotas and terminals did meanwhile.
+//! and wake-ups, when each was in its event wait, and what disk, memory, interrupts, quotas and terminals did
+//! meanwhile.
 
 pub mod attempts;
 pub mod bursts;
 pub mod contention;
+pub mod cpu_intervals;
+pub mod descendants;
 pub mod disk;
-pub mod homes;
+pub mod event_waits;
 pub mod interrupts;
-pub mod kin;
 pub mod named;
-pub mod occupancy;
 pub mod pauses;
 pub mod polls;
 pub mod priorities;

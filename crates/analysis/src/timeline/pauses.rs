@@ -15,18 +15,18 @@ pub enum Pause {
     /// The same, or a wait for a condition: nothing that somebody else's answer depends on.
     Rest,
     /// The event wait of a thread that takes input.
-    Home,
+    EventWait,
 }
 
 /// Per thread the numbers of the segments in which it pauses, found when first asked for.
 pub type PauseIndex = RefCell<HashMap<(Tid, Pause), Rc<[u32]>>>;
 
-/// The home waits of all threads that take display events; empty where none is known.
+/// The event waits of all threads that take display events; empty where none is known.
 #[derive(Debug, Default)]
-pub struct Homes(pub HashMap<Tid, HashSet<Signature>>);
+pub struct EventWaits(pub HashMap<Tid, HashSet<Signature>>);
 
-impl Homes {
-    /// Whether a thread has home waits of this kind; `None` where none of them is known.
+impl EventWaits {
+    /// Whether a thread has event waits of this kind; `None` where none of them is known.
     pub fn has(&self, tid: Tid, signature: Signature) -> Option<bool> {
         let known = self.0.get(&tid).filter(|known| !known.is_empty())?;
         Some(known.contains(&signature))

@@ -9,10 +9,10 @@ use crate::decode::sections::{ENTRIES_MAX, EVENTS_MAX, Placed, document, rare_re
 use crate::error::Error;
 use crate::timeline::attempts::Attempts;
 use crate::timeline::contention::Contention;
+use crate::timeline::descendants::Descendants;
 use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
-use crate::timeline::kin::Kin;
-use crate::timeline::pauses::{Homes, PauseIndex};
+use crate::timeline::pauses::{EventWaits, PauseIndex};
 use crate::timeline::polls::Polls;
 use crate::timeline::priorities::Priorities;
 use crate::timeline::reclaim::Reclaiming;
@@ -77,8 +77,8 @@ pub struct Recording {
     pub user_right: Option<bool>,
     pub pauses: PauseIndex,
     /// Found when first asked for.
-    pub homes: OnceCell<Homes>,
-    pub kin: OnceCell<Kin>,
+    pub event_waits: OnceCell<EventWaits>,
+    pub descendants: OnceCell<Descendants>,
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,
 }
@@ -230,8 +230,8 @@ impl Recording {
     }
 
     /// Who comes from whom.
-    pub fn kin(&self) -> &Kin {
-        self.kin.get_or_init(|| Kin::find(&self.tasks, &self.messages, self.mark))
+    pub fn descendants(&self) -> &Descendants {
+        self.descendants.get_or_init(|| Descendants::find(&self.tasks, &self.messages, self.mark))
     }
 
     /// Samples of one thread in `lo..hi`.

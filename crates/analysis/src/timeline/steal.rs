@@ -2,8 +2,8 @@
 //! What the hypervisor took: the column `steal` of /proc/stat, for the machine and for each CPU, and for how long
 //! somebody waited for a CPU by /proc/pressure/cpu.
 //!
-//! Counters are read ten times a second while somebody has to wait, else once: between two samples, time counts as taken
-//! evenly.
+//! Counters are read ten times a second while somebody has to wait, else once: between two samples, time counts as
+//! stolen evenly.
 
 use crate::decode::events::CPU_LIMIT;
 use crate::decode::samples::samples;
@@ -59,35 +59,35 @@ impl Steal {
     /// Lines without an end were cut by the recorder.
     fn add(&mut self, at: Nanos, text: &str) {
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        for (name, taken) in lines.map_while(taken) {
+        for (name, stolen) in lines.map_while(stolen) {
             match name.parse::<u32>() {
-                Ok(cpu) if (cpu as usize) < CPU_LIMIT => self.cpus.entry(cpu).or_default().points.push((at, taken)),
+                Ok(cpu) if (cpu as usize) < CPU_LIMIT => self.cpus.entry(cpu).or_default().points.push((at, stolen)),
                 Ok(_) => {}
-                Err(_) => self.total.points.push((at, taken)),
+                Err(_) => self.total.points.push((at, stolen)),
             }
         }
     }
 
-    /// Whether the hypervisor tells at all what it takes: it has taken something since the machine was started.
+    /// Whether the hypervisor tells at all what it takes: it has stolen something since the machine was started.
     pub fn is_accounted(&self) -> bool {
-        self.total.points.last().is_some_and(|(_, taken)| *taken > Nanos(0))
+        self.total.points.last().is_some_and(|(_, stolen)| *stolen > Nanos(0))
     }
 
-    /// What was taken of all CPUs together in `lo..hi`; `None` where no samples tell of that time.
-    pub fn taken(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
+    /// What was stolen of all CPUs together in `lo..hi`; `None` where no samples tell of that time.
+    pub fn stolen(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         self.total.grown(lo, hi)
     }
 
-    /// The share of the machine's CPU time that was taken in `lo..hi`, 0 to 1.
+    /// The share of the machine's CPU time that was stolen in `lo..hi`, 0 to 1.
     pub fn share(&self, lo: Nanos, hi: Nanos) -> Option<f64> {
         let all = hi.since(lo).0 as f64 * self.count.max(1) as f64;
-        Some((self.taken(lo, hi)?.0 as f64 / all.max(1.0)).min(1.0))
+        Some((self.stolen(lo, hi)?.0 as f64 / all.max(1.0)).min(1.0))
     }
 
-    /// The share of one CPU's time that was taken in `lo..hi`, 0 to 1; 0 where it is not known.
+    /// The share of one CPU's time that was stolen in `lo..hi`, 0 to 1; 0 where it is not known.
     pub fn share_of(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> f64 {
-        let taken = self.cpus.get(&cpu.0).and_then(|counter| counter.grown(lo, hi)).unwrap_or_default();
-        (taken.0 as f64 / hi.since(lo).0.max(1) as f64).min(1.0)
+        let stolen = self.cpus.get(&cpu.0).and_then(|counter| counter.grown(lo, hi)).unwrap_or_default();
+        (stolen.0 as f64 / hi.since(lo).0.max(1) as f64).min(1.0)
     }
 
     /// For how long somebody waited for a CPU in `lo..hi`; `None` where that is not known.
@@ -114,8 +114,8 @@ fn overlap(from: (Nanos, Nanos), to: (Nanos, Nanos), lo: Nanos, hi: Nanos) -> Op
     (within > 0).then(|| to.1.since(from.1).0 as f64 * part)
 }
 
-/// The number of the CPU, empty for all, and what was taken of it. `None` where the lines of CPUs end.
-fn taken(line: &str) -> Option<(&str, Nanos)> {
+/// The number of the CPU, empty for all, and what was stolen of it. `None` where the lines of CPUs end.
+fn stolen(line: &str) -> Option<(&str, Nanos)> {
     let mut words = line.split_whitespace();
     let name = words.next()?.strip_prefix("cpu")?;
     let ticks: u64 = words.nth(COLUMN)?.parse().ok()?;
@@ -155,19 +155,19 @@ mod tests {
     fn growth_is_shared_out_between_samples() {
         let steal = Steal::read(&[stat(1_000, [5, 7]), stat(2_000, [85, 7]), stat(3_000, [85, 7])].concat(), 2);
         assert!(steal.is_accounted());
-        assert_eq!(steal.taken(ms(1_000), ms(3_000)), Some(ms(800)));
-        assert_eq!(steal.taken(ms(1_500), ms(1_750)), Some(ms(200)));
+        assert_eq!(steal.stolen(ms(1_000), ms(3_000)), Some(ms(800)));
+        assert_eq!(steal.stolen(ms(1_500), ms(1_750)), Some(ms(200)));
         assert_eq!(steal.share(ms(1_000), ms(2_000)), Some(0.4));
         let shares = [0, 1, 2].map(|cpu| steal.share_of(Cpu(cpu), ms(1_000), ms(2_000)));
         assert_eq!(shares, [0.8, 0.0, 0.0]);
-        assert_eq!((steal.taken(ms(100), ms(900)), steal.taken(ms(3_100), ms(9_000))), (None, None));
+        assert_eq!((steal.stolen(ms(100), ms(900)), steal.stolen(ms(3_100), ms(9_000))), (None, None));
     }
 
     #[test]
     fn a_machine_without_a_hypervisor_accounts_nothing() {
         let steal = Steal::read(&[stat(1_000, [0, 0]), stat(2_000, [0, 0])].concat(), 2);
         assert!(!steal.is_accounted());
-        assert_eq!(steal.taken(ms(1_000), ms(2_000)), Some(Nanos(0)));
+        assert_eq!(steal.stolen(ms(1_000), ms(2_000)), Some(Nanos(0)));
         assert!(!Steal::read(b"rubbish", 0).is_accounted());
     }
 
@@ -175,7 +175,7 @@ mod tests {
     fn cut_lines_and_falling_counters_tell_nothing() {
         let cut = sample(2_000, STAT, "cpu  9 0 9 900 0 0 1 9 0 0\ncpu0 9 0 9 900 0 0 1 9");
         let steal = Steal::read(&[stat(1_000, [20, 0]), cut].concat(), 2);
-        assert_eq!(steal.taken(ms(1_000), ms(2_000)), Some(Nanos(0)));
+        assert_eq!(steal.stolen(ms(1_000), ms(2_000)), Some(Nanos(0)));
         assert_eq!(steal.share_of(Cpu(0), ms(1_000), ms(2_000)), 0.0);
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every thread did: running, runnable, blocked or absent, without gaps.
+//! What every thread did: running on a CPU, or off-CPU, which is runnable, blocked or absent; without gaps.
 //!
 //! A segment ends where the next of its thread begins and the last one at the mark, so every
 //! nanosecond of a known thread lies in exactly one. Segments are 24 bytes or less, and one pass over
@@ -27,6 +27,7 @@ const STATE_DEAD: u16 = 0x80;
 #[repr(u8)]
 pub enum State {
     Running,
+    /// In a run queue: run-queue delay, and after a wake-up its wake-up latency.
     Runnable,
     Blocked,
     /// Not yet created, or ended.

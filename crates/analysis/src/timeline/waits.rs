@@ -265,7 +265,7 @@ impl Waits {
         has_timeout(wait) && wait.context != IN_TASK && is_lone(wait) && !often()
     }
 
-    /// Whether the wait is one for whatever comes next, which is no cause by itself.
+    /// Whether the wait is one for whatever comes next, which is not a cause by itself.
     ///
     /// Short and unrecorded waits count where the thread could be interrupted and waited for no I/O.
     pub fn is_idle(&self, span: &Span) -> bool {

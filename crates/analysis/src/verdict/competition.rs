@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Competition for CPUs: whose priority decided it, and what can be tried against that.
+//! Competition for CPUs (run-queue delay): whose priority decided it, and what can be tried against that.
 
 use crate::explain::chain::Doing;
 use crate::explain::partition::{Budget, Group, length};
@@ -48,7 +48,7 @@ pub fn line(budget: &Budget<'_>, group: &Group) -> Option<String> {
     Some(format!("{} runs {}, {} {}", name(by.0), by.1.text(), name(waiter.0), waiter.1.text()))
 }
 
-/// What can be tried against a group of this kind; `None` where it is no competition.
+/// What can be tried against a group of this kind; `None` where it is not a competition.
 pub fn remedy(budget: &Budget<'_>, group: &Group, culprit: &Culprit, app: &str) -> Option<String> {
     let Culprit::Process { pid, .. } = culprit else { return None };
     if group.kind != Kind::CpuCompetition {

@@ -107,8 +107,8 @@ fn about(recording: &Recording) -> About {
 }
 
 fn interval(recording: &Recording, problem: &Problem) -> Interval {
-    let (settled, taken) = match &problem.subject {
-        Subject::Interaction(interaction) => (interaction.settled, interaction.told.taken.map(|(at, _)| at)),
+    let (settled, dequeued) = match &problem.subject {
+        Subject::Interaction(interaction) => (interaction.settled, interaction.delivery.dequeued.map(|(at, _)| at)),
         Subject::Thread(_) => (None, None),
     };
     let since_start = |at: Nanos| at.since(problem.start).millis();
@@ -122,7 +122,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         client: client(recording, problem),
         censored: problem.censored,
         settled_ms: settled.map(since_start),
-        queue_ms: taken.map(since_start),
+        queue_ms: dequeued.map(since_start),
         threshold_ms: problem.threshold.millis(),
         exceeded: problem.exceeded(),
         command: String::new(),

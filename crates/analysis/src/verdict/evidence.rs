@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Evidence: sentences with figures for each finding. The first line names the culprit and its deed.
+//! Evidence: sentences with figures for each finding. The first line names the culprit and its action.
 
 use crate::explain::chain::{Doing, Piece, Via};
 use crate::explain::describe::{address_text, count_text, doing_text, frames, span_text, thread_text, wait_text};
@@ -23,7 +23,7 @@ const TRIED_BEFORE: Nanos = Nanos::from_millis(10);
 /// A function must take this share of the samples to be named.
 const FUNCTION_SHARE_MIN: f64 = 0.1;
 
-/// Evidence for everything that is no disk.
+/// Evidence for everything that is not a disk.
 pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
     let mut lines = vec![headline(budget, group)];
     match group.kind {
@@ -165,18 +165,18 @@ fn queue_line(budget: &Budget<'_>, group: &Group) -> String {
 
 /// What the far end did meanwhile, the longest first.
 fn far_end_lines(budget: &Budget<'_>, group: &Group) -> Vec<String> {
-    let mut deeds: BTreeMap<String, u64> = BTreeMap::new();
+    let mut actions: BTreeMap<String, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
         let who = budget.recording.tasks.pid(piece.tid, piece.lo);
         let who = crate::explain::describe::process_text(budget.recording, who, piece.lo);
-        *deeds.entry(format!("{who} {}", doing_text(budget.recording, piece))).or_default() += length(piece);
+        *actions.entry(format!("{who} {}", doing_text(budget.recording, piece))).or_default() += length(piece);
     }
-    let mut deeds: Vec<_> = deeds.into_iter().collect();
-    deeds.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
-    deeds
+    let mut actions: Vec<_> = actions.into_iter().collect();
+    actions.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+    actions
         .into_iter()
         .take(LINES_MAX)
-        .map(|(deed, nanos)| format!("meanwhile {deed} for {}", span_text(Nanos(nanos))))
+        .map(|(action, nanos)| format!("meanwhile {action} for {}", span_text(Nanos(nanos))))
         .collect()
 }
 

@@ -29,7 +29,7 @@ const EXPLAINED_MIN: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub struct Cause {
     pub group: Group,
-    /// The first line names culprit and deed.
+    /// The first line names culprit and action.
     pub evidence: Vec<String>,
     /// Where in the kernel the wait was of which the evidence tells.
     pub frames: Vec<String>,
@@ -116,9 +116,9 @@ fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<Group> {
     let mut normal = problem.latency().since(problem.excess).0;
     let mut groups = budget.groups();
     for group in groups.iter_mut().filter(|group| group.kind == Kind::OwnComputation) {
-        let taken = normal.min(group.nanos);
-        group.nanos -= taken;
-        normal -= taken;
+        let usual = normal.min(group.nanos);
+        group.nanos -= usual;
+        normal -= usual;
     }
     groups
 }

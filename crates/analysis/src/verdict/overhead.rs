@@ -28,7 +28,7 @@ const PROGRAMS: &[(&str, Kind)] = &[
 /// The CPU time of the kernel programs in an interval, in nanoseconds per CPU.
 ///
 /// Programs that leave a record each time count by their records; the others by their mean rate. A message is
-/// recorded by one of two programs, when it is sent or when it is taken. A
+/// recorded by one of two programs, when it is sent or when it is dequeued. A
 /// wake-up is dear where it takes a stack, which leaves a wait record, and else about as cheap as a switch.
 pub fn overhead(incident: &Incident, cost: &Cost, cpus: u32, lo: Nanos, hi: Nanos) -> Nanos {
     let counts = count_records(incident, lo, hi);

@@ -172,13 +172,13 @@ type Group = (Milestone, bool, Class, String);
 type Groups = BTreeMap<Group, Summary>;
 
 fn group(recording: &Recording, interaction: &Interaction) -> Group {
-    let application = recording.tasks.comm(interaction.told.client, interaction.told.sent);
-    (interaction.milestone, interaction.command, interaction.told.class, application)
+    let application = recording.tasks.comm(interaction.delivery.client, interaction.delivery.sent);
+    (interaction.milestone, interaction.command, interaction.delivery.class, application)
 }
 
 /// The latency of an interaction up to a milestone, where it has one: that of a command, or of anything else.
 fn latency_to(interaction: &Interaction, milestone: Milestone, command: bool) -> Option<Nanos> {
-    let since = |at: Nanos| at.since(interaction.told.input);
+    let since = |at: Nanos| at.since(interaction.delivery.input);
     match milestone {
         _ if interaction.milestone == milestone => (interaction.command == command).then(|| interaction.latency()),
         Milestone::Response => None,
@@ -229,13 +229,14 @@ fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl It
 
 fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wanted<'_>) -> Vec<Problem> {
     let groups = groups(recording, found);
-    let focus = found.iter().filter(|interaction| interaction.told.class == Class::Key).max_by_key(|i| i.told.sent);
-    let focus = focus.map(|interaction| interaction.told.client);
+    let focus =
+        found.iter().filter(|interaction| interaction.delivery.class == Class::Key).max_by_key(|i| i.delivery.sent);
+    let focus = focus.map(|interaction| interaction.delivery.client);
     let complete = recording.complete_from();
     let answered = answered(found);
-    let known = candidates(recording, found).filter(|interaction| interaction.told.input >= complete);
+    let known = candidates(recording, found).filter(|interaction| interaction.delivery.input >= complete);
     let known = known.filter(|interaction| !went_on(interaction, &answered));
-    let allowed = known.filter(|i| wanted.allows(i.told.client) && i.overlaps(wanted.lo, wanted.hi));
+    let allowed = known.filter(|i| wanted.allows(i.delivery.client) && i.overlaps(wanted.lo, wanted.hi));
     let scored = allowed.map(|interaction| {
         let aside = interaction.command && !is_attended(&interaction, found);
         (score(recording, &interaction, &groups, wanted, focus, aside), interaction)
@@ -250,9 +251,9 @@ fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wan
 /// Keys and clicks that were surely answered, by client, from the input to the answer.
 fn answered(found: &[Interaction]) -> BTreeMap<Pid, Vec<(Nanos, Nanos)>> {
     let mut answered: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-    let sure = |one: &&Interaction| one.join == Join::Exact && one.told.class != Class::Motion && !one.censored;
+    let sure = |one: &&Interaction| one.join == Join::Exact && one.delivery.class != Class::Motion && !one.censored;
     for one in found.iter().filter(sure) {
-        answered.entry(one.told.client).or_default().push((one.told.input, one.end));
+        answered.entry(one.delivery.client).or_default().push((one.delivery.input, one.end));
     }
     answered.values_mut().for_each(|list| list.sort_unstable());
     answered
@@ -267,18 +268,19 @@ fn went_on(interaction: &Interaction, answered: &BTreeMap<Pid, Vec<(Nanos, Nanos
     if interaction.milestone != Milestone::Completed || interaction.command {
         return false;
     }
-    let all = answered.get(&interaction.told.client).map_or(&[][..], Vec::as_slice);
-    let later = &all[all.partition_point(|(input, _)| *input <= interaction.told.input)..];
+    let all = answered.get(&interaction.delivery.client).map_or(&[][..], Vec::as_slice);
+    let later = &all[all.partition_point(|(input, _)| *input <= interaction.delivery.input)..];
     let within = later.iter().take_while(|(input, _)| *input < interaction.end);
     within.filter(|(_, end)| *end < interaction.end).nth(WENT_ON_MIN - 1).is_some()
 }
 
 /// Whether the person waited for a command: no other program was given a key or a click meanwhile.
 fn is_attended(command: &Interaction, found: &[Interaction]) -> bool {
-    let (lo, hi) = (command.told.input, command.end);
-    let given =
-        |other: &Interaction| other.told.class != Class::Motion && lo < other.told.input && other.told.input < hi;
-    !found.iter().any(|other| other.told.client != command.told.client && given(other))
+    let (lo, hi) = (command.delivery.input, command.end);
+    let given = |other: &Interaction| {
+        other.delivery.class != Class::Motion && lo < other.delivery.input && other.delivery.input < hi
+    };
+    !found.iter().any(|other| other.delivery.client != command.delivery.client && given(other))
 }
 
 /// Excess beyond the threshold first, then the latency itself: the worst is known even where all is well. What follows
@@ -296,7 +298,7 @@ fn score(
     let usual = summary.and_then(|summary| summary.value_without(latency.0, Share::P50)).unwrap_or(0);
     let threshold = interaction.noticed.0;
     let excess = latency.0.saturating_sub(usual.min(threshold));
-    let client = interaction.told.client;
+    let client = interaction.delivery.client;
     let focus = if focus == Some(client) { WEIGHT_FOCUS } else { 1.0 };
     let words = if wanted.named(client) { WEIGHT_WORDS } else { 1.0 };
     let exceeded = excess > threshold;
@@ -311,11 +313,11 @@ fn score(
 }
 
 fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) -> Problem {
-    let (start, end) = (worst.told.input, worst.end);
+    let (start, end) = (worst.delivery.input, worst.end);
     let (milestone, command, class, application) = group(recording, worst);
     let same = |other: &Interaction| {
-        let of = recording.tasks.comm(other.told.client, other.told.sent);
-        !other.overlaps(start, end) && other.told.class == class && of == application
+        let of = recording.tasks.comm(other.delivery.client, other.delivery.sent);
+        !other.overlaps(start, end) && other.delivery.class == class && of == application
     };
     let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone, command));
     let others = Summary::new(others.map(|latency| latency.0).collect());
@@ -325,9 +327,9 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
     Problem {
         start,
         end,
-        class: Some(worst.told.class),
+        class: Some(worst.delivery.class),
         milestone,
-        client: worst.told.client,
+        client: worst.delivery.client,
         join: Some(worst.join),
         censored: worst.censored,
         subject: Subject::Interaction(Box::new(worst.clone())),

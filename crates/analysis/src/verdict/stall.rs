@@ -13,10 +13,10 @@ const SHARE_TOLD: f64 = 0.2;
 /// How sure a stall is that the counters speak against.
 const CERTAINTY_AGAINST: f64 = 0.6;
 
-/// A stall that the hypervisor confirms has at least this share of itself taken.
+/// A stall that the hypervisor confirms has at least this share of itself stolen.
 const CONFIRMED_MIN: f64 = 0.1;
 
-/// The culprit's deed, where `waiters` is who could not run.
+/// The culprit's action, where `waiters` is who could not run.
 pub fn headline(budget: &Budget<'_>, group: &Group, waiters: &str) -> String {
     let free = |piece: &&Piece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
     let beside_free: u64 = budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
@@ -30,16 +30,16 @@ pub fn headline(budget: &Budget<'_>, group: &Group, waiters: &str) -> String {
 pub fn line(budget: &Budget<'_>, group: &Group) -> Option<String> {
     let steal = &budget.recording.steal;
     let (lo, hi) = extent(budget, group)?;
-    let taken = steal.taken(lo, hi)?;
+    let stolen = steal.stolen(lo, hi)?;
     if !steal.is_accounted() {
         return Some("no hypervisor has reported any stolen time since the machine was started".to_owned());
     }
-    if taken == Nanos(0) {
+    if stolen == Nanos(0) {
         return Some("the hypervisor reported no stolen CPU time meanwhile".to_owned());
     }
     let percent = 100.0 * steal.share(lo, hi)?;
-    let (taken, span) = (span_text(taken), span_text(hi.since(lo)));
-    Some(format!("the hypervisor reported {taken} of stolen CPU time in these {span}: {percent:.0} % of all CPUs"))
+    let (stolen, span) = (span_text(stolen), span_text(hi.since(lo)));
+    Some(format!("the hypervisor reported {stolen} of stolen CPU time in these {span}: {percent:.0} % of all CPUs"))
 }
 
 /// How sure a stall is: a hypervisor that tells what it takes and took nothing speaks against it, and so do others who
@@ -47,7 +47,7 @@ pub fn line(budget: &Budget<'_>, group: &Group) -> Option<String> {
 pub fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
     let steal = &budget.recording.steal;
     let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
-    let confirmed = steal.taken(lo, hi).map(|taken| taken.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
+    let confirmed = steal.stolen(lo, hi).map(|stolen| stolen.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
     let others = steal.waited(lo, hi).is_some_and(|waited| waited.0 / 2 >= group.nanos);
     match confirmed {
         Some(true) => 1.0,

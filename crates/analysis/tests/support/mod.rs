@@ -486,7 +486,7 @@ impl Machinery {
     }
 
     /// The server tells the application that a button was let go; it runs from 200 microseconds later on.
-    pub fn let_go(&mut self, us: u64) -> &mut Self {
+    pub fn release_button(&mut self, us: u64) -> &mut Self {
         self.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, APP, SERVER, 0, 1);
         self.message(us + 102, SERVER, WINDOW, 2, 32, &[BUTTON_RELEASE]).switch(us + 150, 0, 0, 1);
         self.switch(us + 200, 1, APP, 0).message(us + 250, APP, WINDOW, 3, 32, &[])

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long it may take to begin, and to put everything back.
-const START_PATIENCE: Duration = Duration::from_secs(30);
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two looks at whether to go on waiting.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Lines of its output that wait to be looked at, at most; what comes beyond them is read and dropped.
 const LINES_MAX: usize = 1_024;
 /// What the line begins with by which it says that it manages; others may come before it.
@@ -73,7 +73,7 @@ pub struct Manager {
 impl Manager {
     /// Its start and its end.
     pub(super) const ESTIMATE: Estimate =
-        Estimate::new(Duration::from_secs(2), START_PATIENCE.saturating_add(STOP_PATIENCE));
+        Estimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_add(STOP_TIMEOUT));
 
     /// Starts it, and waits until it manages.
     pub fn start(program: &ManagerProgram, session: &Session, interrupt: &Interrupt) -> Result<Manager> {
@@ -88,8 +88,8 @@ impl Manager {
     pub fn stop(mut self) -> Result<()> {
         self.process.expect_alive()?;
         self.process.signal(Signal::TERM);
-        let status = self.process.wait(STOP_PATIENCE)?;
-        let status = status.with_context(|| format!("tipme manage did not end within {STOP_PATIENCE:?}"))?;
+        let status = self.process.wait(STOP_TIMEOUT)?;
+        let status = status.with_context(|| format!("tipme manage did not end within {STOP_TIMEOUT:?}"))?;
         ensure!(status.success(), "tipme manage did not end well: {status}");
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Drop for Manager {
     /// It has time to put everything back before it is killed and its folder removed; who was stopped has ended.
     fn drop(&mut self) {
         self.process.signal(Signal::TERM);
-        let _ = self.process.wait(STOP_PATIENCE);
+        let _ = self.process.wait(STOP_TIMEOUT);
     }
 }
 
@@ -116,14 +116,14 @@ fn follow(source: impl Read + Send + 'static) -> Receiver<String> {
 }
 
 fn wait_until_ready(lines: &Receiver<String>, interrupt: &Interrupt) -> Result<()> {
-    let deadline = Instant::now() + START_PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         interrupt.check()?;
-        match lines.recv_timeout(GLANCE) {
+        match lines.recv_timeout(POLL_INTERVAL) {
             Ok(line) if line.starts_with(READY) => return Ok(()),
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
-            Err(RecvTimeoutError::Timeout) => bail!("tipme manage did not begin within {START_PATIENCE:?}"),
+            Err(RecvTimeoutError::Timeout) => bail!("tipme manage did not begin within {START_TIMEOUT:?}"),
             Err(RecvTimeoutError::Disconnected) => bail!("tipme manage ended early; its message stands above"),
         }
     }

@@ -6,7 +6,7 @@
 
 use super::Background;
 use crate::group::{ControlGroup, lacks_unified};
-use crate::intervals::{PREFIX, Sweeper};
+use crate::intervals::{Cleanup, PREFIX};
 use crate::job::Helper;
 use crate::process::family;
 use crate::session::Session;
@@ -28,7 +28,7 @@ pub(super) fn lacks() -> Option<String> {
 pub(super) struct Weights {
     _groups: Vec<ControlGroup>,
     /// Removes the groups where this process no longer can.
-    _sweeper: Sweeper,
+    _cleanup: Cleanup,
 }
 
 impl Weights {
@@ -36,16 +36,16 @@ impl Weights {
         let focused = family(session.terminal_pid().context("no program has the focus")?);
         let server = describe(&session.target())?.server_pid;
         let load = background.map(Background::pids).unwrap_or_default();
-        let mut sweeper = Sweeper::start(helper)?;
+        let mut cleanup = Cleanup::start(helper)?;
         let sets = [(focused, FOCUSED_WEIGHT), (vec![server], USUAL_WEIGHT), (load, USUAL_WEIGHT)];
-        let groups = sets.iter().map(|(members, weight)| group(members, *weight, &mut sweeper));
-        Ok(Weights { _groups: groups.collect::<Result<Vec<ControlGroup>>>()?, _sweeper: sweeper })
+        let groups = sets.iter().map(|(members, weight)| group(members, *weight, &mut cleanup));
+        Ok(Weights { _groups: groups.collect::<Result<Vec<ControlGroup>>>()?, _cleanup: cleanup })
     }
 }
 
-fn group(members: &[u32], weight: u32, sweeper: &mut Sweeper) -> Result<ControlGroup> {
+fn group(members: &[u32], weight: u32, cleanup: &mut Cleanup) -> Result<ControlGroup> {
     let mut group = ControlGroup::with_weight(PREFIX, weight)?;
-    sweeper.group(group.folder())?;
+    cleanup.group(group.folder())?;
     for pid in members {
         match group.take(*pid) {
             Ok(()) => {}

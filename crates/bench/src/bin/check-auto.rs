@@ -46,7 +46,7 @@ const MISSED_MAX: usize = 1;
 const FALSE_MAX: usize = 1;
 const CPU_PERCENT_MAX: f64 = 0.2;
 
-const ARM_PATIENCE: Duration = Duration::from_secs(30);
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Plan {
     minutes: f64,
@@ -112,9 +112,9 @@ fn plan() -> Result<Plan> {
 }
 
 /// Numbers that the seed decides.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     /// At least 0 and below `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -127,10 +127,10 @@ fn run(plan: &Plan) -> Result<bool> {
     let interrupt = Interrupt::install()?;
     let mut session = Session::start(Options { cpu: Some(1), ..Options::default() })?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;
-    let mut dice = Dice(plan.seed);
-    let hitches = hitches(plan, &mut dice);
+    let mut random = Random(plan.seed);
+    let hitches = hitches(plan, &mut random);
     let (begin, before) = (Instant::now(), cpu_seconds(recorder.pid())?);
-    let typed = work(plan, &mut session, &hitches, &mut dice, &interrupt)?;
+    let typed = work(plan, &mut session, &hitches, &mut random, &interrupt)?;
     interrupt.sleep(TAIL)?;
     let after = cpu_seconds(recorder.pid())?;
     let cpu = (after.0 - before.0, after.1 - before.1);
@@ -157,7 +157,7 @@ fn start_recorder(plan: &Plan, session: &Session) -> Result<(Process, Receiver<L
             }
         }
     });
-    let first = lines.recv_timeout(ARM_PATIENCE).context("the recorder did not arm; it needs root")?;
+    let first = lines.recv_timeout(ARM_TIMEOUT).context("the recorder did not arm; it needs root")?;
     if !first.text.starts_with("recording") {
         bail!("the recorder said: {}", first.text);
     }
@@ -165,16 +165,16 @@ fn start_recorder(plan: &Plan, session: &Session) -> Result<(Process, Receiver<L
 }
 
 /// One hitch in each of equal parts of the session, after some typing to learn from.
-fn hitches(plan: &Plan, dice: &mut Dice) -> Vec<Hitch> {
+fn hitches(plan: &Plan, random: &mut Random) -> Vec<Hitch> {
     let begin = Instant::now();
     let millis = (plan.minutes * 60_000.0) as u64;
     let first = (millis / 10).clamp(15_000, 60_000);
     let part = (millis - first.min(millis)) / plan.hitches.max(1) as u64;
     let hitch = |(index, name): (usize, &&'static str)| Hitch {
-        at: begin + Duration::from_millis(first + part * index as u64 + dice.below(part.saturating_sub(24_000))),
+        at: begin + Duration::from_millis(first + part * index as u64 + random.below(part.saturating_sub(24_000))),
         kind: KINDS[index % KINDS.len()],
         name,
-        millis: 650 + dice.below(900),
+        millis: 650 + random.below(900),
     };
     NAMES.iter().take(plan.hitches).enumerate().map(hitch).collect()
 }
@@ -185,7 +185,7 @@ fn work(
     plan: &Plan,
     session: &mut Session,
     hitches: &[Hitch],
-    dice: &mut Dice,
+    random: &mut Random,
     interrupt: &Interrupt,
 ) -> Result<usize> {
     let begin = Instant::now();
@@ -208,9 +208,9 @@ fn work(
             typed += type_keys(&mut typist, &mut text, 16)?;
             drop(job);
         } else if (typed as f64) < due {
-            typed += type_keys(&mut typist, &mut text, 15 + dice.below(40) as usize)?;
+            typed += type_keys(&mut typist, &mut text, 15 + random.below(40) as usize)?;
         }
-        interrupt.sleep(Duration::from_millis(300 + dice.below(1_500)))?;
+        interrupt.sleep(Duration::from_millis(300 + random.below(1_500)))?;
     }
     Ok(typed)
 }
@@ -224,9 +224,9 @@ fn open(session: &mut Session, words: &[&str]) -> Result<()> {
 
 /// Lines for a shell, without end: some capitals, some keys that draw nothing.
 fn text(seed: u64) -> impl Iterator<Item = char> {
-    let mut dice = Dice(seed ^ 0x5eed);
+    let mut random = Random(seed ^ 0x5eed);
     let line = "echo The quick Brown fox jumps over the Lazy dog\n";
-    line.chars().cycle().map(move |key| match dice.below(100) {
+    line.chars().cycle().map(move |key| match random.below(100) {
         0 => '\u{1b}',
         _ => key,
     })

@@ -28,7 +28,7 @@ const SEARCH_AS_YOU_TYPE: &str = r#"
 /// Seconds that the job writes.
 const WRITING_S: &str = "6";
 /// How long the job may take to begin.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The file's name.
 const DOCUMENT: &str = "document";
 
@@ -74,7 +74,7 @@ impl Scenario for FullQueue {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::start("the writing job", command, None)?;
         let output = process.child().stdout.take().context("the writing job has no output")?;
-        if first_line(output, PATIENCE)?.trim() != "writing" {
+        if first_line(output, TIMEOUT)?.trim() != "writing" {
             bail!("the writing job did not begin; its message stands above");
         }
         Ok(Some(Job::new("nightly-backup: 128 direct writers", process)))

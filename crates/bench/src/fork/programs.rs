@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of the benchmark of births: one that works a little now and then, and the loads beside it.
+//! The processes of the benchmark of forks: one that works a little now and then, and the loads beside it.
 
 use super::{SLEEP, WORK};
+use crate::cpu_work::{cpu_time, next_random, spin};
 use crate::intervals::{Stamps, ready};
 use crate::memory::{fork, word};
-use crate::toil::{churn, cpu_time, next_chance};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const STORM_WIDTH: usize = 4;
 const STORM_LEAST_MS: u64 = 5;
 const STORM_MORE_MS: u64 = 60;
 
-/// `fork-timer SHEET COUNT MS`: sleeps for 50 ms, computes for 10 ms of CPU time, and stamps.
+/// `fork-timer STAMPS COUNT MS`: sleeps for 50 ms, computes for 10 ms of CPU time, and stamps.
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let rounds = calibrated(WORK / PARTS);
     let stamps = Stamps::begin(words, 0)?;
@@ -28,7 +28,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
         std::thread::sleep(SLEEP);
         let end = cpu_time() + WORK;
         while cpu_time() < end {
-            churn(rounds);
+            spin(rounds);
         }
     });
     Ok(())
@@ -55,7 +55,7 @@ fn hog(life: u64) -> Result<()> {
     Ok(())
 }
 
-/// A child that computes for ever, and after a while another one, before whose birth it is ended.
+/// A child that computes for ever, and after a while another one, before whose fork it is ended.
 fn one_after_the_other(every: Duration, life: u64) -> Result<()> {
     let mut child = fork(life, "newborn", compute_for_ever)?;
     ready("")?;
@@ -73,31 +73,31 @@ fn end(child: Pid) {
 
 /// As in a build: some children at a time, each of which computes for a little while.
 fn storm(life: u64) -> Result<()> {
-    let mut chance = 1_u64;
-    let mut birth = || {
-        chance = next_chance(chance);
-        let time = Duration::from_millis(STORM_LEAST_MS + (chance >> 33) % STORM_MORE_MS);
+    let mut random = 1_u64;
+    let mut fork = || {
+        random = next_random(random);
+        let time = Duration::from_millis(STORM_LEAST_MS + (random >> 33) % STORM_MORE_MS);
         fork(life, "compiler", || {
             let end = cpu_time() + time;
             while cpu_time() < end {
-                churn(TRIED_ROUNDS);
+                spin(TRIED_ROUNDS);
             }
             Ok(())
         })
     };
     for _ in 0..STORM_WIDTH {
-        birth()?;
+        fork()?;
     }
     ready("")?;
     loop {
         wait(WaitOptions::empty()).context("no child to wait for")?;
-        birth()?;
+        fork()?;
     }
 }
 
 fn compute_for_ever() -> Result<()> {
     loop {
-        churn(TRIED_ROUNDS);
+        spin(TRIED_ROUNDS);
     }
 }
 
@@ -105,7 +105,7 @@ fn compute_for_ever() -> Result<()> {
 fn calibrated(time: Duration) -> u64 {
     let tries = (0..TRIES).map(|_| {
         let begun = Instant::now();
-        churn(TRIED_ROUNDS);
+        spin(TRIED_ROUNDS);
         begun.elapsed()
     });
     let least = tries.min().unwrap_or_default().as_nanos().max(1);

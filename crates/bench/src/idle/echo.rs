@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use tipme_desktop::clock;
 
 /// How long an echo may take before the program counts as gone.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two characters.
 const PAUSE: Duration = Duration::from_millis(16);
 /// How often a signal is looked for.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Both ends of a terminal that changes no character: the person's and the program's.
 pub(super) fn terminal() -> Result<(File, OwnedFd)> {
@@ -50,10 +50,10 @@ pub(super) fn type_characters(terminal: &mut File, count: u64, interrupt: &Inter
 }
 
 fn wait_for_echo(terminal: &mut File, interrupt: &Interrupt) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         interrupt.check()?;
-        match poll(&mut [PollFd::new(&*terminal, PollFlags::IN)], Some(&GLANCE)) {
+        match poll(&mut [PollFd::new(&*terminal, PollFlags::IN)], Some(&POLL_INTERVAL)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => {
                 let mut echo = [0];
@@ -62,7 +62,7 @@ fn wait_for_echo(terminal: &mut File, interrupt: &Interrupt) -> Result<()> {
             Err(error) => return Err(error).context("cannot wait for the echo"),
         }
     }
-    bail!("the program that echoes did not answer within {PATIENCE:?}")
+    bail!("the program that echoes did not answer within {TIMEOUT:?}")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! They write nothing while they work: what they did is told at the end, one line for each event.
 
-use crate::toil::cpu_time;
+use crate::cpu_work::cpu_time;
 use anyhow::{Context, Result, bail};
 use rustix::thread::{Timespec, clock_nanosleep_absolute};
 use std::io::{Read, Write};
@@ -26,7 +26,7 @@ const SEED: u64 = 0x5eed_1996;
 
 /// Runs one of the programs: `inject COUNT`, `echo COUNT`, or `hog MILLISECONDS`.
 pub(crate) fn work(name: &str, number: &str) -> Result<()> {
-    let number = number.parse::<u64>().with_context(|| format!("\"{number}\" is no number"))?;
+    let number = number.parse::<u64>().with_context(|| format!("invalid number \"{number}\""))?;
     match name {
         "inject" => inject(number.min(EVENTS_MAX)),
         "echo" => echo(number.min(EVENTS_MAX)),
@@ -39,9 +39,9 @@ pub(crate) fn work(name: &str, number: &str) -> Result<()> {
 }
 
 /// A generator of numbers that look random (splitmix64): good enough for pauses, and the same on every machine.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -66,14 +66,14 @@ impl Dice {
 
 /// Sleeps and computes by turns. The CPU time of an event runs from its wake-up to the next one.
 fn inject(count: u64) -> Result<()> {
-    let mut dice = Dice(SEED);
+    let mut random = Random(SEED);
     let mut events = Vec::with_capacity(count as usize);
-    let mut due_ns = wake_after(dice.evenly(PAUSE_NS));
+    let mut due_ns = wake_after(random.evenly(PAUSE_NS));
     for _ in 0..count {
         let (began_ns, begun) = (clock::now().0, cpu_time());
-        compute(begun + Duration::from_nanos(dice.by_size(WORK_NS)));
+        compute(begun + Duration::from_nanos(random.by_size(WORK_NS)));
         let ended_ns = clock::now().0;
-        let next = wake_after(dice.evenly(PAUSE_NS));
+        let next = wake_after(random.evenly(PAUSE_NS));
         events.push(Injection { due_ns, began_ns, ended_ns, cpu_ns: (cpu_time() - begun).as_nanos() as u64 });
         due_ns = next;
     }
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn sizes_are_spread_over_the_decades() {
-        let mut dice = Dice(SEED);
-        let sizes: Vec<u64> = (0..1_000).map(|_| dice.by_size(WORK_NS)).collect();
+        let mut random = Random(SEED);
+        let sizes: Vec<u64> = (0..1_000).map(|_| random.by_size(WORK_NS)).collect();
         assert!(sizes.iter().all(|size| (WORK_NS.0..=WORK_NS.1).contains(size)));
         let below = sizes.iter().filter(|size| **size < 707_107).count();
         assert!((400..600).contains(&below), "{below} of 1000 are below the middle of the decades");

@@ -5,7 +5,7 @@ use super::buffer::Buffer;
 use super::classic::{self, Loop};
 use super::counter::Counter;
 use super::{GAP_MIN, Options, nanos, place};
-use crate::toil::cpu_time;
+use crate::cpu_work::cpu_time;
 use anyhow::Result;
 use rustix::thread::gettid;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +63,7 @@ impl Prepared {
         let (plan, notes) = (&self.plan, &mut self.notes);
         notes.pairs.push(plan.counter.sure_pair());
         let before = (cpu_time(), faults());
-        // From here on, so that a loop that does not come to its CPU at all misses that.
+        // From here on, so that a loop that never gets its CPU misses that.
         let begin = plan.counter.read();
         place::yield_to_all()?;
         let end = match self.classic {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long the recorder may take to begin.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The first records are not complete: programs are still being attached.
 const TAINTED: Duration = Duration::from_millis(200);
 /// What is recorded beyond the measurement: its begin and end, and the mark.
@@ -42,7 +42,7 @@ impl Tracer {
         command.args(["record", "--display", "none", "--detail", "interrupts", "--without", "samples,locks"]);
         command.args(["--hot-keys", "off", "--window", &window, "--state-dir"]).arg(folder.path());
         let recorder = Follower::start("tipme record", command)?;
-        recorder.wait_for("recording", PATIENCE, interrupt)?;
+        recorder.wait_for("recording", TIMEOUT, interrupt)?;
         interrupt.sleep(TAINTED)?;
         Ok(Tracer { tipme: tipme.to_owned(), recorder, folder })
     }

@@ -25,7 +25,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// No round takes longer.
 const ROUND_MAX: Duration = Duration::from_secs(60);
 /// How long a program may take to end once its work is done.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is needed.
 #[derive(Clone, Debug)]
@@ -162,7 +162,7 @@ impl Setup {
         let options = self.options(method, ROUND_MAX, &[cpu]);
         let (observed, sent) =
             observe(&options, || elsewhere(cpu, || echo::type_characters(&mut terminal, CHARACTERS, interrupt)))?;
-        let text = finish("the echo", &mut program, pipe, END_PATIENCE, interrupt)?;
+        let text = finish("the echo", &mut program, pipe, END_TIMEOUT, interrupt)?;
         let timed = injector::told(&text).into_iter().zip(sent);
         let events = timed.map(|(event, due_ns)| Injection { due_ns, ..event }).collect();
         let observed = observed.into_iter().next().context("nothing was observed")?;
@@ -175,20 +175,20 @@ fn finish(
     name: &str,
     program: &mut Process,
     mut pipe: impl Read + Send + 'static,
-    patience: Duration,
+    timeout: Duration,
     interrupt: &Interrupt,
 ) -> Result<String> {
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         pipe.read_to_string(&mut text).map(|_| text)
     });
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     while program.ended()?.is_none() {
         if Instant::now() >= deadline {
-            bail!("{name} did not end within {patience:?}; is the machine busy?");
+            bail!("{name} did not end within {timeout:?}; is the machine busy?");
         }
         interrupt.check()?;
-        program.wait(super::GLANCE)?;
+        program.wait(super::POLL_INTERVAL)?;
     }
     let text = reader.join().ok().with_context(|| format!("what {name} told was lost"))?;
     text.with_context(|| format!("what {name} told cannot be read"))

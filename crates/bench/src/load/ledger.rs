@@ -28,7 +28,7 @@ pub(super) enum Count {
     CpuNs,
     /// CPU time, and the time waited for it.
     RunnableNs,
-    Births,
+    Forks,
     /// 1 once the process has ended before its time.
     Ended,
     /// Short lives that ended before their time.
@@ -43,7 +43,7 @@ pub struct Reading {
     pub pages: u64,
     pub cpu_ns: u64,
     pub runnable_ns: u64,
-    pub births: u64,
+    pub forks: u64,
     /// Processes and short lives that ended before their time, such as for want of memory.
     pub casualties: u64,
 }
@@ -72,7 +72,7 @@ impl Ledger {
         let file = File::options().read(true).write(true).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let accounts = file.metadata()?.len() as usize / ACCOUNT_BYTES;
-        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "{} is no ledger", path.display());
+        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "{} is not a ledger", path.display());
         Ledger::map(file, accounts)
     }
 
@@ -117,7 +117,7 @@ impl Ledger {
             pages: sum(Count::Pages),
             cpu_ns: sum(Count::CpuNs),
             runnable_ns: sum(Count::RunnableNs),
-            births: sum(Count::Births),
+            forks: sum(Count::Forks),
             casualties: sum(Count::Ended) + sum(Count::Cut),
         }
     }
@@ -147,10 +147,10 @@ mod tests {
         let opened = Ledger::open(&made.path()).expect("the same process may open it");
         opened.add(0, Count::Rounds, 5);
         opened.add(2, Count::Rounds, 7);
-        opened.add(1, Count::Births, 1);
+        opened.add(1, Count::Forks, 1);
         opened.add(9, Count::Pages, 3);
         let reading = made.reading();
-        assert_eq!((reading.rounds, reading.births, reading.pages, reading.cpu_ns), (12, 1, 3, 0));
+        assert_eq!((reading.rounds, reading.forks, reading.pages, reading.cpu_ns), (12, 1, 3, 0));
         assert_eq!((made.rounds(), reading.casualties), (vec![5, 0, 7], 0));
     }
 

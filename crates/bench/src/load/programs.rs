@@ -4,8 +4,8 @@
 use super::ledger::{Count, Ledger};
 use super::work::Worker;
 use super::{Kind, Order};
+use crate::cpu_work::{cpu_time, next_random, run_queue_delay};
 use crate::memory::fork;
-use crate::toil::{cpu_time, next_chance, queued};
 use anyhow::{Context, Result};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, setpriority_process, setsid, wait, waitpid};
@@ -73,8 +73,8 @@ fn start(
     let one = |account: u32| {
         let pid = fork(order.life_s, &name, || {
             let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-            let desk = Desk { order, ledger, account: account as usize, end: deadline(order) };
-            if order.kind == Kind::Forks { desk.raise(&name, begin) } else { desk.work(begin) }
+            let assignment = Assignment { order, ledger, account: account as usize, end: deadline(order) };
+            if order.kind == Kind::Forks { assignment.raise(&name, begin) } else { assignment.work(begin) }
         })?;
         Ok(Started { pid, accounts: vec![account] })
     };
@@ -102,17 +102,17 @@ fn say(begin: &mut Begin) -> Result<()> {
 }
 
 /// What one process of the load has before it.
-struct Desk<'a> {
+struct Assignment<'a> {
     order: &'a Order,
     ledger: &'a Ledger,
     account: usize,
     end: Instant,
 }
 
-impl Desk<'_> {
+impl Assignment<'_> {
     fn worker(&self) -> Result<Worker> {
         let order = self.order;
-        Worker::begin(order.kind, order.pages, order.bytes, order.churn, order.folder.as_deref())
+        Worker::begin(order.kind, order.pages, order.bytes, order.spin, order.folder.as_deref())
     }
 
     /// Works until the time is over.
@@ -139,12 +139,12 @@ impl Desk<'_> {
     /// Has a child at any time, each of which works for a little while.
     fn raise(&self, name: &str, begin: &mut Begin) -> Result<()> {
         say(begin)?;
-        let (mut chance, mut spent) = (self.account as u64 + 1, Spent::now());
+        let (mut random, mut spent) = (self.account as u64 + 1, Spent::now());
         while Instant::now() < self.end {
-            chance = next_chance(chance);
-            let rounds = LIFE_LEAST + (chance >> 33) % LIFE_MORE;
+            random = next_random(random);
+            let rounds = LIFE_LEAST + (random >> 33) % LIFE_MORE;
             let child = fork(self.order.life_s, name, || self.live(rounds))?;
-            let count = if ended_well(child)? { Count::Births } else { Count::Cut };
+            let count = if ended_well(child)? { Count::Forks } else { Count::Cut };
             self.add(count, 1);
             spent = self.note(spent);
         }
@@ -188,7 +188,7 @@ struct Spent {
 
 impl Spent {
     fn now() -> Spent {
-        Spent { cpu_ns: cpu_time().as_nanos() as u64, waited_ns: queued().as_nanos() as u64 }
+        Spent { cpu_ns: cpu_time().as_nanos() as u64, waited_ns: run_queue_delay().as_nanos() as u64 }
     }
 }
 

@@ -13,7 +13,7 @@ use tipme_record::Nanos;
 /// In so long everybody has to get on.
 pub const WINDOW: Duration = Duration::from_secs(10);
 /// Between two looks.
-const GLANCE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Looks, at most: a day's. What comes after them is not watched.
 const LOOKS_MAX: usize = 86_400;
 
@@ -37,7 +37,7 @@ impl Progress {
         let thread = std::thread::spawn(move || {
             let _steady = Steady::new();
             let mut looks = vec![look(&ledger)];
-            while looks.len() < LOOKS_MAX && stopped.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
+            while looks.len() < LOOKS_MAX && stopped.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 looks.push(look(&ledger));
             }
             looks

@@ -2,8 +2,8 @@
 //! What a process of a load does in a round: it touches pages, and it computes.
 
 use super::{Kind, Pages};
+use crate::cpu_work::{cpu_time, spin};
 use crate::selftest::jobs::Mapping;
-use crate::toil::{churn, cpu_time};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ pub(super) const SMALL_BYTES: u64 = 1 << 20;
 /// The CPU time that a round is to take.
 const ROUND: Duration = Duration::from_millis(1);
 /// The least of a round that is arithmetic, as a divisor: touching pages may take the rest.
-const CHURN_SHARE_MIN: u64 = 20;
+const SPIN_SHARE_MIN: u64 = 20;
 /// Rounds of arithmetic that are tried for their speed, and how often.
 const TRIED: u64 = 200_000;
 const TRIES: usize = 10;
@@ -33,7 +33,7 @@ pub(super) fn pages(bytes: u64) -> u64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Speed {
     /// Rounds of arithmetic.
-    churn_per_ms: u64,
+    spin_per_ms: u64,
     /// Nanoseconds to touch a page for the first time, and once more.
     fresh_ns: u64,
     known_ns: u64,
@@ -42,28 +42,28 @@ pub struct Speed {
 impl Speed {
     /// Tries; takes some milliseconds of CPU time.
     pub fn try_out() -> Result<Speed> {
-        let tries = (0..TRIES).map(|_| cpu_time_of(|| churn(TRIED)));
+        let tries = (0..TRIES).map(|_| cpu_time_of(|| spin(TRIED)));
         let least = tries.min().unwrap_or_default().as_nanos().max(1) as u64;
         let mut mapping = Mapping::of_small_pages(TRIED_PAGES * PAGE_BYTES)?;
         let mut touch = || cpu_time_of(|| (0..TRIED_PAGES).for_each(|page| mapping.fill(page))).as_nanos() as u64;
         let (fresh, known) = (touch(), touch());
         let pages = TRIED_PAGES as u64;
         Ok(Speed {
-            churn_per_ms: (TRIED * ROUND.as_nanos() as u64 / least).max(1),
+            spin_per_ms: (TRIED * ROUND.as_nanos() as u64 / least).max(1),
             fresh_ns: fresh / pages,
             known_ns: known / pages,
         })
     }
 
     /// Of no CPU: for what is asked about a load that does not run.
-    pub(crate) const NONE: Speed = Speed { churn_per_ms: 0, fresh_ns: 0, known_ns: 0 };
+    pub(crate) const NONE: Speed = Speed { spin_per_ms: 0, fresh_ns: 0, known_ns: 0 };
 
     /// How much arithmetic fills a round beside touching its pages.
-    pub(super) fn churn(self, pages: Pages) -> u64 {
+    pub(super) fn spin(self, pages: Pages) -> u64 {
         let demand = f64::from(pages.demand);
         let touching_ns = demand * (pages.reuse * self.known_ns as f64 + (1.0 - pages.reuse) * self.fresh_ns as f64);
-        let rest = (1.0 - touching_ns / ROUND.as_nanos() as f64).max(1.0 / CHURN_SHARE_MIN as f64);
-        ((self.churn_per_ms as f64 * rest) as u64).max(1)
+        let rest = (1.0 - touching_ns / ROUND.as_nanos() as f64).max(1.0 / SPIN_SHARE_MIN as f64);
+        ((self.spin_per_ms as f64 * rest) as u64).max(1)
     }
 }
 
@@ -99,16 +99,16 @@ impl Window {
 }
 
 /// Where the pages are.
-pub(super) enum Ground {
+pub(super) enum PageStore {
     Memory(Mapping),
     File(File),
 }
 
 /// The memory of one process, and how it goes through it.
 pub(super) struct Worker {
-    ground: Ground,
+    store: PageStore,
     window: Window,
-    churn: u64,
+    spin: u64,
     bytes: usize,
     /// What comes after the last page is new again, as in a stream.
     streams: bool,
@@ -116,11 +116,11 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Has its memory, all of it touched where it is not a stream.
-    pub(super) fn begin(kind: Kind, pages: Pages, bytes: u64, churn: u64, folder: Option<&Path>) -> Result<Worker> {
+    pub(super) fn begin(kind: Kind, pages: Pages, bytes: u64, spin: u64, folder: Option<&Path>) -> Result<Worker> {
         let bytes = (bytes as usize).max(PAGE_BYTES);
         let window = Window::new(bytes / PAGE_BYTES, pages);
-        let mut worker = Worker { ground: ground(bytes, folder)?, window, churn, bytes, streams: kind == Kind::Stream };
-        if let (Ground::Memory(mapping), Kind::Cpu | Kind::Big) = (&mut worker.ground, kind) {
+        let mut worker = Worker { store: store(bytes, folder)?, window, spin, bytes, streams: kind == Kind::Stream };
+        if let (PageStore::Memory(mapping), Kind::Cpu | Kind::Big) = (&mut worker.store, kind) {
             (0..mapping.pages()).for_each(|page| mapping.fill(page));
         }
         Ok(worker)
@@ -129,35 +129,35 @@ impl Worker {
     /// One round; the pages that it touched.
     pub(super) fn round(&mut self) -> Result<u64> {
         let (pages, passed) = self.window.next();
-        let touched = match &mut self.ground {
-            Ground::Memory(mapping) => pages.map(|page| mapping.fill(page)).count() as u64,
-            Ground::File(file) => write_pages(file, pages)?,
+        let touched = match &mut self.store {
+            PageStore::Memory(mapping) => pages.map(|page| mapping.fill(page)).count() as u64,
+            PageStore::File(file) => write_pages(file, pages)?,
         };
         if passed && self.streams {
             self.renew()?;
         }
-        churn(self.churn);
+        spin(self.spin);
         Ok(touched)
     }
 
     /// Gives back what went by, and goes on with new memory.
     fn renew(&mut self) -> Result<()> {
-        match &self.ground {
-            Ground::File(file) => file.set_len(0).context("cannot empty a file of the load"),
-            Ground::Memory(_) => {
-                self.ground = ground(self.bytes, None)?;
+        match &self.store {
+            PageStore::File(file) => file.set_len(0).context("cannot empty a file of the load"),
+            PageStore::Memory(_) => {
+                self.store = store(self.bytes, None)?;
                 Ok(())
             }
         }
     }
 }
 
-fn ground(bytes: usize, folder: Option<&Path>) -> Result<Ground> {
+fn store(bytes: usize, folder: Option<&Path>) -> Result<PageStore> {
     match folder {
-        None => Ok(Ground::Memory(Mapping::of_small_pages(bytes)?)),
+        None => Ok(PageStore::Memory(Mapping::of_small_pages(bytes)?)),
         Some(folder) => {
             let file = tempfile::tempfile_in(folder);
-            Ok(Ground::File(file.with_context(|| format!("cannot make a file in {}", folder.display()))?))
+            Ok(PageStore::File(file.with_context(|| format!("cannot make a file in {}", folder.display()))?))
         }
     }
 }
@@ -223,12 +223,12 @@ mod tests {
 
     #[test]
     fn touching_takes_its_share_of_a_round() {
-        let speed = Speed { churn_per_ms: 1_000, fresh_ns: 1_000, known_ns: 10 };
-        assert_eq!(speed.churn(Pages { demand: 500, reuse: 0.0 }), 500);
-        assert_eq!(speed.churn(Pages { demand: 100, reuse: 1.0 }), 999);
-        assert_eq!(speed.churn(Pages { demand: 4_000, reuse: 0.0 }), 50);
+        let speed = Speed { spin_per_ms: 1_000, fresh_ns: 1_000, known_ns: 10 };
+        assert_eq!(speed.spin(Pages { demand: 500, reuse: 0.0 }), 500);
+        assert_eq!(speed.spin(Pages { demand: 100, reuse: 1.0 }), 999);
+        assert_eq!(speed.spin(Pages { demand: 4_000, reuse: 0.0 }), 50);
         let tried = Speed::try_out().expect("memory");
-        assert!(tried.churn_per_ms > 1_000, "{tried:?}");
+        assert!(tried.spin_per_ms > 1_000, "{tried:?}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The application that is measured: started anew, in a home of its own, and not changed.
+//! The application that is measured: started for each repeat, in a home of its own, and not changed.
 
 use super::counters::{Counters, Usage};
 use super::stage::Stage;
@@ -18,7 +18,7 @@ use tipme_desktop::{Error, clock};
 use tipme_record::Nanos;
 
 /// How long a wait for a window goes on without a look whether the application is still there.
-const GLANCE: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Settings under which nothing draws by itself.
 const GTK_SETTINGS: &str = "[Settings]\ngtk-cursor-blink=0\ngtk-enable-animations=0\n";
@@ -64,23 +64,23 @@ impl Application {
     pub(super) fn wait_for_window(
         &mut self,
         watcher: &Watcher,
-        patience: Duration,
+        timeout: Duration,
         interrupt: &Interrupt,
     ) -> Result<Nanos> {
         let group = self.process.pid();
         let belongs = move |pid: u32| is_group_member(pid, group);
-        let deadline = self.begun.after(Nanos(patience.as_nanos() as u64));
+        let deadline = self.begun.after(Nanos(timeout.as_nanos() as u64));
         loop {
             interrupt.check()?;
             self.expect_alive("before it had a window with the keyboard focus")?;
             let left = Duration::from_nanos(deadline.since(clock::now()).0);
-            match watcher.wait_for_focus_of(belongs, left.min(GLANCE)) {
+            match watcher.wait_for_focus_of(belongs, left.min(POLL_INTERVAL)) {
                 Ok(_) => return Ok(clock::now()),
                 Err(Error::Late { .. }) if !left.is_zero() => {}
                 Err(Error::Late { .. }) => bail!(
                     "the application showed no window with the keyboard focus within {} s{}; name one that \
                      opens a window by itself, or raise start_within_s in the script",
-                    patience.as_secs(),
+                    timeout.as_secs(),
                     self.complaint()
                 ),
                 Err(error) => return Err(error.into()),

@@ -23,9 +23,9 @@ const MARK_EVERY: Nanos = Nanos::from_secs(30);
 /// Before a mark, and at the end, nothing may be drawn for so long.
 const QUIET: Duration = Duration::from_millis(500);
 /// How long that is waited for.
-const QUIET_PATIENCE: Duration = Duration::from_secs(10);
+const QUIET_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a waiter looks whether something was drawn.
-const GLANCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What came of playing.
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl<'a> Player<'a> {
             self.interrupt.check()?;
             self.step(step, script)?;
         }
-        self.wait_for_idle(QUIET, QUIET_PATIENCE)?;
+        self.wait_for_idle(QUIET, QUIET_TIMEOUT)?;
         self.count(None);
         let requests = self.typist.requests() - requests;
         self.played.driver = Driver { cpu: cpu_time().since(cpu), requests };
@@ -99,7 +99,7 @@ impl<'a> Player<'a> {
         let done = self.played.sent.len();
         self.application.expect_alive(&format!("after {done} of {} inputs", script.inputs()))?;
         if self.recorder.is_some() && clock::now().since(self.marked) > MARK_EVERY {
-            self.wait_for_idle(QUIET, QUIET_PATIENCE)?;
+            self.wait_for_idle(QUIET, QUIET_TIMEOUT)?;
             self.mark()?;
         }
         Ok(())
@@ -142,7 +142,7 @@ impl<'a> Player<'a> {
                 self.played.restless += 1;
                 break;
             }
-            self.interrupt.sleep(GLANCE)?;
+            self.interrupt.sleep(POLL_INTERVAL)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tipme_desktop::Target;
 
 /// How long the recorder may take to arm.
-const ARM_PATIENCE: Duration = Duration::from_secs(30);
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds that an incident reaches back: more than lies between two marks.
 const WINDOW_S: &str = "120";
 /// Room for what lies between two marks on a busy machine.
@@ -30,7 +30,7 @@ impl Stage {
     /// The display that is named, else a new one.
     pub(super) fn set(display: Option<&Target>) -> Result<Stage> {
         match display {
-            Some(target) => Ok(Stage::Existing(Target { patience: Duration::from_secs(10), ..target.clone() })),
+            Some(target) => Ok(Stage::Existing(Target { timeout: Duration::from_secs(10), ..target.clone() })),
             None => Ok(Stage::Private(Box::new(Session::start(session::Options::default())?))),
         }
     }
@@ -76,7 +76,7 @@ impl Recorder {
         command.args(["--without", WITHOUT, "--state-dir"]).arg(state.path());
         stage.show(&mut command);
         let process = Follower::start("tipme record", command)?;
-        process.wait_for("recording", ARM_PATIENCE, interrupt)?;
+        process.wait_for("recording", ARM_TIMEOUT, interrupt)?;
         Ok(Recorder { tipme: tipme.to_path_buf(), _process: process, state })
     }
 

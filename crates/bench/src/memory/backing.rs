@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the buffers are kept in where memory does not hold them.
 
-use crate::intervals::Sweeper;
+use crate::intervals::Cleanup;
 use crate::process::missing;
 use crate::selftest::disk::{Extent, Format, PROGRAMS, PrivateDisk};
 use anyhow::{Context, Result, ensure};
@@ -115,22 +115,22 @@ fn free_memory() -> u64 {
     line.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
 }
 
-/// What was made for a backing; undone when dropped or, where that does not happen, by the sweeper.
-pub(super) struct Ground {
+/// What was made for a backing; undone when dropped or, where that does not happen, by the cleanup process.
+pub(super) struct BackingSetup {
     pub disk: Option<PrivateDisk>,
     swap: Option<PathBuf>,
 }
 
-impl Ground {
+impl BackingSetup {
     /// Makes what a backing needs for buffers of so many mebibytes in all.
     pub(super) fn make(
         backing: Backing,
         folder: &Path,
         buffers_mib: u32,
         life: Duration,
-        sweeper: &mut Sweeper,
-    ) -> Result<Ground> {
-        let mut ground = Ground { disk: None, swap: None };
+        cleanup: &mut Cleanup,
+    ) -> Result<BackingSetup> {
+        let mut setup = BackingSetup { disk: None, swap: None };
         if backing.needs_disk() {
             let extent = Extent { mib: buffers_mib + SPARE_MIB, life, taken: true };
             ensure!(
@@ -138,21 +138,21 @@ impl Ground {
                 "less than a gibibyte of memory is free; the private disk needs {} MiB of it",
                 extent.mib
             );
-            ground.disk = Some(PrivateDisk::sized(folder, Format::Plain, extent)?);
+            setup.disk = Some(PrivateDisk::sized(folder, Format::Plain, extent)?);
         }
-        match (backing, &ground.disk) {
+        match (backing, &setup.disk) {
             (Backing::DiskSwap, Some(disk)) => {
                 disk.write("swap", &BLOCK, buffers_mib as usize)?;
-                ground.swap = Some(swap_on(disk.outside("swap"), sweeper)?);
+                setup.swap = Some(swap_on(disk.outside("swap"), cleanup)?);
             }
-            (Backing::Zram, _) => ground.swap = Some(swap_on(zram(buffers_mib, sweeper)?, sweeper)?),
+            (Backing::Zram, _) => setup.swap = Some(swap_on(zram(buffers_mib, cleanup)?, cleanup)?),
             _ => {}
         }
-        Ok(ground)
+        Ok(setup)
     }
 }
 
-impl Drop for Ground {
+impl Drop for BackingSetup {
     fn drop(&mut self) {
         if let Some(path) = &self.swap {
             let _ = Command::new("swapoff").arg(path).stderr(Stdio::null()).status();
@@ -160,25 +160,25 @@ impl Drop for Ground {
     }
 }
 
-/// A new zram device of this size. The sweeper removes it.
-fn zram(mib: u32, sweeper: &mut Sweeper) -> Result<PathBuf> {
+/// A new zram device of this size. The cleanup process removes it.
+fn zram(mib: u32, cleanup: &mut Cleanup) -> Result<PathBuf> {
     let control = "/sys/class/zram-control/hot_add";
     let number = std::fs::read_to_string(control).with_context(|| format!("cannot read {control}; this needs root"))?;
     let number: u32 = number.trim().parse().with_context(|| format!("{control} gave no number"))?;
     let device = PathBuf::from(format!("/dev/zram{number}"));
-    sweeper.zram(&device)?;
+    cleanup.zram(&device)?;
     let size = format!("/sys/block/zram{number}/disksize");
     std::fs::write(&size, format!("{mib}M")).with_context(|| format!("cannot write {size}"))?;
     Ok(device)
 }
 
-fn swap_on(path: PathBuf, sweeper: &mut Sweeper) -> Result<PathBuf> {
+fn swap_on(path: PathBuf, cleanup: &mut Cleanup) -> Result<PathBuf> {
     let free = free_memory();
     ensure!(free > FREE_MIN, "only {} MiB of memory are free; swap is made where a gibibyte is", free >> 20);
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .with_context(|| format!("cannot change {}", path.display()))?;
     run(Command::new("mkswap").arg("--quiet").arg(&path))?;
-    sweeper.swap(&path)?;
+    cleanup.swap(&path)?;
     run(Command::new("swapon").args(["--priority", SWAP_PRIORITY]).arg(&path))?;
     Ok(path)
 }

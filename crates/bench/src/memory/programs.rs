@@ -20,10 +20,10 @@ pub(super) const CHILD_BYTES: usize = 12 << 20;
 pub const CHILDREN_MAX: usize = 32;
 /// What the measuring process does between two reads.
 pub const SLEEP: Duration = Duration::from_millis(100);
-/// Word for a buffer that is no file.
+/// Word for a buffer that is not a file.
 pub(super) const NO_FILE: &str = "-";
 
-/// `memory-timer DOORS FILE SHEET COUNT MS`: sleeps, reads a word of the next page of its buffer, and stamps.
+/// `memory-timer PROCS_FILES FILE STAMPS COUNT MS`: sleeps, reads a word of the next page of its buffer, and stamps.
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let buffer = match word(words, 1)? {
         NO_FILE => Mapping::of_small_pages(OWN_BYTES)?,
@@ -51,7 +51,7 @@ fn filled(mut buffer: Mapping, writable: bool) -> Mapping {
     buffer
 }
 
-/// `memory-children DOORS COUNT FILES SECONDS`: has so many children that each write a word of page after page of
+/// `memory-children PROCS_FILES COUNT FILES SECONDS`: has so many children that each write a word of page after page of
 /// a buffer, from the start again and again; says so once each has written all of its own.
 pub(crate) fn children(words: &[&str]) -> Result<()> {
     let count: usize = word(words, 1)?.parse().context("no number of children")?;
@@ -92,9 +92,10 @@ fn file_of(path: &str) -> Result<Mapping> {
 }
 
 /// Moves this process into control groups: what it takes from now on counts there.
-fn enter(doors: &str) -> Result<()> {
-    for door in doors.split(':').filter(|door| !door.is_empty()) {
-        std::fs::write(door, std::process::id().to_string()).with_context(|| format!("cannot enter {door}"))?;
+fn enter(procs_files: &str) -> Result<()> {
+    for procs_file in procs_files.split(':').filter(|procs_file| !procs_file.is_empty()) {
+        std::fs::write(procs_file, std::process::id().to_string())
+            .with_context(|| format!("cannot enter {procs_file}"))?;
     }
     Ok(())
 }

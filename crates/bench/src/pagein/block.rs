@@ -4,11 +4,11 @@
 use super::Options;
 use super::program::{Walk, walks};
 use crate::interrupt::Interrupt;
-use crate::intervals::Sheet;
+use crate::intervals::StampBuffer;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
 use crate::steady::Steady;
-use crate::typing::{ANSWER_PATIENCE, await_answer, letters, nanos};
+use crate::typing::{ANSWER_TIMEOUT, await_answer, letters, nanos};
 use anyhow::Result;
 use std::time::Duration;
 use tipme_desktop::clock;
@@ -20,7 +20,7 @@ const QUIET: Duration = Duration::from_millis(200);
 /// How long records are waited for after the last key.
 pub(super) const LATE_MAX: Duration = Duration::from_secs(30);
 /// Between two looks at the records.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The keys of one turn that count, those of the first lap left out.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -45,7 +45,7 @@ pub struct Block {
 pub(super) fn type_keys(
     options: &Options,
     session: &Session,
-    sheet: &Sheet,
+    stamp_buffer: &StampBuffer,
     typed: usize,
     interrupt: &Interrupt,
 ) -> Result<Block> {
@@ -65,28 +65,28 @@ pub(super) fn type_keys(
         pressed.push(at);
         interrupt.sleep(options.every)?;
     }
-    await_records(sheet, typed + pressed.len(), interrupt)?;
+    await_records(stamp_buffer, typed + pressed.len(), interrupt)?;
     let drawn = seen.finish()?;
     let counted = pressed.get(options.keys_per_lap..).unwrap_or_default();
-    let told = walks(sheet);
+    let told = walks(stamp_buffer);
     let told = told.get(typed + options.keys_per_lap..).unwrap_or_default();
     Ok(block(counted, told, &drawn, options.keys_per_block()))
 }
 
-fn await_records(sheet: &Sheet, count: usize, interrupt: &Interrupt) -> Result<()> {
+fn await_records(stamp_buffer: &StampBuffer, count: usize, interrupt: &Interrupt) -> Result<()> {
     let begun = clock::now();
-    while walks(sheet).len() < count && clock::now().since(begun) < nanos(LATE_MAX) {
-        interrupt.sleep(GLANCE)?;
+    while walks(stamp_buffer).len() < count && clock::now().since(begun) < nanos(LATE_MAX) {
+        interrupt.sleep(POLL_INTERVAL)?;
     }
     Ok(())
 }
 
 fn block(pressed: &[Nanos], told: &[Walk], drawn: &[Nanos], keys: usize) -> Block {
     let told = &told[..told.len().min(pressed.len())];
-    let patience = nanos(ANSWER_PATIENCE);
+    let timeout = nanos(ANSWER_TIMEOUT);
     let missing = pressed.len() - told.len();
-    let waits = told.iter().map(|walk| walk.waited).chain(std::iter::repeat_n(patience, missing));
-    let seen = latencies(pressed, drawn).into_iter().map(|one| one.unwrap_or(patience).min(patience));
+    let waits = told.iter().map(|walk| walk.waited).chain(std::iter::repeat_n(timeout, missing));
+    let seen = latencies(pressed, drawn).into_iter().map(|one| one.unwrap_or(timeout).min(timeout));
     Block {
         pressed: pressed.to_vec(),
         waits: waits.collect(),
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_did_not_tell_counts_as_the_patience() {
+    fn what_the_program_did_not_tell_counts_as_the_timeout() {
         let at = |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
         let walk = |s| Walk { waited: Nanos::from_secs(s), time: Nanos::from_secs(s + 1), faults: s };
         let block = block(&at(&[10, 50, 90]), &[walk(3), walk(4)], &at(&[14, 95]), 5);

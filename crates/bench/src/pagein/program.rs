@@ -2,11 +2,11 @@
 //! The program with the working set: it has a window, and after each key it goes on through its buffer and draws.
 
 use super::Options;
-use crate::intervals::Sheet;
+use crate::cpu_work::{cpu_time, run_queue_delay};
+use crate::intervals::StampBuffer;
 use crate::process::major_faults;
 use crate::selftest::jobs::Mapping;
 use crate::session::Session;
-use crate::toil::{cpu_time, queued};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::hint::black_box;
@@ -17,12 +17,12 @@ use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::{Target, clock};
 use tipme_record::Nanos;
 
-/// Words of a record on the sheet.
+/// Words of a record in the stamp buffer.
 pub(super) const WORDS: usize = 3;
 /// How long an exchange with the display may take; the display's own pages may have gone as well.
-const SERVER_PATIENCE: Duration = Duration::from_secs(300);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a key is waited for; whoever ends the benchmark ends this program before.
-const KEY_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
+const KEY_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// What a walk through a part of the buffer took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,39 +39,39 @@ impl Walk {
     /// Touches some pages.
     fn through(buffer: &Mapping, pages: impl Iterator<Item = usize>) -> Walk {
         let own = [std::process::id()];
-        let (faults, in_queue) = (major_faults(&own), queued());
+        let (faults, in_queue) = (major_faults(&own), run_queue_delay());
         let (begun, worked) = (clock::now(), cpu_time());
         pages.for_each(|page| {
             black_box(buffer.touch(page));
         });
         let (worked, time) = (cpu_time().saturating_sub(worked), clock::now().since(begun));
-        let busy = worked + queued().saturating_sub(in_queue);
+        let busy = worked + run_queue_delay().saturating_sub(in_queue);
         let waited = Nanos(time.0.saturating_sub(busy.as_nanos() as u64));
         Walk { waited, time, faults: major_faults(&own).saturating_sub(faults) }
     }
 
-    fn note(self, sheet: &Sheet) {
+    fn note(self, stamp_buffer: &StampBuffer) {
         // Where there is no room, the reader misses the record.
         for word in [self.waited.0, self.time.0, self.faults] {
-            sheet.stamp(word);
+            stamp_buffer.stamp(word);
         }
     }
 }
 
 /// The records that are complete, in the order of the keys.
-pub(super) fn walks(sheet: &Sheet) -> Vec<Walk> {
-    let words = sheet.stamps();
+pub(super) fn walks(stamp_buffer: &StampBuffer) -> Vec<Walk> {
+    let words = stamp_buffer.stamps();
     let records = words.chunks_exact(WORDS);
     records.map(|record| Walk { waited: Nanos(record[0]), time: Nanos(record[1]), faults: record[2] }).collect()
 }
 
 /// How it is started.
-pub(super) fn command(options: &Options, session: &Session, sheet: &Sheet) -> Result<Command> {
+pub(super) fn command(options: &Options, session: &Session, stamp_buffer: &StampBuffer) -> Result<Command> {
     let target = session.target();
     let authority = target.authority.context("the display has no authority file")?;
     let (display, bytes, keys) = (target.display, options.working_set, options.keys_per_lap);
     let numbers = [display.to_string(), bytes.to_string(), keys.to_string()].map(OsString::from);
-    let paths = [authority.into_os_string(), sheet.path().into_os_string()];
+    let paths = [authority.into_os_string(), stamp_buffer.path().into_os_string()];
     let words: Vec<OsString> = [OsString::from("pagein")].into_iter().chain(numbers).chain(paths).collect();
     let mut command = options.comparison.helper.command(Some(&session.folder().join("pagein")), &words)?;
     session.prepare(&mut command);
@@ -79,21 +79,21 @@ pub(super) fn command(options: &Options, session: &Session, sheet: &Sheet) -> Re
     Ok(command)
 }
 
-/// `pagein DISPLAY BYTES KEYS AUTHORITY SHEET`: fills a buffer, opens a window, and goes through a part of the buffer
-/// after each key, all of it in so many keys; each walk is noted on the sheet once it is answered.
-pub(crate) fn run(display: u32, bytes: u32, keys: u32, authority: &Path, sheet: &Path) -> Result<()> {
-    let sheet = Sheet::open(sheet)?;
+/// `pagein DISPLAY BYTES KEYS AUTHORITY STAMPS`: fills a buffer, opens a window, and goes through a part of the buffer
+/// after each key, all of it in so many keys; each walk is noted in the stamp buffer once it is answered.
+pub(crate) fn run(display: u32, bytes: u32, keys: u32, authority: &Path, stamp_buffer: &Path) -> Result<()> {
+    let stamp_buffer = StampBuffer::open(stamp_buffer)?;
     let mut buffer = Mapping::of_small_pages(bytes as usize)?;
     (0..buffer.pages()).for_each(|page| buffer.fill(page));
-    let target = Target { authority: Some(authority.into()), patience: SERVER_PATIENCE, ..Target::new(display) };
+    let target = Target { authority: Some(authority.into()), timeout: SERVER_TIMEOUT, ..Target::new(display) };
     let mut window = EchoWindow::open(&target)?;
     let part = buffer.pages().div_ceil(keys.max(1) as usize);
     let mut at = 0;
-    while let Some(received) = window.receive(KEY_PATIENCE)? {
+    while let Some(received) = window.receive(KEY_TIMEOUT)? {
         let walk = Walk::through(&buffer, (at..at + part).map(|page| page % buffer.pages()));
         at = (at + part) % buffer.pages();
         window.answer(received)?;
-        walk.note(&sheet);
+        walk.note(&stamp_buffer);
     }
     Ok(())
 }
@@ -106,12 +106,12 @@ mod tests {
     fn a_walk_through_what_is_there_hardly_waits() {
         let mut buffer = Mapping::of_small_pages(4 << 20).expect("memory");
         (0..buffer.pages()).for_each(|page| buffer.fill(page));
-        let sheet = Sheet::make(10).expect("memory");
+        let stamp_buffer = StampBuffer::make(10).expect("memory");
         let walk = Walk::through(&buffer, 0..buffer.pages());
         assert!(walk.time > Nanos(0) && walk.waited <= walk.time, "{walk:?}");
-        walk.note(&sheet);
-        Walk::default().note(&sheet);
-        assert!(sheet.stamp(7), "a record that is not complete");
-        assert_eq!(walks(&sheet), [walk, Walk::default()]);
+        walk.note(&stamp_buffer);
+        Walk::default().note(&stamp_buffer);
+        assert!(stamp_buffer.stamp(7), "a record that is not complete");
+        assert_eq!(walks(&stamp_buffer), [walk, Walk::default()]);
     }
 }

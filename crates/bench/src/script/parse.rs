@@ -80,7 +80,7 @@ struct RawStep {
 }
 
 /// What a step does, with the values that say so.
-enum Deed<'a> {
+enum StepKind<'a> {
     Type(&'a Spanned<String>),
     Prose(&'a Spanned<u64>),
     Key(&'a Spanned<String>),
@@ -200,7 +200,10 @@ impl Reader<'_> {
         if !plain || path.is_empty() || path.len() > 1_000 || path.contains('\0') {
             return self.fail(
                 raw.path.span().start,
-                format_args!("\"{}\" is no place in the home folder; give a plain path such as notes/text.txt", path),
+                format_args!(
+                    "\"{}\" is not a place in the home folder; give a plain path such as notes/text.txt",
+                    path
+                ),
             );
         }
         let content = match (&raw.content, &raw.prose_bytes, &raw.page_sections) {
@@ -222,39 +225,39 @@ impl Reader<'_> {
     fn step(&mut self, step: &Spanned<RawStep>) -> Result<()> {
         let raw = step.get_ref();
         let at = step.span().start;
-        let deed = self.deed(raw, at)?;
-        self.check_attributes(raw, &deed)?;
-        match deed {
-            Deed::Pause(time) => {
+        let kind = self.kind(raw, at)?;
+        self.check_attributes(raw, &kind)?;
+        match kind {
+            StepKind::Pause(time) => {
                 let time = self.whole(time, "pause_ms", PAUSE_MS_RANGE)?;
                 self.steps.push(Step::Pause(Duration::from_millis(time)));
             }
-            Deed::Idle(quiet) => self.idle(quiet, raw.at_most_ms.as_ref())?,
-            Deed::Type(text) => self.text(raw, text.get_ref(), text.span().start)?,
-            Deed::Prose(count) => {
+            StepKind::Idle(quiet) => self.idle(quiet, raw.at_most_ms.as_ref())?,
+            StepKind::Type(text) => self.text(raw, text.get_ref(), text.span().start)?,
+            StepKind::Prose(count) => {
                 let count = self.whole(count, "prose", 1..=EVENTS_MAX as u64)? as usize;
                 let text = prose::typed(count, self.seed.wrapping_add(self.inputs as u64));
                 self.text(raw, &text, at)?;
             }
-            Deed::Key(_) | Deed::Click(_) | Deed::Scroll(_) => self.presses(raw, &deed, at)?,
+            StepKind::Key(_) | StepKind::Click(_) | StepKind::Scroll(_) => self.presses(raw, &kind, at)?,
         }
         Ok(())
     }
 
     /// The one thing that a step does.
-    fn deed<'r>(&self, raw: &'r RawStep, at: usize) -> Result<Deed<'r>> {
-        let deeds = [
-            raw.r#type.as_ref().map(Deed::Type),
-            raw.prose.as_ref().map(Deed::Prose),
-            raw.key.as_ref().map(Deed::Key),
-            raw.click.as_ref().map(Deed::Click),
-            raw.scroll.as_ref().map(Deed::Scroll),
-            raw.pause_ms.as_ref().map(Deed::Pause),
-            raw.idle_ms.as_ref().map(Deed::Idle),
+    fn kind<'r>(&self, raw: &'r RawStep, at: usize) -> Result<StepKind<'r>> {
+        let kinds = [
+            raw.r#type.as_ref().map(StepKind::Type),
+            raw.prose.as_ref().map(StepKind::Prose),
+            raw.key.as_ref().map(StepKind::Key),
+            raw.click.as_ref().map(StepKind::Click),
+            raw.scroll.as_ref().map(StepKind::Scroll),
+            raw.pause_ms.as_ref().map(StepKind::Pause),
+            raw.idle_ms.as_ref().map(StepKind::Idle),
         ];
-        let mut given = deeds.into_iter().flatten();
+        let mut given = kinds.into_iter().flatten();
         match (given.next(), given.next()) {
-            (Some(deed), None) => Ok(deed),
+            (Some(kind), None) => Ok(kind),
             (None, _) => self
                 .fail(at, "the step does nothing; give it one of type, prose, key, click, scroll, pause_ms, idle_ms"),
             (Some(one), Some(other)) => {
@@ -265,7 +268,7 @@ impl Reader<'_> {
     }
 
     /// Fails where a step has a key that means nothing to it.
-    fn check_attributes(&self, raw: &RawStep, deed: &Deed<'_>) -> Result<()> {
+    fn check_attributes(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<()> {
         let given = [
             ("times", raw.times.as_ref().map(|value| value.span().start)),
             ("every_ms", raw.every_ms.as_ref().map(|value| value.span().start)),
@@ -275,11 +278,11 @@ impl Reader<'_> {
             ("label", raw.label.as_ref().map(|value| value.span().start)),
             ("class", raw.class.as_ref().map(|value| value.span().start)),
         ];
-        let mut strange = given.iter().filter(|(name, _)| !deed.takes().contains(name));
+        let mut strange = given.iter().filter(|(name, _)| !kind.takes().contains(name));
         match strange.find_map(|(name, at)| at.map(|at| (name, at))) {
             Some((name, at)) => {
-                let deed = deed.name();
-                self.fail(at, format_args!("{name} means nothing in a step with {deed}; leave it out"))
+                let kind = kind.name();
+                self.fail(at, format_args!("{name} means nothing in a step with {kind}; leave it out"))
             }
             None => Ok(()),
         }
@@ -317,13 +320,13 @@ impl Reader<'_> {
     }
 
     /// Presses of a key or button, in a rhythm of their own.
-    fn presses(&mut self, raw: &RawStep, deed: &Deed<'_>, at: usize) -> Result<()> {
-        let (act, usual) = self.act(raw, deed)?;
+    fn presses(&mut self, raw: &RawStep, kind: &StepKind<'_>, at: usize) -> Result<()> {
+        let (act, usual) = self.act(raw, kind)?;
         let times = raw.times.as_ref().map_or(Ok(1), |times| self.whole(times, "times", TIMES_RANGE))?;
         let every = raw.every_ms.as_ref();
         let every = every.map_or(Ok(EVERY_MS), |every| self.whole(every, "every_ms", EVERY_MS_RANGE))?;
         let class = raw.class.as_ref().map_or(Ok(usual), |class| self.class(class))?;
-        let label = self.label(raw, deed.label())?;
+        let label = self.label(raw, kind.label())?;
         self.pace(60_000.0 / (5 * every) as f64);
         for _ in 0..times {
             self.input(Input { act: act.clone(), label: Arc::clone(&label), class }, at)?;
@@ -331,9 +334,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn act(&self, raw: &RawStep, deed: &Deed<'_>) -> Result<(Act, Class)> {
-        Ok(match deed {
-            Deed::Click(place) => {
+    fn act(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<(Act, Class)> {
+        Ok(match kind {
+            StepKind::Click(place) => {
                 let [x, y] = *place.get_ref();
                 if !PLACE_RANGE.contains(&x) || !PLACE_RANGE.contains(&y) {
                     let what =
@@ -343,7 +346,7 @@ impl Reader<'_> {
                 let button = raw.button.as_ref().map_or(Ok(1), |button| self.whole(button, "button", 1..=9))?;
                 (Act::Click { x: x as i16, y: y as i16, button: button as u8 }, Class::Click)
             }
-            Deed::Scroll(way) => match way.get_ref().as_str() {
+            StepKind::Scroll(way) => match way.get_ref().as_str() {
                 "down" => (Act::Scroll { down: true }, Class::Scroll),
                 "up" => (Act::Scroll { down: false }, Class::Scroll),
                 other => {
@@ -351,14 +354,14 @@ impl Reader<'_> {
                         .fail(way.span().start, format_args!("cannot scroll \"{other}\"; say \"up\" or \"down\""));
                 }
             },
-            Deed::Key(name) => (Act::Key(self.chord(name)?), Class::Key),
+            StepKind::Key(name) => (Act::Key(self.chord(name)?), Class::Key),
             _ => bail!("script {}: a step without a press", self.name),
         })
     }
 
     fn chord(&self, name: &Spanned<String>) -> Result<Chord> {
         name.get_ref().parse().map_err(|_| {
-            let what = "is no key; write it like ctrl+s, Page_Down, f5 or plus";
+            let what = "is not a key; write it like ctrl+s, Page_Down, f5 or plus";
             self.error(name.span().start, format_args!("\"{}\" {what}", name.get_ref().escape_debug()))
         })
     }
@@ -389,34 +392,34 @@ impl Reader<'_> {
     }
 }
 
-impl Deed<'_> {
+impl StepKind<'_> {
     fn name(&self) -> &'static str {
         match self {
-            Deed::Type(_) => "type",
-            Deed::Prose(_) => "prose",
-            Deed::Key(_) => "key",
-            Deed::Click(_) => "click",
-            Deed::Scroll(_) => "scroll",
-            Deed::Pause(_) => "pause_ms",
-            Deed::Idle(_) => "idle_ms",
+            StepKind::Type(_) => "type",
+            StepKind::Prose(_) => "prose",
+            StepKind::Key(_) => "key",
+            StepKind::Click(_) => "click",
+            StepKind::Scroll(_) => "scroll",
+            StepKind::Pause(_) => "pause_ms",
+            StepKind::Idle(_) => "idle_ms",
         }
     }
 
     /// What else may stand in the step.
     fn takes(&self) -> &'static [&'static str] {
         match self {
-            Deed::Type(_) | Deed::Prose(_) => &["words_per_minute", "label", "class"],
-            Deed::Key(_) | Deed::Scroll(_) => &["times", "every_ms", "label", "class"],
-            Deed::Click(_) => &["times", "every_ms", "button", "label", "class"],
-            Deed::Pause(_) => &[],
-            Deed::Idle(_) => &["at_most_ms"],
+            StepKind::Type(_) | StepKind::Prose(_) => &["words_per_minute", "label", "class"],
+            StepKind::Key(_) | StepKind::Scroll(_) => &["times", "every_ms", "label", "class"],
+            StepKind::Click(_) => &["times", "every_ms", "button", "label", "class"],
+            StepKind::Pause(_) => &[],
+            StepKind::Idle(_) => &["at_most_ms"],
         }
     }
 
     /// Where the script gives none.
     fn label(&self) -> &str {
         match self {
-            Deed::Key(name) => name.get_ref(),
+            StepKind::Key(name) => name.get_ref(),
             other => other.name(),
         }
     }
@@ -455,7 +458,7 @@ mod tests {
         assert!(unknown.ends_with("see the scripts that come with tipme: tipme measure --list"), "{unknown}");
         assert_eq!(
             step("key = \"no_such\""),
-            "script s, line 4: \"no_such\" is no key; write it like ctrl+s, Page_Down, f5 or plus"
+            "script s, line 4: \"no_such\" is not a key; write it like ctrl+s, Page_Down, f5 or plus"
         );
         assert_eq!(step("key = \"a\"\ntimes = 0"), "script s, line 5: times is 0; give a number from 1 to 100000");
         assert_eq!(step("scroll = \"left\""), "script s, line 4: cannot scroll \"left\"; say \"up\" or \"down\"");
@@ -479,7 +482,7 @@ mod tests {
     fn files_stay_in_the_home() {
         for path in ["/etc/x", "../x", "", "a/../b"] {
             let text = format!("[[file]]\npath = \"{path}\"\ncontent = \"\"\n");
-            assert!(error(&text).contains("line 2: \"") && error(&text).contains("is no place in the home folder"));
+            assert!(error(&text).contains("line 2: \"") && error(&text).contains("is not a place in the home folder"));
         }
         let text = "[[file]]\npath = \"a\"\ncontent = \"\"\nprose_bytes = 3\n";
         assert!(error(text).contains("say what is in the file by one of"));

@@ -56,9 +56,9 @@ const WORDS: [&str; 48] = [
 const LINE: usize = 72;
 
 /// Numbers that a seed decides.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     /// At least 0 and below `end`.
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -88,10 +88,10 @@ pub(super) fn text(bytes: usize, seed: u64) -> String {
 
 /// Text as somebody types it, exactly so many characters, all of them ASCII.
 pub(super) fn typed(characters: usize, seed: u64) -> String {
-    let mut dice = Dice(seed);
+    let mut random = Random(seed);
     let (mut text, mut column) = (String::new(), 0);
     while text.len() < characters {
-        for word in dice.sentence().split(' ') {
+        for word in random.sentence().split(' ') {
             text.push_str(word);
             column += word.len() + 1;
             text.push(if column > LINE { '\n' } else { ' ' });
@@ -104,25 +104,25 @@ pub(super) fn typed(characters: usize, seed: u64) -> String {
 
 /// A page with headings, paragraphs and tables, which is as much work to lay out as a long article.
 pub(super) fn page(sections: u64, seed: u64) -> String {
-    let mut dice = Dice(seed);
+    let mut random = Random(seed);
     let mut page = "<!doctype html><meta charset=\"utf-8\"><title>page</title>\n\
         <style>body{max-width:50em;margin:auto;font-family:serif}td{border:1px solid}</style>\n"
         .to_owned();
     for number in 1..=sections {
         page += &format!("<h2 id=\"s{number}\">Section {number}</h2>\n");
         for _ in 0..4 {
-            let sentences: Vec<String> = (0..6).map(|_| dice.sentence()).collect();
+            let sentences: Vec<String> = (0..6).map(|_| random.sentence()).collect();
             page += &format!("<p>{}</p>\n", sentences.join(" "));
         }
-        page += &table(&mut dice);
+        page += &table(&mut random);
     }
     page
 }
 
-fn table(dice: &mut Dice) -> String {
-    let cell = |dice: &mut Dice| format!("<td>{}</td>", WORDS[dice.below(WORDS.len())]);
-    let row = |dice: &mut Dice| format!("<tr>{}</tr>\n", (0..5).map(|_| cell(dice)).collect::<String>());
-    format!("<table>\n{}</table>\n", (0..6).map(|_| row(dice)).collect::<String>())
+fn table(random: &mut Random) -> String {
+    let cell = |random: &mut Random| format!("<td>{}</td>", WORDS[random.below(WORDS.len())]);
+    let row = |random: &mut Random| format!("<tr>{}</tr>\n", (0..5).map(|_| cell(random)).collect::<String>());
+    format!("<table>\n{}</table>\n", (0..6).map(|_| row(random)).collect::<String>())
 }
 
 #[cfg(test)]

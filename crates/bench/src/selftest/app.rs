@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use tipme_desktop::window::{DamageWatch, Watcher};
 
 /// How long an application may take to show a window that has the focus.
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 /// How often a waiter looks whether the application takes keys.
-const GLANCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A page that is one large text field with the focus; its caret does not blink, so only keys draw.
 const PAGE: &str = "<!doctype html><meta charset=\"utf-8\"><title>text</title>
@@ -83,7 +83,7 @@ impl Application {
         settle_in(app, &mut command, home)?;
         command.stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?);
         let mut process = Process::start(app.name(), command, session.cpu())?;
-        let window = watcher.wait_for_focus(process.pid(), PATIENCE);
+        let window = watcher.wait_for_focus(process.pid(), TIMEOUT);
         process.expect_alive().with_context(|| last_line(&log))?;
         let window = watcher.outermost(process.pid(), window?)?;
         let mut started = Application { app, process, window, folder: site.folder.to_path_buf() };
@@ -111,13 +111,13 @@ impl Application {
     }
 
     fn wait_for_worker(&mut self, interrupt: &Interrupt) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.app.obeys() && patient::worker(&self.folder)?.is_none() {
             self.process.expect_alive()?;
             if Instant::now() >= deadline {
-                bail!("{} took no keys within {PATIENCE:?}", self.app.name());
+                bail!("{} took no keys within {TIMEOUT:?}", self.app.name());
             }
-            interrupt.sleep(GLANCE)?;
+            interrupt.sleep(POLL_INTERVAL)?;
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(crate) const PROGRAMS: [&str; 7] = ["unshare", "nsenter", "mke2fs", "mount", "blockdev", "findmnt", "losetup"];
 
 /// How long the disk may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Makes a file system with the features 2 below folder 1, as many mebibytes large as 5 says, all of them taken
 /// at once where 7 is `taken`; mounts it with the options 3 and the usual read-ahead of 128 KiB, past the page
@@ -101,7 +101,7 @@ impl PrivateDisk {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut holder = Process::start("the private disk", command, None)?;
         let output = holder.child().stdout.take().context("the private disk has no output")?;
-        let line = first_line(output, PATIENCE)?;
+        let line = first_line(output, TIMEOUT)?;
         let Some(device) = line.trim().strip_prefix("mounted /dev/") else {
             bail!("cannot make a private disk: mounting a loop device needs root and the loop driver");
         };

@@ -18,11 +18,11 @@ mod waits;
 mod work;
 
 pub(super) use bus::look_up;
-pub(super) use delay::{Delay, note, noted, toil, toil_picoseconds};
+pub(super) use delay::{Delay, note, noted, round_picoseconds, spin_rounds};
 pub(super) use holders::Stopped;
 pub(crate) use pages::Mapping;
 pub(super) use pages::{read_file, touch_file};
-pub(super) use peers::{PATIENCE, PIPE_BYTES, ask};
+pub(super) use peers::{PIPE_BYTES, TIMEOUT, ask};
 pub(super) use realtime::sleep_until;
 pub(super) use semaphore::Pair;
 pub(crate) use shortages::run as run_shortage;

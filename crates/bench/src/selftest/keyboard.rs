@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_millis(300);
 /// How long the answer to a key is waited for.
 const ANSWER: Nanos = Nanos::from_secs(6);
 /// How often a waiter looks for the answer.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A keyboard at the application's window, and an eye on it.
 pub(super) struct Keyboard {
@@ -74,7 +74,7 @@ impl Keyboard {
         let _urgent = Urgent::new();
         let last = self.later.last().copied().unwrap_or_default();
         while clock::now().since(last) < ANSWER && !(self.seen.answered(last) && self.seen.quiet_for() >= QUIET) {
-            interrupt.sleep(GLANCE)?;
+            interrupt.sleep(POLL_INTERVAL)?;
         }
         self.given_up = clock::now();
         Ok(())

@@ -17,11 +17,11 @@ use tipme_record::Nanos;
 type Operation = fn(&[&str]) -> Result<()>;
 
 const ORDERS: &str = "orders";
-const DEEDS: &str = "deeds";
+const DONE_ORDERS: &str = "done-orders";
 
 /// One order that was carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Deed {
+pub struct DoneOrder {
     /// The order's first word.
     pub name: String,
     /// The process that carried it out.
@@ -45,41 +45,46 @@ pub fn obey(folder: &Path) -> Result<()> {
         text => text.with_context(|| format!("cannot read {}", path.display()))?,
     };
     std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-    let deeds = text.lines().map(carry_out).collect::<Result<Vec<Deed>>>()?;
-    note(folder, &deeds)
+    let done_orders = text.lines().map(carry_out).collect::<Result<Vec<DoneOrder>>>()?;
+    note(folder, &done_orders)
 }
 
-fn carry_out(line: &str) -> Result<Deed> {
+fn carry_out(line: &str) -> Result<DoneOrder> {
     let words: Vec<&str> = line.split(' ').collect();
     let (name, words) = words.split_first().context("an empty order")?;
     let known = resources::OPERATIONS.iter().chain(waits::OPERATIONS).find(|(known, _)| known == name);
     let (_, operation) = known.with_context(|| format!("there is no order \"{name}\""))?;
     let begun = clock::now();
     operation(words).with_context(|| format!("cannot carry out \"{line}\""))?;
-    Ok(Deed { name: (*name).to_string(), pid: std::process::id(), begun, done: clock::now() })
+    Ok(DoneOrder { name: (*name).to_string(), pid: std::process::id(), begun, done: clock::now() })
 }
 
-fn note(folder: &Path, deeds: &[Deed]) -> Result<()> {
-    let path = folder.join(DEEDS);
+fn note(folder: &Path, done_orders: &[DoneOrder]) -> Result<()> {
+    let path = folder.join(DONE_ORDERS);
     let file = std::fs::File::options().create(true).append(true).open(&path);
     let mut file = file.with_context(|| format!("cannot write {}", path.display()))?;
-    let line = |deed: &Deed| format!("{} {} {} {}\n", deed.name, deed.pid, deed.begun.0, deed.done.0);
-    let lines: String = deeds.iter().map(line).collect();
+    let line = |order: &DoneOrder| format!("{} {} {} {}\n", order.name, order.pid, order.begun.0, order.done.0);
+    let lines: String = done_orders.iter().map(line).collect();
     file.write_all(lines.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// What the application has done so far.
-pub fn deeds(folder: &Path) -> Result<Vec<Deed>> {
-    let path = folder.join(DEEDS);
+pub fn done_orders(folder: &Path) -> Result<Vec<DoneOrder>> {
+    let path = folder.join(DONE_ORDERS);
     let text = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         text => text.with_context(|| format!("cannot read {}", path.display()))?,
     };
-    text.lines().map(read_deed).collect()
+    text.lines().map(read_done).collect()
 }
 
-fn read_deed(line: &str) -> Result<Deed> {
+fn read_done(line: &str) -> Result<DoneOrder> {
     let words: Vec<&str> = line.split(' ').collect();
-    let [name, pid, begun, done] = words[..] else { anyhow::bail!("\"{line}\" is no deed") };
-    Ok(Deed { name: name.to_string(), pid: pid.parse()?, begun: Nanos(begun.parse()?), done: Nanos(done.parse()?) })
+    let [name, pid, begun, done] = words[..] else { anyhow::bail!("\"{line}\" is not an order") };
+    Ok(DoneOrder {
+        name: name.to_string(),
+        pid: pid.parse()?,
+        begun: Nanos(begun.parse()?),
+        done: Nanos(done.parse()?),
+    })
 }

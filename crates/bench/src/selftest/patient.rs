@@ -20,17 +20,17 @@ const READY: &str = "ready";
 /// Why an order was not carried out.
 const FAILURE: &str = "failure";
 /// Without a key for so long the application ends: whoever started it is gone.
-const KEY_PATIENCE: Duration = Duration::from_secs(120);
+const KEY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long an exchange with the display may take, longer than any fault.
-const SERVER_PATIENCE: Duration = Duration::from_secs(30);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs the application with a window. Says `ready` on the standard output, too.
 pub(crate) fn window(display: u32, authority: &Path, folder: &Path) -> Result<()> {
-    let target = Target { authority: Some(authority.to_path_buf()), patience: SERVER_PATIENCE, ..Target::new(display) };
+    let target = Target { authority: Some(authority.to_path_buf()), timeout: SERVER_TIMEOUT, ..Target::new(display) };
     let mut window = EchoWindow::open(&target)?;
     say_ready(folder)?;
     println!("ready");
-    while let Some(received) = window.receive(KEY_PATIENCE)? {
+    while let Some(received) = window.receive(KEY_TIMEOUT)? {
         obey(folder)?;
         window.answer(received)?;
     }
@@ -42,7 +42,7 @@ pub(crate) fn terminal(folder: &Path) -> Result<()> {
     // The terminal emulator starts it, so nobody else ends it where the emulator is killed.
     set_parent_process_death_signal(Some(Signal::KILL)).context("cannot tie myself to the terminal emulator")?;
     let (input, output) = (std::io::stdin(), std::io::stdout());
-    let mut mode = tcgetattr(&input).context("the standard input is no terminal")?;
+    let mut mode = tcgetattr(&input).context("the standard input is not a terminal")?;
     mode.make_raw();
     tcsetattr(&input, OptionalActions::Now, &mode).context("cannot set the terminal's mode")?;
     say_ready(folder)?;
@@ -78,7 +78,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>> {
 /// The process that obeys the orders in a folder; `None` before it takes keys.
 pub(super) fn worker(folder: &Path) -> Result<Option<u32>> {
     let text = read(folder, READY)?;
-    text.map(|text| text.parse().with_context(|| format!("\"{text}\" is no process"))).transpose()
+    text.map(|text| text.parse().with_context(|| format!("\"{text}\" is not a process"))).transpose()
 }
 
 /// Why the application could not carry out an order.

@@ -24,7 +24,7 @@ const CALM_KEYS: usize = 12;
 /// Keys typed on in a clean run.
 const CLEAN_KEYS: usize = 20;
 /// How long the recorder may take to arm.
-const ARM_PATIENCE: Duration = Duration::from_secs(30);
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two trials, so that others who wait for the machine get it.
 const PAUSE: Duration = Duration::from_millis(150);
 
@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
         command.args(["--display", &session.display_name(), "--state-dir"]).arg(state);
         session.show(&mut command);
         let recorder = Follower::start("tipme record", command)?;
-        recorder.wait_for("recording", ARM_PATIENCE, self.interrupt)?;
+        recorder.wait_for("recording", ARM_TIMEOUT, self.interrupt)?;
         Ok(recorder)
     }
 }

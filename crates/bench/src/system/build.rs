@@ -3,7 +3,7 @@
 //! texts that are compressed.
 
 use crate::arms::Estimate;
-use crate::intervals::{PREFIX, Sweeper};
+use crate::intervals::{Cleanup, PREFIX};
 use crate::job::Helper;
 use crate::load::Reading;
 use crate::memory::fork;
@@ -27,7 +27,7 @@ const FUNCTIONS: usize = 1;
 /// Jobs for each CPU.
 const JOBS_PER_CPU: usize = 2;
 /// How long the first process may take to begin.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A process of the job has so many seconds of CPU time.
 const LIFE_S: u64 = 3_600;
 /// How often those who are left are looked for.
@@ -85,9 +85,9 @@ pub struct Tree {
 
 impl Tree {
     /// Writes them.
-    pub(super) fn make(sweeper: &mut Sweeper) -> Result<Tree> {
+    pub(super) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder for the build")?;
-        sweeper.folder(folder.path())?;
+        cleanup.folder(folder.path())?;
         let files = (0..FILES).map(|number| (format!("part{number}.c"), source(number)));
         for (name, text) in files.chain([("Makefile".to_owned(), MAKEFILE.to_owned())]) {
             let path = folder.path().join(name);
@@ -138,18 +138,18 @@ pub(crate) struct Build {
 
 impl Build {
     /// Its start and its end.
-    pub(super) const ESTIMATE: Estimate = Estimate::new(Duration::from_millis(500), PATIENCE);
+    pub(super) const ESTIMATE: Estimate = Estimate::new(Duration::from_millis(500), TIMEOUT);
 
     /// Starts it, in a session of its own like a terminal's job, or in this one.
     pub(super) fn start(tree: &Tree, own_session: bool, helper: &Helper) -> Result<Build> {
         let folder = tree.folder.path().to_path_buf();
         let order = Order { folder, work: tree.work, jobs: jobs(), own_session };
-        let order = serde_json::to_string(&order).context("a path is no text")?;
+        let order = serde_json::to_string(&order).context("a path is not UTF-8 text")?;
         let mut command = helper.command(None, &["build".into(), order.into()])?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::start("the build", command, None)?;
         let output = process.child().stdout.take().context("the build has no output")?;
-        let line = first_line(output, PATIENCE).context("the build did not begin")?;
+        let line = first_line(output, TIMEOUT).context("the build did not begin")?;
         let Some(rest) = line.trim().strip_prefix("ready") else {
             bail!("the build did not begin; its message stands above")
         };

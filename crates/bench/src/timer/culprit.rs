@@ -20,7 +20,7 @@ const LIFE_MAX: Duration = Duration::from_secs(300);
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let number = |at: usize| {
         let text = words.get(at).with_context(|| format!("word {} is missing", at + 1))?;
-        text.parse::<u64>().with_context(|| format!("\"{text}\" is no number"))
+        text.parse::<u64>().with_context(|| format!("invalid number \"{text}\""))
     };
     let period = Duration::from_millis(number(0)?.clamp(1, LIFE_MAX.as_millis() as u64));
     let burn = Duration::from_millis(number(1)?).min(BURN_MAX).min(period);

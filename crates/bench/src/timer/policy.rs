@@ -41,7 +41,7 @@ impl FromStr for Policy {
             "other" if text == name => Ok(Policy::Other),
             "fifo" => priority().map(Policy::Fifo),
             "rr" => priority().map(Policy::RoundRobin),
-            _ => Err(format!("{text:?} is no policy; use other, fifo:80 or rr:80")),
+            _ => Err(format!("invalid policy {text:?}; use other, fifo:80 or rr:80")),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long the recorder may take to arm.
-const ARM_PATIENCE: Duration = Duration::from_secs(30);
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Programs that were just attached see the first moments only in part.
 const SETTLE: Duration = Duration::from_millis(200);
 /// Longest window of the recorder.
@@ -44,7 +44,7 @@ impl Trace {
         command.args(["--window", &window.to_string(), "--memory", &memory(window, wakes).to_string()]);
         command.arg("--state-dir").arg(folder.path());
         let recorder = Follower::start("tipme record", command)?;
-        recorder.wait_for("recording", ARM_PATIENCE, interrupt)?;
+        recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
         interrupt.sleep(SETTLE)?;
         Ok(Trace { _recorder: recorder, tipme: tipme.to_owned(), folder })
     }

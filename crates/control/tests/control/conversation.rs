@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::{
-    Caller, Client, Conversation, Heard, Listener, READ_PATIENCE, Recorder, Request, Response, SOCKET_NAME, Status,
+    Caller, Client, Conversation, Heard, Listener, READ_TIMEOUT, Recorder, Request, Response, SOCKET_NAME, Status,
 };
 
 /// A daemon that talks with one caller until it is gone, and tells how that ended.
@@ -17,7 +17,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(patience: Option<Duration>) -> Daemon {
+    fn start(timeout: Option<Duration>) -> Daemon {
         let dir = TempDir::new().unwrap();
         let mut listener = Listener::bind::<Recorder>(&dir.path().join(SOCKET_NAME)).unwrap();
         let thread = std::thread::spawn(move || {
@@ -27,7 +27,7 @@ impl Daemon {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             };
-            talk(Conversation::new(stream, caller), patience)
+            talk(Conversation::new(stream, caller), timeout)
         });
         Daemon { dir, thread }
     }
@@ -42,9 +42,9 @@ impl Daemon {
 }
 
 /// Answers with the number of the request.
-fn talk(mut conversation: Conversation<Recorder>, patience: Option<Duration>) -> String {
+fn talk(mut conversation: Conversation<Recorder>, timeout: Option<Duration>) -> String {
     for number in 1.. {
-        match conversation.hear(patience) {
+        match conversation.hear(timeout) {
             Heard::Gone => return format!("gone after {}", number - 1),
             Heard::Bad(why) => return why,
             Heard::Nothing => return "nothing came".to_owned(),
@@ -98,7 +98,7 @@ fn half_a_line_is_waited_for_no_longer_than_a_whole_one_may_take() {
     let daemon = Daemon::start(None);
     let mut stream = daemon.connect();
     stream.write_all(b"\"status\"\n").unwrap();
-    std::thread::sleep(READ_PATIENCE / 2);
+    std::thread::sleep(READ_TIMEOUT / 2);
     stream.write_all(b"\"sta").unwrap();
     assert_eq!(daemon.end(), "no request within 2 s");
     let daemon = Daemon::start(None);

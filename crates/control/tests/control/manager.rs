@@ -49,7 +49,7 @@ fn a_status_fits_into_a_line_at_its_bounds() {
 #[test]
 fn a_refusal_comes_as_an_error_and_no_manager_as_the_remedy() {
     let dir = TempDir::new().unwrap();
-    let client = Client::new(dir.path()).with_patience(Duration::from_secs(10));
+    let client = Client::new(dir.path()).with_timeout(Duration::from_secs(10));
     let nobody = client.call(&Request::Status).unwrap_err().to_string();
     assert!(nobody.starts_with("no manager listens at "), "{nobody}");
     assert!(nobody.contains("; start one with: sudo tipme manage --state-dir "), "{nobody}");

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::{
-    Client, Gate, MAX_CONNECTIONS, READ_PATIENCE, Request, Response, SOCKET_NAME, Server, Status, Trigger,
+    Client, Gate, MAX_CONNECTIONS, READ_TIMEOUT, Request, Response, SOCKET_NAME, Server, Status, Trigger,
 };
 
 /// A recorder's poll loop in a thread, which gives the caller's pid as status and ends at "start".
@@ -28,7 +28,7 @@ impl Daemon {
     }
 
     fn client(&self) -> Client {
-        Client::new(self.dir.path()).with_patience(Duration::from_secs(10))
+        Client::new(self.dir.path()).with_timeout(Duration::from_secs(10))
     }
 
     fn path(&self) -> PathBuf {
@@ -189,7 +189,7 @@ fn silent_clients_lose_their_place_and_others_are_served() {
     let silent: Vec<UnixStream> = (0..MAX_CONNECTIONS + 4).map(|_| daemon.connect()).collect();
     assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
     let waited = begin.elapsed();
-    assert!(waited < 3 * READ_PATIENCE, "served after {waited:?}");
+    assert!(waited < 3 * READ_TIMEOUT, "served after {waited:?}");
     let first = silent.into_iter().next().expect("there are some");
     assert_eq!(answer_to(first, b""), "{\"error\":\"no request within 2 s\"}\n");
     let turns = daemon.finish();
@@ -212,7 +212,7 @@ fn an_answer_that_never_comes_is_told() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join(SOCKET_NAME);
     let _deaf = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    let client = Client::new(dir.path()).with_patience(Duration::from_millis(50));
+    let client = Client::new(dir.path()).with_timeout(Duration::from_millis(50));
     let error = client.call(&Request::Status).expect_err("nobody accepts").to_string();
     assert!(error.contains("did not answer within 50ms"), "{error}");
 }

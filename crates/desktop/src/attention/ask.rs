@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions to the display, sent together and answered together.
 //!
-//! A window may go between an event and a question about it: then there is no answer, which is no error.
-//! All questions of one [`Desk`] share one deadline.
+//! A window may go between an event and a question about it: then there is no answer, which is not an error.
+//! All questions of one [`QueryBatch`] share one deadline.
 
 use super::{HELPERS_MAX, Owner, WINDOWS_MAX};
 use crate::connect::{Connection, Wire};
@@ -103,17 +103,17 @@ pub(super) fn atoms(connection: &Connection) -> Result<Atoms, Error> {
     asked.reply().map_err(|error| connection.failed(error))
 }
 
-/// A display for the time of one call.
-pub(super) struct Desk<'a> {
+/// The queries of one call, at one display.
+pub(super) struct QueryBatch<'a> {
     connection: &'a Connection,
     wire: &'a Wire,
     atoms: &'a Atoms,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> QueryBatch<'a> {
     /// The time that all questions may take together begins now.
-    pub fn new(connection: &'a Connection, atoms: &'a Atoms) -> Desk<'a> {
-        Desk { connection, wire: connection.wire(), atoms }
+    pub fn new(connection: &'a Connection, atoms: &'a Atoms) -> QueryBatch<'a> {
+        QueryBatch { connection, wire: connection.wire(), atoms }
     }
 
     pub fn wire(&self) -> &'a Wire {
@@ -129,7 +129,7 @@ impl<'a> Desk<'a> {
         sent.map_err(|error| self.connection.failed(error))
     }
 
-    /// As [`Desk::sent`]; `None` where the server lacks the request's extension.
+    /// As [`QueryBatch::sent`]; `None` where the server lacks the request's extension.
     pub fn sent_if_known<T>(&self, sent: Result<T, ConnectionError>) -> Result<Option<T>, Error> {
         match sent {
             Err(ConnectionError::UnsupportedExtension) => Ok(None),

@@ -4,7 +4,7 @@
 //! The server tells when a window's visibility changes, and nothing tells what it is. So for windows that are
 //! new to us it is worked out once from the places of all windows above them.
 
-use super::ask::Desk;
+use super::ask::QueryBatch;
 use crate::error::Error;
 use std::collections::BTreeSet;
 use x11rb::protocol::shape::ConnectionExt as _;
@@ -33,11 +33,11 @@ struct Layer {
 }
 
 /// Those among some children of the root window of which no part can be seen.
-pub(super) fn hidden_windows(desk: &Desk<'_>, windows: &[Window]) -> Result<BTreeSet<Window>, Error> {
-    if desk.composited()? {
+pub(super) fn hidden_windows(queries: &QueryBatch<'_>, windows: &[Window]) -> Result<BTreeSet<Window>, Error> {
+    if queries.composited()? {
         return Ok(BTreeSet::new());
     }
-    let layers = layers(desk, windows)?;
+    let layers = layers(queries, windows)?;
     let Some((screen, layers)) = layers.split_first() else { return Ok(BTreeSet::new()) };
     let hidden = |(place, layer): (usize, &Layer)| {
         let covers = layers[place + 1..].iter().filter(|above| above.covers).map(|above| above.area);
@@ -47,22 +47,24 @@ pub(super) fn hidden_windows(desk: &Desk<'_>, windows: &[Window]) -> Result<BTre
 }
 
 /// The screen, and the windows from the lowest wanted one upward.
-fn layers(desk: &Desk<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Error> {
-    let Some(tree) = desk.answer(desk.sent(desk.wire().query_tree(desk.root()))?)? else { return Ok(Vec::new()) };
+fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Error> {
+    let Some(tree) = queries.answer(queries.sent(queries.wire().query_tree(queries.root()))?)? else {
+        return Ok(Vec::new());
+    };
     let lowest = tree.children.iter().position(|child| wanted.contains(child));
     let Some(lowest) = lowest.filter(|_| tree.children.len() <= CHILDREN_MAX) else { return Ok(Vec::new()) };
-    let windows = [&[desk.root()], &tree.children[lowest..]].concat();
+    let windows = [&[queries.root()], &tree.children[lowest..]].concat();
     let ask = |window: &Window| {
-        let place = desk.sent(desk.wire().get_geometry(*window))?;
-        let attributes = desk.sent(desk.wire().get_window_attributes(*window))?;
-        let shape = desk.sent_if_known(desk.wire().shape_query_extents(*window))?;
+        let place = queries.sent(queries.wire().get_geometry(*window))?;
+        let attributes = queries.sent(queries.wire().get_window_attributes(*window))?;
+        let shape = queries.sent_if_known(queries.wire().shape_query_extents(*window))?;
         Ok((place, attributes, shape))
     };
     let asked = windows.iter().map(ask).collect::<Result<Vec<_>, Error>>()?;
     let mut layers = Vec::new();
     for (window, (place, attributes, shape)) in windows.into_iter().zip(asked) {
-        let (place, attributes) = (desk.answer(place)?, desk.answer(attributes)?);
-        let shaped = shape.map(|shape| desk.answer(shape)).transpose()?.flatten();
+        let (place, attributes) = (queries.answer(place)?, queries.answer(attributes)?);
+        let shaped = shape.map(|shape| queries.answer(shape)).transpose()?.flatten();
         let (Some(place), Some(attributes)) = (place, attributes) else { continue };
         let solid = attributes.map_state == MapState::VIEWABLE && attributes.class == WindowClass::INPUT_OUTPUT;
         let covers = solid && !shaped.is_some_and(|shape| shape.bounding_shaped);

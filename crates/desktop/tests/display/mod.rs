@@ -98,7 +98,7 @@ impl Display {
 
     pub fn target(&self) -> Target {
         let authority = Some(self.folder.path().join("authority"));
-        Target { authority, patience: Duration::from_secs(20), ..Target::new(self.number) }
+        Target { authority, timeout: Duration::from_secs(20), ..Target::new(self.number) }
     }
 
     /// Another client of the same process.
@@ -241,9 +241,9 @@ impl Known {
         window
     }
 
-    /// Waits for the display to tell something; false when `patience` has passed.
-    pub fn wait(&self, patience: Duration) -> bool {
-        let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+    /// Waits for the display to tell something; false when `timeout` has passed.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         poll(&mut [PollFd::from_borrowed_fd(self.attention.fd(), PollFlags::IN)], Some(&timeout)).unwrap() > 0
     }
 

@@ -15,7 +15,7 @@
 #define REMEMBERED_NS 10000000000ull
 #define LOCKS_MAX 8 /* locks of a file that are looked at */
 
-/* The failures of a thread that have no record yet. Another one with the same low bits begins anew. */
+/* The failures of a thread that have no record yet. Another one with the same low bits starts over. */
 struct attempts { __u64 at, inode; __u32 tid, failures; };
 struct attempts attempts[ATTEMPTS];
 

@@ -279,7 +279,7 @@ int dirty_throttled(__u64 *ctx)
 	return reclaim_phase(2, 0, (__u64)ticks * tick_ns / 1000000);
 }
 
-/* How often a thread did something, by the low bits of its id; another one with the same bits begins anew. */
+/* How often a thread did something, by the low bits of its id; another one with the same bits starts over. */
 #define TALLIES 4096
 #define TALLY_FULL 64
 struct tally { __u32 tid, count; };

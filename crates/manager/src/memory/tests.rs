@@ -43,8 +43,8 @@ impl Machine {
 /// Process 3 belongs to another user, process 4 to the core.
 struct Others;
 
-impl Circle for Others {
-    fn dearest(&self) -> Vec<Identity> {
+impl ProcessFacts for Others {
+    fn most_favoured(&self) -> Vec<Identity> {
         [4, 77].map(|pid| Identity { pid, start: u64::from(pid) * 100 }).into()
     }
 
@@ -98,7 +98,7 @@ fn the_share_of_waiting_is_that_of_two_seconds() {
 }
 
 #[test]
-fn what_is_no_number_is_no_sample() {
+fn what_cannot_be_read_as_a_number_is_no_sample() {
     let mut machine = Machine::new();
     fs::write(machine.root.path().join("meminfo"), "MemTotal: many kB\n").expect("the test made it");
     assert_eq!(machine.look(0), None);
@@ -109,9 +109,9 @@ fn what_is_no_number_is_no_sample() {
 /// Many helpers of the focused set, of which the last ones were named first.
 struct Many;
 
-impl Circle for Many {
-    fn dearest(&self) -> Vec<Identity> {
-        (1..=DEAREST_MAX as u32 + 9).rev().map(|pid| Identity { pid, start: u64::from(pid) * 100 }).collect()
+impl ProcessFacts for Many {
+    fn most_favoured(&self) -> Vec<Identity> {
+        (1..=MOST_FAVOURED_MAX as u32 + 9).rev().map(|pid| Identity { pid, start: u64::from(pid) * 100 }).collect()
     }
 
     fn may_change(&self, _: Identity) -> bool {
@@ -124,13 +124,13 @@ impl Circle for Many {
 }
 
 #[test]
-fn of_too_many_the_dearest_are_told_of() {
+fn of_too_many_the_most_favoured_are_told_of() {
     let mut machine = Machine::new();
     machine.set(8000, 0);
-    (1..=DEAREST_MAX as u32 + 9).for_each(|pid| machine.add(pid, 5));
+    (1..=MOST_FAVOURED_MAX as u32 + 9).for_each(|pid| machine.add(pid, 5));
     let sample = machine.watch.look(Nanos(0), &Many).expect("the test made it");
     let told: Vec<MemoryGroup> = sample.groups.into_iter().map(|group| group.group).collect();
-    let expected = Many.dearest().into_iter().take(DEAREST_MAX).map(MemoryGroup::Process);
+    let expected = Many.most_favoured().into_iter().take(MOST_FAVOURED_MAX).map(MemoryGroup::Process);
     assert_eq!(told, expected.collect::<Vec<_>>());
 }
 
@@ -139,15 +139,15 @@ fn a_change_of_focus_hastens_a_look_where_memory_is_short() {
     let mut machine = Machine::new();
     machine.set(8000, 0);
     machine.look(0).expect("the first one");
-    assert!(!machine.watch.hasten(Nanos::from_millis(100)), "there is plenty");
+    assert!(!machine.watch.bring_look_forward(Nanos::from_millis(100)), "there is plenty");
     machine.set(1000, 0);
     machine.look(5_000).expect("it is due");
-    assert!(machine.watch.hasten(Nanos::from_millis(5_100)));
+    assert!(machine.watch.bring_look_forward(Nanos::from_millis(5_100)));
     assert_eq!((machine.look(5_249), machine.watch.due()), (None, Nanos::from_millis(5_250)));
-    assert!(!machine.watch.hasten(Nanos::from_millis(5_200)), "it is hastened already");
-    machine.look(5_250).expect("it was hastened");
-    assert!(machine.watch.hasten(Nanos::from_millis(6_000)));
-    machine.look(6_000).expect("it was hastened");
+    assert!(!machine.watch.bring_look_forward(Nanos::from_millis(5_200)), "it was brought forward already");
+    machine.look(5_250).expect("it was brought forward");
+    assert!(machine.watch.bring_look_forward(Nanos::from_millis(6_000)));
+    machine.look(6_000).expect("it was brought forward");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How sure a difference of two sets of repeats is, from the repeats themselves.
 //!
-//! *Repeats* are drawn anew, not events: the events of one repeat share its caches, its neighbours and its
+//! *Repeats* are drawn again, not events: the events of one repeat share its caches, its neighbours and its
 //! moment, so that ten thousand events of one unlucky run are one piece of evidence and not ten thousand. An
 //! interval from resampled events would shrink with the length of a run while the next run lies outside of it.
 //!

@@ -184,7 +184,7 @@ pub struct Resident {
 }
 
 #[derive(Default)]
-struct Taken {
+struct StolenTime {
     total_ns: u64,
     gaps: u64,
     longest_ns: u64,
@@ -194,7 +194,7 @@ struct Taken {
 /// Holders as they are gathered from gaps.
 #[derive(Default)]
 pub struct Residents {
-    taken: BTreeMap<Holder, Taken>,
+    stolen: BTreeMap<Holder, StolenTime>,
     by_basis: BTreeMap<Basis, u64>,
 }
 
@@ -207,7 +207,7 @@ impl Residents {
             parts.entry(&portion.holder).or_insert((portion.start_ns, 0)).1 += portion.length_ns;
         }
         for (holder, (start_ns, length_ns)) in parts {
-            self.taken.entry(holder.clone()).or_default().add(start_ns, length_ns);
+            self.stolen.entry(holder.clone()).or_default().add(start_ns, length_ns);
         }
     }
 
@@ -224,14 +224,14 @@ impl Residents {
     /// Those that took the most first.
     pub fn finish(self) -> Vec<Resident> {
         let total = self.total_ns();
-        let resident = |(holder, taken): (Holder, Taken)| taken.resident(holder, total);
-        let mut residents: Vec<Resident> = self.taken.into_iter().map(resident).collect();
+        let resident = |(holder, stolen): (Holder, StolenTime)| stolen.resident(holder, total);
+        let mut residents: Vec<Resident> = self.stolen.into_iter().map(resident).collect();
         residents.sort_by(|one, other| other.total_ms.total_cmp(&one.total_ms));
         residents
     }
 }
 
-impl Taken {
+impl StolenTime {
     fn add(&mut self, start_ns: u64, length_ns: u64) {
         self.total_ns += length_ns;
         self.gaps += 1;

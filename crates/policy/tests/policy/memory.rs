@@ -2,7 +2,7 @@
 //! What is done while memory is short. The machine has 3200 MiB: short is below 200, plenty above 400, a hog's share
 //! 100.
 
-use crate::support::{Desk, MIB, cgroup, holder, process, set, shown};
+use crate::support::{Fixture, MIB, cgroup, holder, process, set, shown};
 use tipme_policy::{Event, GroupMemory, HOGS_MAX, MemorySample, Role, Strength};
 
 const TOTAL: u64 = 3_200 * MIB;
@@ -12,12 +12,12 @@ fn sample(available_mib: u64, some_percent: f32, groups: &[GroupMemory]) -> Even
 }
 
 /// A focused client 10 and a hidden one, 20.
-fn desk() -> Desk {
-    let mut desk = Desk::new(Strength::Normal);
-    desk.at(0, shown(&[10, 11], true));
-    desk.at(0, shown(&[20, 21], false));
-    desk.at(0, Event::Keyboard(Some(set(10))));
-    desk
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(Strength::Normal);
+    fixture.at(0, shown(&[10, 11], true));
+    fixture.at(0, shown(&[20, 21], false));
+    fixture.at(0, Event::Keyboard(Some(set(10))));
+    fixture
 }
 
 fn big(mib: u64) -> [GroupMemory; 1] {
@@ -26,55 +26,55 @@ fn big(mib: u64) -> [GroupMemory; 1] {
 
 #[test]
 fn enough_memory_makes_no_hogs() {
-    let mut desk = desk();
-    assert!(desk.told(0, sample(200, 10.0, &big(2_000))).is_empty());
-    assert!(desk.told(1_000, sample(3_000, 0.0, &big(2_000))).is_empty());
+    let mut fixture = fixture();
+    assert!(fixture.told(0, sample(200, 10.0, &big(2_000))).is_empty());
+    assert!(fixture.told(1_000, sample(3_000, 0.0, &big(2_000))).is_empty());
 }
 
 #[test]
 fn a_hog_is_limited_step_by_step_and_released_when_there_is_plenty() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let expected =
         ["20 hog [20 21]: memory is short and it has 1000 MiB", "limit big: 900 MiB", "reclaim big: 150 MiB"];
-    assert_eq!(desk.told(0, sample(50, 0.0, &big(1_000))), expected);
-    assert!(desk.told(500, sample(50, 0.0, &big(900))).is_empty(), "one step each second");
-    assert_eq!(desk.told(1_000, sample(300, 0.0, &big(900))), ["limit big: 810 MiB"], "not short, but not plenty");
-    assert!(desk.told(2_000, sample(300, 0.0, &big(1_000))).is_empty(), "a limit does not rise with its use");
-    assert_eq!(desk.told(3_000, sample(300, 0.0, &big(105))), ["limit big: 100 MiB"], "its share is left to it");
-    assert!(desk.told(4_000, sample(300, 0.0, &big(100))).is_empty());
-    assert!(desk.told(5_000, sample(500, 0.0, &big(100))).is_empty());
-    assert!(desk.told(14_999, sample(500, 0.0, &big(100))).is_empty());
+    assert_eq!(fixture.told(0, sample(50, 0.0, &big(1_000))), expected);
+    assert!(fixture.told(500, sample(50, 0.0, &big(900))).is_empty(), "one step each second");
+    assert_eq!(fixture.told(1_000, sample(300, 0.0, &big(900))), ["limit big: 810 MiB"], "not short, but not plenty");
+    assert!(fixture.told(2_000, sample(300, 0.0, &big(1_000))).is_empty(), "a limit does not rise with its use");
+    assert_eq!(fixture.told(3_000, sample(300, 0.0, &big(105))), ["limit big: 100 MiB"], "its share is left to it");
+    assert!(fixture.told(4_000, sample(300, 0.0, &big(100))).is_empty());
+    assert!(fixture.told(5_000, sample(500, 0.0, &big(100))).is_empty());
+    assert!(fixture.told(14_999, sample(500, 0.0, &big(100))).is_empty());
     let released = ["20 rest [20 21]: nobody attends to it", "release big"];
-    assert_eq!(desk.told(15_000, sample(500, 0.0, &big(100))), released);
+    assert_eq!(fixture.told(15_000, sample(500, 0.0, &big(100))), released);
 }
 
 #[test]
 fn plenty_must_last() {
-    let mut desk = desk();
-    desk.at(0, sample(50, 0.0, &big(1_000)));
+    let mut fixture = fixture();
+    fixture.at(0, sample(50, 0.0, &big(1_000)));
     for (ms, available, some) in [(1_000, 500, 0.0), (9_000, 500, 1.0), (10_000, 500, 0.0), (19_000, 400, 0.0)] {
-        desk.at(ms, sample(available, some, &[]));
+        fixture.at(ms, sample(available, some, &[]));
     }
-    desk.at(20_000, sample(500, 0.0, &[]));
-    desk.at(29_999, sample(500, 0.0, &[]));
-    assert_eq!(desk.role(20), Some(Role::Hog), "it was never plenty for 10 s");
-    desk.at(30_000, sample(500, 0.0, &[]));
-    assert_eq!((desk.role(20), desk.limited.len()), (Some(Role::Rest), 0));
+    fixture.at(20_000, sample(500, 0.0, &[]));
+    fixture.at(29_999, sample(500, 0.0, &[]));
+    assert_eq!(fixture.role(20), Some(Role::Hog), "it was never plenty for 10 s");
+    fixture.at(30_000, sample(500, 0.0, &[]));
+    assert_eq!((fixture.role(20), fixture.limited.len()), (Some(Role::Rest), 0));
 }
 
 #[test]
 fn waiting_makes_memory_short_as_well() {
-    let mut desk = desk();
-    let told = desk.told(0, sample(1_000, 10.5, &big(1_000)));
+    let mut fixture = fixture();
+    let told = fixture.told(0, sample(1_000, 10.5, &big(1_000)));
     assert_eq!(told[1..], ["limit big: 900 MiB"], "nothing is missing, so nothing is reclaimed");
 }
 
 #[test]
 fn the_share_itself_makes_no_hog_and_parts_count_together() {
-    let mut desk = desk();
-    assert!(desk.told(0, sample(50, 0.0, &big(100))).is_empty());
+    let mut fixture = fixture();
+    assert!(fixture.told(0, sample(50, 0.0, &big(100))).is_empty());
     let parts = [cgroup("a", 60 * MIB, 0.0, Some(set(20))), cgroup("b", 90 * MIB, 0.0, Some(set(20)))];
-    let told = desk.told(1_000, sample(199, 0.0, &parts));
+    let told = fixture.told(1_000, sample(199, 0.0, &parts));
     let expected = [
         "20 hog [20 21]: memory is short and it has 150 MiB",
         "limit a: 54 MiB",
@@ -82,37 +82,37 @@ fn the_share_itself_makes_no_hog_and_parts_count_together() {
         "limit b: 81 MiB",
     ];
     assert_eq!(told, expected);
-    desk.at(2_000, sample(199, 0.0, &[cgroup("a", 41 * MIB, 0.0, Some(set(20))), parts[1].clone()]));
-    assert!(desk.limited.values().sum::<u64>() > 100 * MIB, "the parts keep the share together");
+    fixture.at(2_000, sample(199, 0.0, &[cgroup("a", 41 * MIB, 0.0, Some(set(20))), parts[1].clone()]));
+    assert!(fixture.limited.values().sum::<u64>() > 100 * MIB, "the parts keep the share together");
 }
 
 #[test]
 fn the_focused_set_and_the_core_are_never_hogs() {
-    let mut desk = desk();
-    desk.at(0, Event::Core(vec![process(1)]));
+    let mut fixture = fixture();
+    fixture.at(0, Event::Core(vec![process(1)]));
     let groups = [holder(10, 900 * MIB), holder(1, 500 * MIB), holder(20, 50 * MIB)];
-    let told = desk.told(0, sample(10, 50.0, &groups));
+    let told = fixture.told(0, sample(10, 50.0, &groups));
     assert_eq!(told, ["protect 1: 500 MiB", "protect 10: 900 MiB"]);
-    desk.at(100, Event::Keyboard(Some(set(20))));
-    desk.at(200, sample(10, 50.0, &groups));
-    assert_eq!(desk.role(10), Some(Role::Focused), "not while it still has the favour either");
+    fixture.at(100, Event::Keyboard(Some(set(20))));
+    fixture.at(200, sample(10, 50.0, &groups));
+    assert_eq!(fixture.role(10), Some(Role::Focused), "not while it still has the favour either");
 }
 
 #[test]
 fn a_focus_lost_while_memory_is_short_makes_a_hog() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let groups = [holder(10, 900 * MIB)];
-    desk.at(0, sample(10, 0.0, &groups));
-    desk.at(1_000, Event::Keyboard(Some(set(20))));
-    assert_eq!(desk.told(1_200, Event::Time)[1..], ["protect 10: 0 MiB"]);
-    assert_eq!(desk.told(2_000, sample(10, 0.0, &groups))[0], "10 hog [10 11]: memory is short and it has 900 MiB");
+    fixture.at(0, sample(10, 0.0, &groups));
+    fixture.at(1_000, Event::Keyboard(Some(set(20))));
+    assert_eq!(fixture.told(1_200, Event::Time)[1..], ["protect 10: 0 MiB"]);
+    assert_eq!(fixture.told(2_000, sample(10, 0.0, &groups))[0], "10 hog [10 11]: memory is short and it has 900 MiB");
 }
 
 #[test]
 fn a_hog_that_gets_the_focus_is_released_at_once() {
-    let mut desk = desk();
-    desk.at(0, sample(50, 0.0, &big(1_000)));
-    let told = desk.told(6_000, Event::Keyboard(Some(set(20))));
+    let mut fixture = fixture();
+    fixture.at(0, sample(50, 0.0, &big(1_000)));
+    let told = fixture.told(6_000, Event::Keyboard(Some(set(20))));
     let expected =
         ["20 focused [20 21]: it has the keyboard focus", "will need 20", "release big", "protect 20: 1000 MiB"];
     assert_eq!(told, expected);
@@ -120,22 +120,22 @@ fn a_hog_that_gets_the_focus_is_released_at_once() {
 
 #[test]
 fn a_strained_hog_gets_some_back() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let strained = |percent| [cgroup("big", 1_000 * MIB, percent, Some(set(20)))];
-    desk.at(0, sample(50, 0.0, &strained(0.0)));
+    fixture.at(0, sample(50, 0.0, &strained(0.0)));
     for ms in [1_000, 15_000, 30_999] {
-        assert!(desk.told(ms, sample(50, 0.0, &strained(81.0))).is_empty(), "{ms}: not pressed further");
+        assert!(fixture.told(ms, sample(50, 0.0, &strained(81.0))).is_empty(), "{ms}: not pressed further");
     }
-    assert_eq!(desk.told(31_000, sample(50, 0.0, &strained(81.0))), ["relieve big: 990 MiB"]);
-    assert!(desk.told(60_000, sample(50, 0.0, &strained(81.0))).is_empty());
-    assert_eq!(desk.told(61_000, sample(50, 0.0, &strained(81.0))), ["relieve big: 1089 MiB"]);
-    let pressed = desk.told(62_000, sample(199, 0.0, &strained(80.0)));
+    assert_eq!(fixture.told(31_000, sample(50, 0.0, &strained(81.0))), ["relieve big: 990 MiB"]);
+    assert!(fixture.told(60_000, sample(50, 0.0, &strained(81.0))).is_empty());
+    assert_eq!(fixture.told(61_000, sample(50, 0.0, &strained(81.0))), ["relieve big: 1089 MiB"]);
+    let pressed = fixture.told(62_000, sample(199, 0.0, &strained(80.0)));
     assert_eq!(pressed, ["limit big: 900 MiB", "reclaim big: 1 MiB"]);
 }
 
 #[test]
 fn a_hog_without_a_window_becomes_a_set_of_its_own() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let loose = [holder(70, 500 * MIB), cgroup("batch", 400 * MIB, 0.0, None)];
     let expected = [
         "70 hog [70]: memory is short and it has 500 MiB",
@@ -144,54 +144,54 @@ fn a_hog_without_a_window_becomes_a_set_of_its_own() {
         "reclaim 70: 190 MiB",
         "limit batch: 360 MiB",
     ];
-    assert_eq!(desk.told(0, sample(10, 0.0, &loose)), expected);
-    assert_eq!(desk.told(1_000, sample(10, 0.0, &loose)), ["reclaim 70: 190 MiB"], "it is told to be cold once");
-    let claimed = desk.told(2_000, shown(&[10, 70], true));
+    assert_eq!(fixture.told(0, sample(10, 0.0, &loose)), expected);
+    assert_eq!(fixture.told(1_000, sample(10, 0.0, &loose)), ["reclaim 70: 190 MiB"], "it is told to be cold once");
+    let claimed = fixture.told(2_000, shown(&[10, 70], true));
     assert_eq!(claimed, ["70 forgotten", "10 focused [10 70]: it has the keyboard focus", "release 70"]);
-    let off = desk.told(3_000, Event::Strength(Strength::Off));
+    let off = fixture.told(3_000, Event::Strength(Strength::Off));
     assert_eq!(off, ["10 forgotten", "20 forgotten", "release batch"]);
 }
 
 #[test]
 fn what_a_hog_leaves_behind_counts_at_once_for_whom_it_belongs_to_then() {
-    let mut desk = desk();
-    desk.at(0, sample(10, 0.0, &[holder(70, 500 * MIB)]));
-    desk.at(1_000, sample(500, 0.0, &[]));
+    let mut fixture = fixture();
+    fixture.at(0, sample(10, 0.0, &[holder(70, 500 * MIB)]));
+    fixture.at(1_000, sample(500, 0.0, &[]));
     let named = [GroupMemory { set: Some(set(10)), ..holder(70, 500 * MIB) }];
     let released = ["70 forgotten", "release 70", "protect 10: 500 MiB"];
-    assert_eq!(desk.told(11_000, sample(500, 0.0, &named)), released);
-    assert!(desk.told(11_000, sample(500, 0.0, &named)).is_empty(), "the same sample says nothing new");
+    assert_eq!(fixture.told(11_000, sample(500, 0.0, &named)), released);
+    assert!(fixture.told(11_000, sample(500, 0.0, &named)).is_empty(), "the same sample says nothing new");
 }
 
 #[test]
 fn a_hogs_process_that_moves_to_the_focus_is_released_at_once() {
-    let mut desk = desk();
-    desk.at(0, sample(50, 0.0, &[holder(21, 1_000 * MIB)]));
-    desk.at(1_000, shown(&[20], false));
-    let told = desk.told(2_000, shown(&[10, 11, 21], true));
+    let mut fixture = fixture();
+    fixture.at(0, sample(50, 0.0, &[holder(21, 1_000 * MIB)]));
+    fixture.at(1_000, shown(&[20], false));
+    let told = fixture.told(2_000, shown(&[10, 11, 21], true));
     assert_eq!(told, ["10 focused [10 11 21]: it has the keyboard focus", "release 21"]);
-    assert_eq!(desk.role(20), Some(Role::Hog), "until memory is plentiful");
+    assert_eq!(fixture.role(20), Some(Role::Hog), "until memory is plentiful");
 }
 
 #[test]
 fn a_hog_that_leaves_the_display_is_released() {
-    let mut desk = desk();
-    desk.at(0, sample(50, 0.0, &big(1_000)));
-    assert_eq!(desk.told(1_000, Event::Gone(set(20))), ["20 forgotten", "release big"]);
+    let mut fixture = fixture();
+    fixture.at(0, sample(50, 0.0, &big(1_000)));
+    assert_eq!(fixture.told(1_000, Event::Gone(set(20))), ["20 forgotten", "release big"]);
 }
 
 #[test]
 fn protection_is_half_of_memory_at_most_and_follows_in_steps() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let has = |mib| [holder(10, mib * MIB)];
-    assert_eq!(desk.told(0, sample(1_000, 0.0, &has(300))), ["protect 10: 300 MiB"]);
-    assert!(desk.told(1_000, sample(1_000, 0.0, &has(340))).is_empty());
-    assert_eq!(desk.told(2_000, sample(1_000, 0.0, &has(360))), ["protect 10: 360 MiB"]);
-    assert!(desk.told(3_000, sample(1_000, 0.0, &[])).is_empty(), "what is not told of stays");
-    assert_eq!(desk.told(4_000, sample(1_000, 0.0, &has(3_000))), ["protect 10: 1600 MiB"]);
+    assert_eq!(fixture.told(0, sample(1_000, 0.0, &has(300))), ["protect 10: 300 MiB"]);
+    assert!(fixture.told(1_000, sample(1_000, 0.0, &has(340))).is_empty());
+    assert_eq!(fixture.told(2_000, sample(1_000, 0.0, &has(360))), ["protect 10: 360 MiB"]);
+    assert!(fixture.told(3_000, sample(1_000, 0.0, &[])).is_empty(), "what is not told of stays");
+    assert_eq!(fixture.told(4_000, sample(1_000, 0.0, &has(3_000))), ["protect 10: 1600 MiB"]);
     let both = [holder(10, 3_000 * MIB), holder(20, 200 * MIB)];
-    desk.at(5_000, sample(1_000, 0.0, &both));
-    let told = desk.told(6_000, Event::Keyboard(Some(set(20))));
+    fixture.at(5_000, sample(1_000, 0.0, &both));
+    let told = fixture.told(6_000, Event::Keyboard(Some(set(20))));
     let expected = [
         "20 focused [20 21]: it has the keyboard focus",
         "will need 20",
@@ -203,33 +203,33 @@ fn protection_is_half_of_memory_at_most_and_follows_in_steps() {
 
 #[test]
 fn the_bounds_hold_and_a_void_sample_is_nothing() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let many: Vec<GroupMemory> = (100..100 + HOGS_MAX as u32 + 2).map(|pid| holder(pid, 200 * MIB)).collect();
-    desk.at(0, sample(10, 0.0, &many));
-    let hogs = desk.assigned.values().filter(|assignment| assignment.role == Role::Hog).count();
-    assert_eq!((hogs, desk.policy.dropped()), (HOGS_MAX, 2));
+    fixture.at(0, sample(10, 0.0, &many));
+    let hogs = fixture.assigned.values().filter(|assignment| assignment.role == Role::Hog).count();
+    assert_eq!((hogs, fixture.policy.dropped()), (HOGS_MAX, 2));
     let void = MemorySample { total: 0, available: 0, some_percent: f32::NAN, groups: many };
-    assert!(desk.told(1, Event::Memory(void)).is_empty());
+    assert!(fixture.told(1, Event::Memory(void)).is_empty());
 }
 
 #[test]
 fn the_rest_has_room_until_memory_is_short_and_none_is_told_once_off() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let mut room = |ms, available_mib| {
-        desk.at(ms, sample(available_mib, 0.0, &[]));
-        desk.room.take().map(|more| more >> 20)
+        fixture.at(ms, sample(available_mib, 0.0, &[]));
+        fixture.room.take().map(|more| more >> 20)
     };
     assert_eq!((room(0, 500), room(1, 500)), (Some(300), None));
     assert_eq!((room(2, 50), room(3, 50)), (Some(-150), Some(-150)), "while memory is short, each look tells it");
-    desk.at(4, Event::Strength(Strength::Off));
-    assert_eq!(desk.room.take(), Some(i64::MAX));
-    desk.at(5, Event::Time);
-    desk.at(6, sample(500, 0.0, &[]));
-    assert_eq!(desk.room, None);
+    fixture.at(4, Event::Strength(Strength::Off));
+    assert_eq!(fixture.room.take(), Some(i64::MAX));
+    fixture.at(5, Event::Time);
+    fixture.at(6, sample(500, 0.0, &[]));
+    assert_eq!(fixture.room, None);
 }
 
 #[test]
 fn off_does_nothing_about_memory() {
-    let mut desk = Desk::new(Strength::Off);
-    assert!(desk.told(0, sample(1, 99.0, &[holder(70, 900 * MIB)])).is_empty());
+    let mut fixture = Fixture::new(Strength::Off);
+    assert!(fixture.told(0, sample(1, 99.0, &[holder(70, 900 * MIB)])).is_empty());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any events in any order. What must hold after each single action is checked by [`Desk`].
+//! Any events in any order. What must hold after each single action is checked by [`Fixture`].
 
-use crate::support::{Desk, MIB, process, set};
+use crate::support::{Fixture, MIB, process, set};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -69,28 +69,28 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
     vec((wait, event()), 0..60)
 }
 
-fn play(desk: &mut Desk, events: Vec<(u64, Event)>) -> u64 {
+fn play(fixture: &mut Fixture, events: Vec<(u64, Event)>) -> u64 {
     let mut ms = 0;
     for (wait, event) in events {
         ms += wait;
-        desk.at(ms, event.clone());
-        assert_eq!(desk.at(ms, event.clone()), [], "{event:?} was told twice");
-        check(desk);
+        fixture.at(ms, event.clone());
+        assert_eq!(fixture.at(ms, event.clone()), [], "{event:?} was told twice");
+        check(fixture);
     }
     ms
 }
 
 /// What must hold between events.
-fn check(desk: &Desk) {
-    for assignment in desk.assigned.values() {
+fn check(fixture: &Fixture) {
+    for assignment in fixture.assigned.values() {
         assert!((0.0..1.0).contains(&assignment.faded));
         assert!(assignment.faded == 0.0 || assignment.role == Role::Recent);
         for member in &assignment.members {
             let expected = Some((assignment.role, &assignment.reason));
-            assert_eq!(desk.policy.role(member.who.pid), expected, "{:?} was told otherwise", member.who);
+            assert_eq!(fixture.policy.role(member.who.pid), expected, "{:?} was told otherwise", member.who);
         }
     }
-    assert!(desk.protected.values().sum::<u64>() <= TOTAL / 2);
+    assert!(fixture.protected.values().sum::<u64>() <= TOTAL / 2);
 }
 
 proptest! {
@@ -98,31 +98,31 @@ proptest! {
 
     #[test]
     fn whatever_happens_the_actions_are_sound(events in events()) {
-        play(&mut Desk::new(Strength::Normal), events);
+        play(&mut Fixture::new(Strength::Normal), events);
     }
 
     #[test]
     fn off_leaves_nothing_behind(events in events()) {
-        let mut desk = Desk::new(Strength::Normal);
-        let ms = play(&mut desk, events);
-        desk.at(ms, Event::Strength(Strength::Off));
-        prop_assert!(desk.assigned.is_empty() && desk.protected.is_empty() && desk.limited.is_empty());
+        let mut fixture = Fixture::new(Strength::Normal);
+        let ms = play(&mut fixture, events);
+        fixture.at(ms, Event::Strength(Strength::Off));
+        prop_assert!(fixture.assigned.is_empty() && fixture.protected.is_empty() && fixture.limited.is_empty());
     }
 
     #[test]
     fn when_all_are_gone_nothing_is_left(events in events()) {
-        let mut desk = Desk::new(Strength::Normal);
-        let ms = play(&mut desk, events);
-        desk.at(ms, Event::Core(vec![]));
-        desk.at(ms, Event::Busy(vec![]));
+        let mut fixture = Fixture::new(Strength::Normal);
+        let ms = play(&mut fixture, events);
+        fixture.at(ms, Event::Core(vec![]));
+        fixture.at(ms, Event::Busy(vec![]));
         for pid in 0..=PIDS {
-            desk.at(ms, Event::Gone(set(pid)));
+            fixture.at(ms, Event::Gone(set(pid)));
         }
         for second in [0, 10] {
             let plenty = MemorySample { total: TOTAL, available: TOTAL, some_percent: 0.0, groups: vec![] };
-            desk.at(ms + second * 1_000, Event::Memory(plenty));
+            fixture.at(ms + second * 1_000, Event::Memory(plenty));
         }
-        prop_assert!(desk.assigned.is_empty() && desk.protected.is_empty() && desk.limited.is_empty());
+        prop_assert!(fixture.assigned.is_empty() && fixture.protected.is_empty() && fixture.limited.is_empty());
     }
 
     #[test]
@@ -145,7 +145,7 @@ proptest! {
 
     #[test]
     fn waiting_with_deadlines_is_as_good_as_looking_all_the_time(events in events()) {
-        let (mut waits, mut looks) = (Desk::new(Strength::Normal), Desk::new(Strength::Normal));
+        let (mut waits, mut looks) = (Fixture::new(Strength::Normal), Fixture::new(Strength::Normal));
         let mut ms = 0;
         for (wait, event) in events {
             let until = ms + wait.min(30_000);
@@ -158,21 +158,21 @@ proptest! {
             }
             waits.at(ms, event.clone());
             looks.at(ms, event);
-            let roles = |desk: &Desk| (0..=PIDS).map(|pid| desk.role(pid)).collect::<Vec<_>>();
+            let roles = |fixture: &Fixture| (0..=PIDS).map(|pid| fixture.role(pid)).collect::<Vec<_>>();
             prop_assert_eq!(roles(&waits), roles(&looks));
         }
     }
 
     #[test]
     fn favour_is_never_late(events in events(), pid in 1..=PIDS) {
-        let mut desk = Desk::new(Strength::Normal);
-        let ms = play(&mut desk, events);
+        let mut fixture = Fixture::new(Strength::Normal);
+        let ms = play(&mut fixture, events);
         let members = vec![Member { who: process(pid), because: Membership::Client }];
-        desk.at(ms, Event::Strength(Strength::Normal));
-        desk.at(ms, Event::Presence(true));
-        desk.at(ms, Event::Set { id: set(pid), members, visible: false });
-        desk.at(ms, Event::Keyboard(Some(set(pid))));
-        prop_assert!(matches!(desk.role(pid), Some(Role::Core | Role::Focused)));
+        fixture.at(ms, Event::Strength(Strength::Normal));
+        fixture.at(ms, Event::Presence(true));
+        fixture.at(ms, Event::Set { id: set(pid), members, visible: false });
+        fixture.at(ms, Event::Keyboard(Some(set(pid))));
+        prop_assert!(matches!(fixture.role(pid), Some(Role::Core | Role::Focused)));
     }
 }
 

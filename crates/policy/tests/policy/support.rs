@@ -42,7 +42,7 @@ pub fn cgroup(path: &str, bytes: u64, full_percent: f32, set: Option<SetId>) -> 
 }
 
 /// The policy, and what a mechanism would have done by it.
-pub struct Desk {
+pub struct Fixture {
     pub policy: Policy,
     pub assigned: BTreeMap<SetId, Assignment>,
     pub protected: BTreeMap<SetId, u64>,
@@ -51,9 +51,9 @@ pub struct Desk {
     pub room: Option<i64>,
 }
 
-impl Desk {
-    pub fn new(strength: Strength) -> Desk {
-        Desk {
+impl Fixture {
+    pub fn new(strength: Strength) -> Fixture {
+        Fixture {
             policy: Policy::new(strength),
             assigned: BTreeMap::new(),
             protected: BTreeMap::new(),

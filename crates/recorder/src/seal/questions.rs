@@ -15,9 +15,9 @@ use tipme_record::incident::{FileName, FutexOwner, Missing, PipeEnd};
 use tipme_record::records::Wait;
 
 /// How long an incident waits for the owners of locks, which are worth less the later they are read.
-const LOCKS_PATIENCE: Duration = Duration::from_secs(2);
+const LOCKS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long it waits for the names of functions and files.
-const NAMES_PATIENCE: Duration = Duration::from_secs(5);
+const NAMES_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What was found, and why there is not more.
 pub(super) struct Known {
@@ -40,10 +40,10 @@ pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks) -> 
     let marker = capture.meta.marked_by_uid;
     let mut waits: BTreeMap<u32, Vec<Wait>> = BTreeMap::new();
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
-    let owners = inquiries.ask(LOCKS_PATIENCE, move |asker| ask_locks(asker, waits, marker));
+    let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
     let files = Wanted::by(&capture.tasks, &capture.rings[1], marker);
     let functions = user_addresses(stacks, &capture.rings[1]);
-    let names = inquiries.ask(NAMES_PATIENCE, move |asker| ask_names(asker, files, functions, marker));
+    let names = inquiries.ask(NAMES_TIMEOUT, move |asker| ask_names(asker, files, functions, marker));
     let missing = [("owners of locks", owners.missing), ("names", names.missing)];
     let missing = missing.into_iter().filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
     let mut known = Known {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times over the level of a load in characters, as the paper's figure 2 has them: seconds on a logarithmic axis.
 
-use super::{ArmRow, Told};
+use super::{ArmRow, KeyFigure};
 
 /// Rows of a decade, and columns of the whole width.
 const ROWS_PER_DECADE: i32 = 2;
@@ -13,10 +13,10 @@ const MS_PER_S: f64 = 1e3;
 /// A chart with a sign for each arm: `o` unmanaged and `x` managed, as in the paper; empty where there is no time.
 ///
 /// Drawn is the figure that is told of `of`, such as the delay of keys.
-pub fn chart(rows: &[ArmRow], told: Told, of: &str) -> String {
+pub fn chart(rows: &[ArmRow], key_figure: KeyFigure, of: &str) -> String {
     let points: Vec<(u32, char, f64)> = rows
         .iter()
-        .filter_map(|row| Some((row.level, sign(&row.arm), (told.of)(&row.figures)? / MS_PER_S)))
+        .filter_map(|row| Some((row.level, sign(&row.arm), (key_figure.of)(&row.figures)? / MS_PER_S)))
         .filter(|point| point.2 > 0.0 && point.2.is_finite())
         .collect();
     let Some(most) = points.iter().map(|point| point.2).reduce(f64::max) else { return String::new() };
@@ -35,7 +35,11 @@ pub fn chart(rows: &[ArmRow], told: Told, of: &str) -> String {
     let axis = format!("{:>8} +{}\n", "", "-".repeat(COLUMNS + 1));
     let foot = format!("{:>8}  0{:>COLUMNS$}\n", "", level_max);
     let legend = "          o unmanaged  x managed  n nice 19  a autogroup  w weight  * several\n";
-    format!("{} of {of}, seconds, over the load\n", told.name) + &labelled.collect::<String>() + &axis + &foot + legend
+    format!("{} of {of}, seconds, over the load\n", key_figure.name)
+        + &labelled.collect::<String>()
+        + &axis
+        + &foot
+        + legend
 }
 
 fn sign(arm: &str) -> char {
@@ -73,7 +77,7 @@ mod tests {
     }
 
     fn drawn(rows: &[ArmRow]) -> String {
-        chart(rows, Told::of(rows, Scale::Latency), "the delay")
+        chart(rows, KeyFigure::of(rows, Scale::Latency), "the delay")
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn json(scene: &Scene) -> String {
         tracks: &scene.tracks,
         curves: &scene.curves,
     };
-    // Only numbers that are no numbers could not be written, and there are none.
+    // Only a NaN could not be written, and there are none.
     escape(&serde_json::to_string(&data).unwrap_or_else(|_| "null".to_owned()))
 }
 

@@ -70,7 +70,7 @@
   const x = us => (us - view[0]) / (view[1] - view[0]) * width;
   const time = px => view[0] + px / width * (view[1] - view[0]);
 
-  /** Lays out the rows once; their content is drawn anew for each view. */
+  /** Lays out the rows once; their content is redrawn for each view. */
   const build = () => {
     let group = '';
     const row = (label, height) => {

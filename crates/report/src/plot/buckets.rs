@@ -10,7 +10,7 @@ const WIDTH_MAX: f64 = 1e15;
 /// A value at the begin of a bucket stays in it, though it was computed.
 const CLOSE: f64 = 1e-9;
 
-/// The width as given, or 10 ms where it is no width.
+/// The width as given, or 10 ms where it is not a width.
 pub fn usable(width: f64) -> f64 {
     if width.is_finite() && width > 0.0 { width.clamp(WIDTH_MIN, WIDTH_MAX) } else { WIDTH }
 }

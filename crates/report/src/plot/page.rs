@@ -243,7 +243,7 @@ pub fn arrow(x: f64, y: f64) -> String {
     format!("M{} {}l4.5 8h-9Z", pixel(x), pixel(y - 3.0))
 }
 
-/// A coordinate to a hundredth of a pixel; what is no number becomes 0, what is far outside is brought near.
+/// A coordinate to a hundredth of a pixel; what is not a number becomes 0, what is far outside is brought near.
 pub fn pixel(value: f64) -> f64 {
     let value = if value.is_finite() { value.clamp(-1e5, 1e5) } else { 0.0 };
     (value * 100.0).round() / 100.0 + 0.0

@@ -8,7 +8,7 @@ pub const COLUMNS: usize = 2 * PLOT_WIDTH as usize;
 
 /// The column of a share of the width.
 pub fn column(share: f64) -> usize {
-    // A cast from a float ends at the bounds of the integer, and makes 0 of what is no number.
+    // A cast from a float ends at the bounds of the integer, and makes 0 of what is not a number.
     ((share * COLUMNS as f64) as usize).min(COLUMNS - 1)
 }
 

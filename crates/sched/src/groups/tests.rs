@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
 
 fn engine(machine: &Machine) -> Engine<Machine, Memory> {
-    let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
+    let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
     let mut engine = Engine::new(ledger, Backend::Cgroup, Strength::Normal);
     engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
     engine
@@ -35,7 +35,7 @@ fn weight(machine: &Machine, set: Identity) -> Option<i64> {
 fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
     let machine = Machine::new();
     let (editor, shell) = (machine.fork(10, None, true), machine.fork(20, None, true));
-    machine.birth.set(Some((shell, 21)));
+    machine.fork_before_change.set(Some((shell, 21)));
     let mut engine = engine(&machine);
     let applied = engine.apply(&[focused(editor)]);
     assert_eq!((controllers(&machine).len(), applied.skipped.len()), (CONTROLLERS.len(), 0), "{applied:?}");
@@ -48,14 +48,14 @@ fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
 #[test]
 fn what_kept_the_controllers_off_is_asked_again_and_all_groups_get_their_weights() {
     let mut machine = Machine::new();
-    let (editor, stranger) = (machine.fork(10, None, true), machine.fork(20, None, true));
+    let (editor, other) = (machine.fork(10, None, true), machine.fork(20, None, true));
     let pager = machine.fork(30, None, true);
-    machine.state.borrow_mut().processes.get_mut(&stranger).expect("it lives").uid = 7;
+    machine.state.borrow_mut().processes.get_mut(&other).expect("it lives").uid = 7;
     machine.owner = Some(1000);
     let mut engine = engine(&machine);
-    assert!(!engine.apply(&[focused(editor)]).skipped.is_empty(), "a stranger may not be moved");
+    assert!(!engine.apply(&[focused(editor)]).skipped.is_empty(), "a process of another user may not be moved");
     assert_eq!((controllers(&machine).len(), weight(&machine, editor)), (0, None));
-    machine.exit(stranger);
+    machine.exit(other);
     engine.apply(&[focused(pager)]);
     assert_eq!(controllers(&machine).len(), 0, "not at each change");
     machine.clock.set(machine.clock.get() + RETRY_TICKS);

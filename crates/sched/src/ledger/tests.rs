@@ -12,11 +12,11 @@ fn weight() -> Place {
 }
 
 /// A machine with a process in a login, and its ledger.
-fn desk() -> (Machine, Memory, Ledger<Machine, Memory>, Identity) {
+fn fixture() -> (Machine, Memory, Ledger<Machine, Memory>, Identity) {
     let (machine, log) = (Machine::new(), Memory::default());
     let who = machine.fork(20, None, true);
     machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = LOGIN.to_owned();
-    let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("memory is no file");
+    let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("memory is not a file");
     (machine, log, ledger, who)
 }
 
@@ -30,7 +30,7 @@ fn has(machine: &Machine) -> Option<i64> {
 
 #[test]
 fn a_stop_soon_after_nobody_answered_takes_back() {
-    let (machine, _, mut ledger, _) = desk();
+    let (machine, _, mut ledger, _) = fixture();
     assert_eq!(put(&mut ledger, -1, 500).changed, 1);
     machine.closed.set(true);
     assert_eq!(ledger.world.get(&weight()), Err(Fault::Refused(libc::ENOTCONN)));
@@ -42,7 +42,7 @@ fn a_stop_soon_after_nobody_answered_takes_back() {
 fn a_change_that_comes_late_is_taken_back() {
     for first in [None, Some(300)] {
         for lands in [true, false] {
-            let (machine, log, mut ledger, _) = desk();
+            let (machine, log, mut ledger, _) = fixture();
             first.into_iter().for_each(|number| drop(put(&mut ledger, -1, number)));
             machine.slow.set(true);
             let done = put(&mut ledger, first.unwrap_or(-1), 500);
@@ -56,7 +56,7 @@ fn a_change_that_comes_late_is_taken_back() {
             let cell = ledger.cell(&weight()).expect("it is still known");
             assert!(cell.put(&500.into()) && cell.put(&first.unwrap_or(-1).into()), "{cell:?}");
             drop(ledger);
-            let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is no file");
+            let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is not a file");
             assert_eq!((restored.failed, restored.changed_by_others, has(&machine)), (0, 0, None), "{restored:?}");
         }
     }
@@ -64,7 +64,7 @@ fn a_change_that_comes_late_is_taken_back() {
 
 #[test]
 fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
-    let (machine, _, mut ledger, _) = desk();
+    let (machine, _, mut ledger, _) = fixture();
     put(&mut ledger, -1, 500);
     machine.slow.set(true);
     put(&mut ledger, 500, -1);
@@ -76,17 +76,17 @@ fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
 
 #[test]
 fn a_scope_that_comes_late_is_known_and_left() {
-    let (machine, log, mut ledger, who) = desk();
+    let (machine, log, mut ledger, who) = fixture();
     let scope = Place::Scope { folder: SCOPE.to_owned(), root: ROOT.to_owned(), first: who };
-    let details = Details { session: 0, home: Some(LOGIN.to_owned()) };
+    let details = Details { session: 0, return_to: Some(LOGIN.to_owned()) };
     machine.slow.set(true);
     let done = ledger.commit(vec![Step { details, ..step(scope.clone(), 1.into(), 0.into()) }]);
     assert_eq!(done.failed, [(scope, Why::Refused(libc::ETIMEDOUT))]);
     machine.slow.set(false);
     drop(ledger);
     machine.land();
-    let home = || machine.state.borrow().processes[&who].group.clone();
-    assert_eq!(home(), SCOPE);
-    let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is no file");
-    assert_eq!((home(), restored.failed), (LOGIN.to_owned(), 0));
+    let group = || machine.state.borrow().processes[&who].group.clone();
+    assert_eq!(group(), SCOPE);
+    let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is not a file");
+    assert_eq!((group(), restored.failed), (LOGIN.to_owned(), 0));
 }

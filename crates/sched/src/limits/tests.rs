@@ -13,26 +13,26 @@ use tipme_policy::{
 
 const MIB: i64 = 1 << 20;
 
-struct Desk {
+struct Fixture {
     engine: Engine<Machine, Memory>,
     machine: Machine,
     pid: u32,
 }
 
-impl Desk {
-    fn new(backend: Backend) -> Desk {
+impl Fixture {
+    fn new(backend: Backend) -> Fixture {
         let machine = Machine::new();
-        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
+        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
         let mut engine = Engine::new(ledger, backend, Strength::Normal);
         engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
         engine.units = Some(Units::new(ROOT.to_owned()));
-        Desk { engine, machine, pid: 10 }
+        Fixture { engine, machine, pid: 10 }
     }
 
-    fn process(&mut self, home: &str, mib: u64) -> Identity {
+    fn process(&mut self, group: &str, mib: u64) -> Identity {
         self.pid += 10;
         let who = self.machine.fork(self.pid, None, true);
-        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = home.to_owned();
+        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = group.to_owned();
         self.machine.resident.borrow_mut().insert(who, mib << 20);
         who
     }
@@ -56,7 +56,7 @@ impl Desk {
         self.engine.apply(&[Action::Memory(MemoryAction::Room { more, least: 0 })])
     }
 
-    fn home(&self, who: Identity) -> String {
+    fn group(&self, who: Identity) -> String {
         self.machine.state.borrow().processes[&who].group.clone()
     }
 
@@ -83,172 +83,172 @@ fn relieve(who: Identity, bytes: u64) -> Action {
 }
 
 /// Two processes of a hog, with 10 and 8 MiB of the 24 that their folder has.
-fn hogs(backend: Backend) -> (Desk, [Identity; 2], String) {
-    let mut desk = Desk::new(backend);
-    let home = if backend == Backend::Systemd { APP } else { DIR };
-    let pair = [desk.process(home, 10), desk.process(home, 8)];
-    desk.assign(Role::Hog, &pair);
-    let folder = desk.home(pair[0]);
-    desk.put(&folder, "memory.current", 24 * MIB);
-    (desk, pair, folder)
+fn hogs(backend: Backend) -> (Fixture, [Identity; 2], String) {
+    let mut fixture = Fixture::new(backend);
+    let group = if backend == Backend::Systemd { APP } else { DIR };
+    let pair = [fixture.process(group, 10), fixture.process(group, 8)];
+    fixture.assign(Role::Hog, &pair);
+    let folder = fixture.group(pair[0]);
+    fixture.put(&folder, "memory.current", 24 * MIB);
+    (fixture, pair, folder)
 }
 
 #[test]
 fn a_folder_keeps_what_its_other_processes_have() {
     for backend in [Backend::Cgroup, Backend::Systemd] {
-        let (mut desk, [first, second], folder) = hogs(backend);
-        desk.high(first, 9);
-        assert_eq!(desk.limit(&folder), 23, "{backend}: it has 24, and one of it is to go");
-        desk.high(second, 6);
-        assert_eq!(desk.limit(&folder), 21, "{backend}: the cuts of both");
-        desk.relieve(second, 7 << 20);
-        assert_eq!(desk.limit(&folder), 22, "{backend}");
-        desk.relieve(second, UNLIMITED);
-        assert_eq!(desk.limit(&folder), 23, "{backend}: the other one is limited still");
-        desk.relieve(first, UNLIMITED);
-        assert_eq!(desk.limit(&folder), -1, "{backend}");
+        let (mut fixture, [first, second], folder) = hogs(backend);
+        fixture.high(first, 9);
+        assert_eq!(fixture.limit(&folder), 23, "{backend}: it has 24, and one of it is to go");
+        fixture.high(second, 6);
+        assert_eq!(fixture.limit(&folder), 21, "{backend}: the cuts of both");
+        fixture.relieve(second, 7 << 20);
+        assert_eq!(fixture.limit(&folder), 22, "{backend}");
+        fixture.relieve(second, UNLIMITED);
+        assert_eq!(fixture.limit(&folder), 23, "{backend}: the other one is limited still");
+        fixture.relieve(first, UNLIMITED);
+        assert_eq!(fixture.limit(&folder), -1, "{backend}");
     }
 }
 
 #[test]
 fn a_folder_keeps_a_part_of_all_memory_and_what_its_processes_may_have() {
-    let (mut desk, [first, _], folder) = hogs(Backend::Cgroup);
-    desk.put(&folder, "memory.current", MIB);
-    desk.high(first, 9);
-    assert_eq!(desk.limit(&folder), 9, "what it had is counted elsewhere");
-    desk.engine.apply(&[high(first, 0)]);
-    assert_eq!(desk.limit(&folder), TOTAL as i64 / MIB / 32);
+    let (mut fixture, [first, _], folder) = hogs(Backend::Cgroup);
+    fixture.put(&folder, "memory.current", MIB);
+    fixture.high(first, 9);
+    assert_eq!(fixture.limit(&folder), 9, "what it had is counted elsewhere");
+    fixture.engine.apply(&[high(first, 0)]);
+    assert_eq!(fixture.limit(&folder), TOTAL as i64 / MIB / 32);
 }
 
 #[test]
-fn a_limit_of_an_own_home_goes_with_the_set() {
-    let (mut desk, [first, _], _) = hogs(Backend::Systemd);
-    desk.high(first, 9);
-    assert_ne!(desk.limit(APP), -1);
-    desk.engine.apply(&[Action::Forget(SetId(first)), relieve(first, UNLIMITED)]);
-    assert_eq!(desk.limit(APP), -1);
+fn a_limit_of_an_own_unit_goes_with_the_set() {
+    let (mut fixture, [first, _], _) = hogs(Backend::Systemd);
+    fixture.high(first, 9);
+    assert_ne!(fixture.limit(APP), -1);
+    fixture.engine.apply(&[Action::Forget(SetId(first)), relieve(first, UNLIMITED)]);
+    assert_eq!(fixture.limit(APP), -1);
 }
 
 #[test]
 fn what_was_refused_is_tried_again() {
-    let (mut desk, [first, _], _) = hogs(Backend::Systemd);
-    desk.machine.mute.set(true);
-    let applied = desk.high(first, 9);
+    let (mut fixture, [first, _], _) = hogs(Backend::Systemd);
+    fixture.machine.mute.set(true);
+    let applied = fixture.high(first, 9);
     assert!(applied.skipped.iter().any(|skipped| skipped.knob == Knob::MemoryHigh), "{applied:?}");
-    desk.machine.mute.set(false);
-    desk.engine.apply(&[]);
-    assert_eq!(desk.limit(APP), 23);
-    desk.machine.mute.set(true);
-    desk.relieve(first, UNLIMITED);
-    assert_eq!(desk.limit(APP), 23, "nobody hears it");
-    desk.machine.mute.set(false);
-    desk.engine.apply(&[]);
-    assert_eq!(desk.limit(APP), -1);
+    fixture.machine.mute.set(false);
+    fixture.engine.apply(&[]);
+    assert_eq!(fixture.limit(APP), 23);
+    fixture.machine.mute.set(true);
+    fixture.relieve(first, UNLIMITED);
+    assert_eq!(fixture.limit(APP), 23, "nobody hears it");
+    fixture.machine.mute.set(false);
+    fixture.engine.apply(&[]);
+    assert_eq!(fixture.limit(APP), -1);
 }
 
 #[test]
 fn a_process_that_is_gone_or_elsewhere_leaves_no_limit_and_gets_no_group() {
     for backend in [Backend::Cgroup, Backend::Systemd] {
-        let (mut desk, [first, second], folder) = hogs(backend);
-        desk.high(first, 9);
-        desk.high(second, 7);
-        desk.machine.exit(second);
-        desk.engine.apply(&[]);
-        assert_eq!(desk.limit(&folder), 23, "{backend}");
-        desk.machine.state.borrow_mut().groups.entry("/cg/other".to_owned()).or_default();
-        desk.machine.state.borrow_mut().processes.get_mut(&first).expect("it lives").group = "/cg/other".to_owned();
-        let groups: Vec<String> = desk.machine.state.borrow().groups.keys().cloned().collect();
+        let (mut fixture, [first, second], folder) = hogs(backend);
+        fixture.high(first, 9);
+        fixture.high(second, 7);
+        fixture.machine.exit(second);
+        fixture.engine.apply(&[]);
+        assert_eq!(fixture.limit(&folder), 23, "{backend}");
+        fixture.machine.state.borrow_mut().groups.entry("/cg/other".to_owned()).or_default();
+        fixture.machine.state.borrow_mut().processes.get_mut(&first).expect("it lives").group = "/cg/other".to_owned();
+        let groups: Vec<String> = fixture.machine.state.borrow().groups.keys().cloned().collect();
         for who in [first, second] {
-            desk.relieve(who, UNLIMITED);
+            fixture.relieve(who, UNLIMITED);
         }
-        desk.high(second, 7);
-        assert_eq!(desk.limit(&folder), -1, "{backend}");
-        assert_eq!(desk.machine.state.borrow().groups.keys().cloned().collect::<Vec<_>>(), groups, "{backend}");
+        fixture.high(second, 7);
+        assert_eq!(fixture.limit(&folder), -1, "{backend}");
+        assert_eq!(fixture.machine.state.borrow().groups.keys().cloned().collect::<Vec<_>>(), groups, "{backend}");
     }
 }
 
 #[test]
 fn the_seat_of_a_process_that_is_gone_goes() {
-    let mut desk = Desk::new(Backend::Systemd);
-    let [_, hog, term] = [LOGIN; 3].map(|home| desk.process(home, 1));
-    desk.assign(Role::Focused, &[term]);
-    desk.high(hog, 1);
-    let seats = |desk: &Desk| desk.engine.units.as_ref().expect("it has units").seats.len();
-    assert_eq!(seats(&desk), 2);
-    [hog, term].iter().for_each(|who| desk.machine.exit(*who));
-    desk.relieve(hog, UNLIMITED);
-    desk.engine.apply(&[Action::Forget(SetId(term))]);
-    assert_eq!(seats(&desk), 0);
-    let scopes = desk.engine.ledger.cells().filter(|(place, _)| place.dwelling().is_some()).count();
+    let mut fixture = Fixture::new(Backend::Systemd);
+    let [_, hog, term] = [LOGIN; 3].map(|group| fixture.process(group, 1));
+    fixture.assign(Role::Focused, &[term]);
+    fixture.high(hog, 1);
+    let placements = |fixture: &Fixture| fixture.engine.units.as_ref().expect("it has units").placements.len();
+    assert_eq!(placements(&fixture), 2);
+    [hog, term].iter().for_each(|who| fixture.machine.exit(*who));
+    fixture.relieve(hog, UNLIMITED);
+    fixture.engine.apply(&[Action::Forget(SetId(term))]);
+    assert_eq!(placements(&fixture), 0);
+    let scopes = fixture.engine.ledger.cells().filter(|(place, _)| place.group_folder().is_some()).count();
     assert_eq!(scopes, 0, "no scope is left as used");
 }
 
 #[test]
 fn protection_that_an_administrator_has_set_stays() {
-    let mut desk = Desk::new(Backend::Cgroup);
-    let who = desk.process(DIR, 1);
-    desk.assign(Role::Focused, &[who]);
-    desk.put(DIR, "memory.low", 77);
-    let applied = desk.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(who), bytes: 8_192 })]);
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    let who = fixture.process(DIR, 1);
+    fixture.assign(Role::Focused, &[who]);
+    fixture.put(DIR, "memory.low", 77);
+    let applied = fixture.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(who), bytes: 8_192 })]);
     let told = applied.skipped.iter().any(|skipped| skipped.why == Why::SetByOther("77".to_owned()));
     assert!(told, "{applied:?}");
-    let state = desk.machine.state.borrow();
+    let state = fixture.machine.state.borrow();
     let low = |group: &str| state.groups[group]["memory.low"];
     assert_eq!((low(DIR), low(&state.processes[&who].group)), (77, 8_192));
 }
 
 /// A group `rest` with 20 MiB; the kernel can take 6 of them.
-fn with_rest() -> (Desk, String) {
-    let mut desk = Desk::new(Backend::Cgroup);
-    let [front, _] = [DIR; 2].map(|home| desk.process(home, 1));
-    desk.assign(Role::Focused, &[front]);
+fn with_rest() -> (Fixture, String) {
+    let mut fixture = Fixture::new(Backend::Cgroup);
+    let [front, _] = [DIR; 2].map(|group| fixture.process(group, 1));
+    fixture.assign(Role::Focused, &[front]);
     let rest = format!("{DIR}/rest");
-    desk.put(&rest, "memory.current", 20 * MIB);
-    desk.machine.file_bytes.set(6 << 20);
-    (desk, rest)
+    fixture.put(&rest, "memory.current", 20 * MIB);
+    fixture.machine.file_bytes.set(6 << 20);
+    (fixture, rest)
 }
 
 #[test]
 fn the_rest_keeps_what_cannot_be_taken_from_it() {
-    let (mut desk, rest) = with_rest();
-    desk.room(-12 * MIB);
-    assert_eq!(desk.limit(&rest), 14);
-    desk.machine.swap.set(3 << 20);
-    desk.room(-12 * MIB);
-    assert_eq!(desk.limit(&rest), 11, "there is swap for some of it");
-    desk.room(i64::MAX);
-    assert_eq!(desk.limit(&rest), -1);
-    desk.put(&rest, "memory.current", 0);
-    desk.room(i64::MAX);
-    assert_eq!(desk.limit(&rest), -1);
+    let (mut fixture, rest) = with_rest();
+    fixture.room(-12 * MIB);
+    assert_eq!(fixture.limit(&rest), 14);
+    fixture.machine.swap.set(3 << 20);
+    fixture.room(-12 * MIB);
+    assert_eq!(fixture.limit(&rest), 11, "there is swap for some of it");
+    fixture.room(i64::MAX);
+    assert_eq!(fixture.limit(&rest), -1);
+    fixture.put(&rest, "memory.current", 0);
+    fixture.room(i64::MAX);
+    assert_eq!(fixture.limit(&rest), -1);
 }
 
 #[test]
 fn a_rest_whose_tasks_all_wait_gets_no_less_and_half_of_what_is_kept_free() {
-    let (mut desk, rest) = with_rest();
+    let (mut fixture, rest) = with_rest();
     let relief = TOTAL as i64 / 32 / MIB;
-    desk.room(0);
-    desk.machine.full_percent.set(41.0);
-    desk.room(-4 * MIB);
-    assert_eq!(desk.limit(&rest), 20);
-    desk.room(0);
-    assert_eq!(desk.limit(&rest), 20 + relief);
-    desk.put(&rest, "memory.current", (20 + relief) * MIB);
-    desk.room(-relief * MIB);
-    assert_eq!(desk.limit(&rest), 20 + relief, "not more again and again");
-    desk.room(4 * MIB);
-    assert_eq!(desk.limit(&rest), 24 + 2 * relief, "there is room");
-    desk.machine.full_percent.set(40.0);
-    desk.room(-4 * MIB);
-    assert_eq!(desk.limit(&rest), 16 + relief);
+    fixture.room(0);
+    fixture.machine.full_percent.set(41.0);
+    fixture.room(-4 * MIB);
+    assert_eq!(fixture.limit(&rest), 20);
+    fixture.room(0);
+    assert_eq!(fixture.limit(&rest), 20 + relief);
+    fixture.put(&rest, "memory.current", (20 + relief) * MIB);
+    fixture.room(-relief * MIB);
+    assert_eq!(fixture.limit(&rest), 20 + relief, "not more again and again");
+    fixture.room(4 * MIB);
+    assert_eq!(fixture.limit(&rest), 24 + 2 * relief, "there is room");
+    fixture.machine.full_percent.set(40.0);
+    fixture.room(-4 * MIB);
+    assert_eq!(fixture.limit(&rest), 16 + relief);
 }
 
 #[test]
 fn a_rest_that_was_not_made_here_is_not_limited() {
-    let mut desk = Desk::new(Backend::Cgroup);
+    let mut fixture = Fixture::new(Backend::Cgroup);
     let rest = format!("{DIR}/rest");
     let files = [("memory.current", 5 * MIB), ("memory.high", -1)].map(|(name, number)| (name.to_owned(), number));
-    desk.machine.state.borrow_mut().groups.insert(rest.clone(), files.into());
-    desk.room(MIB);
-    assert_eq!(desk.limit(&rest), -1);
+    fixture.machine.state.borrow_mut().groups.insert(rest.clone(), files.into());
+    fixture.room(MIB);
+    assert_eq!(fixture.limit(&rest), -1);
 }

@@ -12,17 +12,17 @@ const OTHER_SLICE: i64 = 3_000_000;
 const NICE: usize = 0;
 const SLICE: usize = 1;
 
-struct Desk {
+struct Fixture {
     machine: Machine,
     log: Memory,
     engine: Engine<Machine, Memory>,
 }
 
-impl Desk {
-    fn new() -> Desk {
+impl Fixture {
+    fn new() -> Fixture {
         let (machine, log) = (Machine::new(), Memory::default());
         let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("the test made it");
-        Desk { machine, log, engine: Engine::new(ledger, Backend::Nice, Strength::Normal) }
+        Fixture { machine, log, engine: Engine::new(ledger, Backend::Nice, Strength::Normal) }
     }
 
     fn assign(&mut self, role: Role, processes: &[Identity]) -> Applied {
@@ -49,58 +49,58 @@ fn nice(role: Role) -> i64 {
 
 #[test]
 fn a_slice_that_somebody_has_set_stays_and_nothing_else_does() {
-    let mut desk = Desk::new();
-    let who = desk.machine.fork(20, None, true);
-    desk.set(who, SLICE, OTHER_SLICE);
-    let applied = desk.assign(Role::Focused, &[who]);
-    assert_eq!((desk.value(who, SLICE), desk.value(who, NICE)), (OTHER_SLICE, nice(Role::Focused)));
+    let mut fixture = Fixture::new();
+    let who = fixture.machine.fork(20, None, true);
+    fixture.set(who, SLICE, OTHER_SLICE);
+    let applied = fixture.assign(Role::Focused, &[who]);
+    assert_eq!((fixture.value(who, SLICE), fixture.value(who, NICE)), (OTHER_SLICE, nice(Role::Focused)));
     let left: Vec<_> = applied.skipped.iter().map(|left| (left.knob, left.why.clone())).collect();
     assert_eq!(left, [(Knob::Slice, Why::SetByOther("3000 us".to_owned()))]);
-    desk.engine.restore();
-    assert_eq!((desk.value(who, SLICE), desk.value(who, NICE)), (OTHER_SLICE, 0));
+    fixture.engine.restore();
+    assert_eq!((fixture.value(who, SLICE), fixture.value(who, NICE)), (OTHER_SLICE, 0));
 }
 
 #[test]
 fn a_slice_that_somebody_sets_after_us_stays() {
-    let mut desk = Desk::new();
-    let who = desk.machine.fork(20, None, true);
-    desk.assign(Role::Focused, &[who]);
-    desk.set(who, SLICE, OTHER_SLICE);
-    let applied = desk.assign(Role::Rest, &[who]);
-    assert_eq!((desk.value(who, SLICE), desk.value(who, NICE)), (OTHER_SLICE, 0));
+    let mut fixture = Fixture::new();
+    let who = fixture.machine.fork(20, None, true);
+    fixture.assign(Role::Focused, &[who]);
+    fixture.set(who, SLICE, OTHER_SLICE);
+    let applied = fixture.assign(Role::Rest, &[who]);
+    assert_eq!((fixture.value(who, SLICE), fixture.value(who, NICE)), (OTHER_SLICE, 0));
     let left: Vec<_> = applied.skipped.iter().map(|left| (left.knob, left.why.clone())).collect();
     assert_eq!(left, [(Knob::Slice, Why::ChangedByOther("3000 us".to_owned()))]);
-    assert_eq!(desk.engine.restore().changed_by_others, 1);
-    assert_eq!(desk.value(who, SLICE), OTHER_SLICE);
+    assert_eq!(fixture.engine.restore().changed_by_others, 1);
+    assert_eq!(fixture.value(who, SLICE), OTHER_SLICE);
 }
 
 #[test]
 fn whoever_is_born_while_its_parent_is_changed_follows() {
-    let mut desk = Desk::new();
-    let parent = desk.machine.fork(20, None, true);
-    desk.assign(Role::Focused, &[parent]);
-    desk.machine.birth.set(Some((parent, 30)));
-    desk.assign(Role::Visible, &[parent]);
-    let child = desk.machine.state.borrow().processes.keys().copied().find(|who| who.pid == 30);
-    assert_eq!(desk.value(child.expect("it was born"), NICE), nice(Role::Visible));
+    let mut fixture = Fixture::new();
+    let parent = fixture.machine.fork(20, None, true);
+    fixture.assign(Role::Focused, &[parent]);
+    fixture.machine.fork_before_change.set(Some((parent, 30)));
+    fixture.assign(Role::Visible, &[parent]);
+    let child = fixture.machine.state.borrow().processes.keys().copied().find(|who| who.pid == 30);
+    assert_eq!(fixture.value(child.expect("it was forked"), NICE), nice(Role::Visible));
 }
 
 #[test]
 fn where_nobody_is_born_each_process_is_looked_at_once() {
-    let mut desk = Desk::new();
-    let processes = [20, 30, 40].map(|pid| desk.machine.fork(pid, None, true));
+    let mut fixture = Fixture::new();
+    let processes = [20, 30, 40].map(|pid| fixture.machine.fork(pid, None, true));
     for role in [Role::Focused, Role::Visible, Role::Focused] {
-        desk.machine.looks.set(0);
-        assert!(desk.assign(role, &processes).changed >= 3);
-        assert_eq!(desk.machine.looks.get(), 3, "{role:?}");
+        fixture.machine.looks.set(0);
+        assert!(fixture.assign(role, &processes).changed >= 3);
+        assert_eq!(fixture.machine.looks.get(), 3, "{role:?}");
     }
 }
 
 #[test]
 fn one_write_announces_all_changes_of_a_call() {
-    let mut desk = Desk::new();
-    let processes = [20, 30, 40].map(|pid| desk.machine.fork(pid, None, true));
-    desk.log.fuse.taken.set(0);
-    assert_eq!(desk.assign(Role::Focused, &processes).changed, 9);
-    assert_eq!(desk.log.fuse.taken.get(), 1);
+    let mut fixture = Fixture::new();
+    let processes = [20, 30, 40].map(|pid| fixture.machine.fork(pid, None, true));
+    fixture.log.crash_point.taken.set(0);
+    assert_eq!(fixture.assign(Role::Focused, &processes).changed, 9);
+    assert_eq!(fixture.log.crash_point.taken.get(), 1);
 }

@@ -13,25 +13,25 @@ const APPS: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice";
 const USER: &str = "/cg/user.slice/user-1000.slice/user@1000.service";
 
 /// An engine, the machine that it works on, and the number of the next process.
-struct Desk {
+struct Fixture {
     engine: Engine<Machine, Memory>,
     machine: Machine,
     pid: u32,
 }
 
-impl Desk {
-    fn new() -> Desk {
+impl Fixture {
+    fn new() -> Fixture {
         let machine = Machine::new();
-        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is no file");
+        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
         let mut engine = Engine::new(ledger, Backend::Systemd, Strength::Normal);
         engine.units = Some(Units::new(ROOT.to_owned()));
-        Desk { engine, machine, pid: 10 }
+        Fixture { engine, machine, pid: 10 }
     }
 
-    fn process(&mut self, home: &str) -> Identity {
+    fn process(&mut self, group: &str) -> Identity {
         self.pid += 10;
         let who = self.machine.fork(self.pid, None, true);
-        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = home.to_owned();
+        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = group.to_owned();
         who
     }
 
@@ -41,7 +41,7 @@ impl Desk {
         self.engine.apply(&[Action::Assign(Assignment { set, role, reason, faded: 0.0, members })])
     }
 
-    fn home(&self, who: Identity) -> String {
+    fn group(&self, who: Identity) -> String {
         self.machine.state.borrow().processes[&who].group.clone()
     }
 
@@ -56,125 +56,129 @@ impl Desk {
 
 #[test]
 fn of_a_login_only_what_is_weighed_is_split_out() {
-    let mut desk = Desk::new();
-    let [shell, term, make] = [LOGIN; 3].map(|home| desk.process(home));
-    desk.assign(Role::Rest, make, &[make]);
-    let applied = desk.assign(Role::Focused, term, &[term]);
+    let mut fixture = Fixture::new();
+    let [shell, term, make] = [LOGIN; 3].map(|group| fixture.process(group));
+    fixture.assign(Role::Rest, make, &[make]);
+    let applied = fixture.assign(Role::Focused, term, &[term]);
     assert!(applied.skipped.is_empty(), "{applied:?}");
-    let scope = desk.home(term);
+    let scope = fixture.group(term);
     assert!(scope.starts_with("/cg/user.slice/user-1000.slice/tipme-30-") && scope.ends_with(".scope"), "{scope}");
-    assert_eq!((desk.home(shell), desk.home(make)), (LOGIN.to_owned(), LOGIN.to_owned()));
-    assert_eq!((desk.weight(&scope), desk.weight(LOGIN)), (Some(3_000), None));
-    desk.assign(Role::Rest, term, &[term]);
-    assert_eq!((desk.home(term), desk.weight(&scope)), (scope.clone(), Some(100)), "moved once, then only weighed");
-    desk.engine.apply(&[Action::Forget(SetId(term))]);
-    assert_eq!((desk.home(term), desk.weight(&scope)), (LOGIN.to_owned(), None));
-    assert!(!desk.machine.state.borrow().groups.contains_key(&scope));
+    assert_eq!((fixture.group(shell), fixture.group(make)), (LOGIN.to_owned(), LOGIN.to_owned()));
+    assert_eq!((fixture.weight(&scope), fixture.weight(LOGIN)), (Some(3_000), None));
+    fixture.assign(Role::Rest, term, &[term]);
+    assert_eq!(
+        (fixture.group(term), fixture.weight(&scope)),
+        (scope.clone(), Some(100)),
+        "moved once, then only weighed"
+    );
+    fixture.engine.apply(&[Action::Forget(SetId(term))]);
+    assert_eq!((fixture.group(term), fixture.weight(&scope)), (LOGIN.to_owned(), None));
+    assert!(!fixture.machine.state.borrow().groups.contains_key(&scope));
 }
 
 #[test]
 fn a_login_is_never_left_empty() {
-    let mut desk = Desk::new();
-    let [term, other] = [LOGIN; 2].map(|home| desk.process(home));
-    desk.assign(Role::Core, other, &[other]);
-    desk.assign(Role::Focused, term, &[term]);
-    assert_eq!((desk.home(term), desk.weight(LOGIN)), (LOGIN.to_owned(), Some(3_000)));
-    assert_ne!(desk.home(other), LOGIN);
+    let mut fixture = Fixture::new();
+    let [term, other] = [LOGIN; 2].map(|group| fixture.process(group));
+    fixture.assign(Role::Core, other, &[other]);
+    fixture.assign(Role::Focused, term, &[term]);
+    assert_eq!((fixture.group(term), fixture.weight(LOGIN)), (LOGIN.to_owned(), Some(3_000)));
+    assert_ne!(fixture.group(other), LOGIN);
 }
 
 #[test]
 fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
-    let mut desk = Desk::new();
-    let [term, shell, job] = [APP; 3].map(|home| desk.process(home));
-    desk.assign(Role::Focused, term, &[term, shell, job]);
-    assert_eq!(desk.home(job), APP);
-    assert_eq!((desk.weight(APP), desk.weight(APPS), desk.weight(USER)), (Some(3_000), Some(500), Some(500)));
-    desk.assign(Role::Focused, term, &[term, shell]);
-    desk.assign(Role::Rest, job, &[job]);
-    assert!(desk.home(job).starts_with(&format!("{APPS}/tipme-")), "{}", desk.home(job));
-    assert_eq!((desk.home(term), desk.weight(&desk.home(job))), (APP.to_owned(), Some(100)));
-    desk.engine.apply(&[Action::Forget(SetId(job))]);
-    desk.assign(Role::Focused, term, &[term, shell, job]);
-    assert_eq!(desk.home(job), APP, "in the foreground again");
-    desk.engine.restore();
-    assert!(desk.machine.state.borrow().units.is_empty());
+    let mut fixture = Fixture::new();
+    let [term, shell, job] = [APP; 3].map(|group| fixture.process(group));
+    fixture.assign(Role::Focused, term, &[term, shell, job]);
+    assert_eq!(fixture.group(job), APP);
+    assert_eq!((fixture.weight(APP), fixture.weight(APPS), fixture.weight(USER)), (Some(3_000), Some(500), Some(500)));
+    fixture.assign(Role::Focused, term, &[term, shell]);
+    fixture.assign(Role::Rest, job, &[job]);
+    assert!(fixture.group(job).starts_with(&format!("{APPS}/tipme-")), "{}", fixture.group(job));
+    assert_eq!((fixture.group(term), fixture.weight(&fixture.group(job))), (APP.to_owned(), Some(100)));
+    fixture.engine.apply(&[Action::Forget(SetId(job))]);
+    fixture.assign(Role::Focused, term, &[term, shell, job]);
+    assert_eq!(fixture.group(job), APP, "in the foreground again");
+    fixture.engine.restore();
+    assert!(fixture.machine.state.borrow().units.is_empty());
 }
 
 #[test]
 fn nobody_is_taken_out_of_a_service() {
-    let mut desk = Desk::new();
-    let [server, other] = [SERVICE; 2].map(|home| desk.process(home));
-    let applied = desk.assign(Role::Core, server, &[server]);
+    let mut fixture = Fixture::new();
+    let [server, other] = [SERVICE; 2].map(|group| fixture.process(group));
+    let applied = fixture.assign(Role::Core, server, &[server]);
     let found = applied.skipped.iter().find(|skipped| skipped.knob == Knob::Group).map(|skipped| &skipped.why);
     assert_eq!(found, Some(&Why::Unit("display.service".to_owned())));
-    assert_eq!((desk.home(server), desk.weight(SERVICE)), (SERVICE.to_owned(), None));
-    desk.assign(Role::Core, other, &[other]);
-    assert_eq!(desk.weight(SERVICE), Some(500), "all in it are of the core");
+    assert_eq!((fixture.group(server), fixture.weight(SERVICE)), (SERVICE.to_owned(), None));
+    fixture.assign(Role::Core, other, &[other]);
+    assert_eq!(fixture.weight(SERVICE), Some(500), "all in it are of the core");
 }
 
 #[test]
 fn a_weight_that_somebody_has_set_stays() {
-    let mut desk = Desk::new();
-    let term = desk.process(APP);
-    desk.machine.state.borrow_mut().units.insert((APP.to_owned(), Property::CpuWeight), 250);
-    let applied = desk.assign(Role::Focused, term, &[term]);
+    let mut fixture = Fixture::new();
+    let term = fixture.process(APP);
+    fixture.machine.state.borrow_mut().units.insert((APP.to_owned(), Property::CpuWeight), 250);
+    let applied = fixture.assign(Role::Focused, term, &[term]);
     assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::SetByOther("250".to_owned())), "{applied:?}");
-    assert_eq!((desk.weight(APP), desk.has(APP, Property::IoWeight)), (Some(250), Some(500)));
+    assert_eq!((fixture.weight(APP), fixture.has(APP, Property::IoWeight)), (Some(250), Some(500)));
 }
 
 #[test]
-fn a_hog_is_limited_in_a_scope_of_its_own_and_goes_home_when_it_is_free() {
-    let mut desk = Desk::new();
-    let [_, hog] = [LOGIN; 2].map(|home| desk.process(home));
+fn a_hog_is_limited_in_a_scope_of_its_own_and_goes_back_when_it_is_free() {
+    let mut fixture = Fixture::new();
+    let [_, hog] = [LOGIN; 2].map(|group| fixture.process(group));
     let group = MemoryGroup::Process(hog);
     let high = Action::Memory(MemoryAction::High { group: group.clone(), bytes: 1 << 20 });
-    desk.engine.apply(std::slice::from_ref(&high));
-    let scope = desk.home(hog);
-    assert_eq!(desk.has(&scope, Property::MemoryHigh), Some(1 << 20));
-    desk.engine.apply(&[Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })]);
-    assert_eq!(desk.home(hog), LOGIN);
-    assert!(desk.machine.state.borrow().units.is_empty());
+    fixture.engine.apply(std::slice::from_ref(&high));
+    let scope = fixture.group(hog);
+    assert_eq!(fixture.has(&scope, Property::MemoryHigh), Some(1 << 20));
+    fixture.engine.apply(&[Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })]);
+    assert_eq!(fixture.group(hog), LOGIN);
+    assert!(fixture.machine.state.borrow().units.is_empty());
 }
 
 #[test]
 fn protection_is_carried_by_all_that_is_above() {
-    let mut desk = Desk::new();
-    let [first, second] = [desk.process(APP), desk.process(LOGIN)];
-    desk.assign(Role::Focused, first, &[first]);
-    desk.assign(Role::Core, second, &[second]);
+    let mut fixture = Fixture::new();
+    let [first, second] = [fixture.process(APP), fixture.process(LOGIN)];
+    fixture.assign(Role::Focused, first, &[first]);
+    fixture.assign(Role::Core, second, &[second]);
     for set in [first, second] {
-        desk.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(set), bytes: 8_192 })]);
+        fixture.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(set), bytes: 8_192 })]);
     }
-    let low = |folder: &str| desk.has(folder, Property::MemoryLow);
+    let low = |folder: &str| fixture.has(folder, Property::MemoryLow);
     assert_eq!([low(APP), low(APPS), low(USER), low("/cg/user.slice")], [8_192, 8_192, 8_192, 16_384].map(Some));
-    desk.engine.restore();
-    assert!(desk.machine.state.borrow().units.is_empty());
+    fixture.engine.restore();
+    assert!(fixture.machine.state.borrow().units.is_empty());
 }
 
 #[test]
 fn where_nobody_answers_nice_values_are_set_and_it_is_told() {
-    let mut desk = Desk::new();
-    let term = desk.process(APP);
-    desk.machine.mute.set(true);
-    let applied = desk.assign(Role::Focused, term, &[term]);
+    let mut fixture = Fixture::new();
+    let term = fixture.process(APP);
+    fixture.machine.mute.set(true);
+    let applied = fixture.assign(Role::Focused, term, &[term]);
     assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::Refused(libc::ETIMEDOUT)), "{applied:?}");
-    assert!(desk.machine.state.borrow().processes[&term].threads.values().all(|values| values[0] < 0));
+    assert!(fixture.machine.state.borrow().processes[&term].threads.values().all(|values| values[0] < 0));
 }
 
 #[test]
 fn a_scope_that_comes_late_is_no_seat_and_is_left_again() {
-    let mut desk = Desk::new();
-    let [_, term, second] = [LOGIN; 3].map(|home| desk.process(home));
-    desk.machine.slow.set(true);
-    let applied = desk.assign(Role::Focused, term, &[term, second]);
+    let mut fixture = Fixture::new();
+    let [_, term, second] = [LOGIN; 3].map(|group| fixture.process(group));
+    fixture.machine.slow.set(true);
+    let applied = fixture.assign(Role::Focused, term, &[term, second]);
     assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::Refused(libc::ETIMEDOUT)), "{applied:?}");
-    assert_eq!((desk.home(term), applied.vanished), (LOGIN.to_owned(), 0));
-    let known = |(scope, _): &(_, _)| desk.engine.ledger.cell(scope).is_some();
-    assert!(desk.machine.late.borrow().iter().all(known));
-    assert!(desk.engine.units.iter().all(|units| units.seats.is_empty()));
-    desk.machine.slow.set(false);
-    desk.machine.land();
-    assert_ne!(desk.home(term), LOGIN);
-    desk.engine.restore();
-    assert_eq!([desk.home(term), desk.home(second)], [LOGIN; 2]);
+    assert_eq!((fixture.group(term), applied.vanished), (LOGIN.to_owned(), 0));
+    let known = |(scope, _): &(_, _)| fixture.engine.ledger.cell(scope).is_some();
+    assert!(fixture.machine.late.borrow().iter().all(known));
+    assert!(fixture.engine.units.iter().all(|units| units.placements.is_empty()));
+    fixture.machine.slow.set(false);
+    fixture.machine.land();
+    assert_ne!(fixture.group(term), LOGIN);
+    fixture.engine.restore();
+    assert_eq!([fixture.group(term), fixture.group(second)], [LOGIN; 2]);
 }

@@ -89,8 +89,8 @@ fn an_old_systemd_and_a_missing_one_are_told() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(0));
     let bus = Bus::new(run.path());
-    assert_eq!(bus.defect(Keeper::System), None);
-    let missing = bus.defect(Keeper::User(77)).expect("there is none");
+    assert_eq!(bus.defect(ServiceManager::System), None);
+    let missing = bus.defect(ServiceManager::User(77)).expect("there is none");
     assert!(missing.contains("user 77 has no message bus"), "{missing}");
     drop(bus);
     served.join().expect("the server does not panic");
@@ -110,7 +110,7 @@ fn a_bus_of_another_user_is_not_believed() {
     let listener = UnixListener::bind(folder.join("bus")).expect("the server of the test works");
     std::os::unix::fs::chown(folder.join("bus"), Some(77), None).expect("the server of the test works");
     let bus = Bus::new(run.path());
-    let unit = Unit { keeper: Keeper::User(77), ..unit() };
+    let unit = Unit { service_manager: ServiceManager::User(77), ..unit() };
     assert_eq!(bus.get(&unit, Property::CpuWeight), Err(Fault::Refused(libc::EPERM)), "root listens");
     let (stream, _) = listener.accept().expect("the server of the test works");
     let peer = rustix::net::sockopt::socket_peercred(&stream).expect("the server of the test works");
@@ -141,29 +141,29 @@ fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
     let bus = Bus::new(run.path());
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
     bus.state.borrow().opening.store(HANGING_MAX, Ordering::Relaxed);
-    assert_eq!(bus.open(Keeper::User(77)), Err(Fault::Refused(libc::ENOTCONN)));
+    assert_eq!(bus.open(ServiceManager::User(77)), Err(Fault::Refused(libc::ENOTCONN)));
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
     assert_eq!(bus.state.borrow().opening.load(Ordering::Relaxed), HANGING_MAX, "who was refused does not count");
     bus.state.borrow().opening.store(0, Ordering::Relaxed);
-    assert_eq!(bus.open(Keeper::User(78)), Err(Fault::Vanished), "they have ended");
+    assert_eq!(bus.open(ServiceManager::User(78)), Err(Fault::Vanished), "they have ended");
     drop(bus);
     assert_eq!(served.join().expect("the server does not panic").len(), 2);
 }
 
 #[test]
-fn haste_asks_again_who_did_not_answer_for_a_bounded_time() {
+fn a_restore_asks_again_who_did_not_answer_for_a_bounded_time() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(7));
     let bus = Bus::new(run.path());
     bus.give_up(&unit(), FOLDER);
     bus.state.borrow_mut().spent = CREDIT * 100;
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(Fault::Refused(libc::ENOTCONN)));
-    bus.hasten();
+    bus.begin_restore();
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
     let (end, late) = (bus.state.borrow().until.expect("it is bounded"), Fault::Refused(libc::ENOTCONN));
-    assert_eq!(bus.state.borrow_mut().admit(Keeper::System, end), Err(late));
-    bus.relax();
-    assert_eq!(bus.state.borrow_mut().admit(Keeper::System, end), Ok(()));
+    assert_eq!(bus.state.borrow_mut().admit(ServiceManager::System, end), Err(late));
+    bus.end_restore();
+    assert_eq!(bus.state.borrow_mut().admit(ServiceManager::System, end), Ok(()));
     assert_eq!((bus.is_late(FOLDER), bus.is_late("/other")), (true, false));
     drop(bus);
     assert_eq!(served.join().expect("the server does not panic").len(), 1);
@@ -175,11 +175,11 @@ fn calls_that_follow_one_another_have_a_bound_together() {
     let mut state = bus.state.borrow_mut();
     let now = state.last;
     state.spent = CREDIT;
-    assert_eq!(state.admit(Keeper::System, now), Err(Fault::Later));
+    assert_eq!(state.admit(ServiceManager::System, now), Err(Fault::Later));
     assert!(crate::why::Why::Later.to_string().contains("systemd"), "it is not only the kernel");
-    assert_eq!(state.admit(Keeper::System, now + Duration::from_millis(100)), Ok(()), "time gives it back");
-    state.closed.insert(Keeper::System, now + REST);
-    assert_eq!(state.admit(Keeper::System, now + REST / 2), Err(Fault::Refused(libc::ENOTCONN)));
-    assert_eq!(state.admit(Keeper::User(7), now + REST / 2), Ok(()), "another one answers");
-    assert_eq!(state.admit(Keeper::System, now + REST), Ok(()));
+    assert_eq!(state.admit(ServiceManager::System, now + Duration::from_millis(100)), Ok(()), "time gives it back");
+    state.closed.insert(ServiceManager::System, now + REST);
+    assert_eq!(state.admit(ServiceManager::System, now + REST / 2), Err(Fault::Refused(libc::ENOTCONN)));
+    assert_eq!(state.admit(ServiceManager::User(7), now + REST / 2), Ok(()), "another one answers");
+    assert_eq!(state.admit(ServiceManager::System, now + REST), Ok(()));
 }

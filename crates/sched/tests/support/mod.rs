@@ -110,14 +110,14 @@ pub fn identity(pid: u32) -> Identity {
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A folder with a journal, and the turn to use it.
-pub struct Desk {
+pub struct Fixture {
     _turn: MutexGuard<'static, ()>,
     pub folder: TempDir,
     pub config: Config,
 }
 
-impl Desk {
-    pub fn new(backend: Backend) -> Desk {
+impl Fixture {
+    pub fn new(backend: Backend) -> Fixture {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let config = Config {
@@ -129,7 +129,7 @@ impl Desk {
             owner: None,
             under: None,
         };
-        Desk { _turn: turn, folder, config }
+        Fixture { _turn: turn, folder, config }
     }
 
     pub fn open(&self) -> (Mechanism, Restored) {

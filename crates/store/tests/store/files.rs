@@ -67,7 +67,7 @@ fn an_id_cannot_leave_the_folder() {
     let dir = TempDir::new().unwrap();
     for id in ["", "../up", "a/b", ".hidden", "new\nline"] {
         let error = write(dir.path(), &incident(id), 0).expect_err("no plain id").to_string();
-        assert!(error.contains("no plain file name"), "{error}");
+        assert!(error.contains("is not a plain file name"), "{error}");
     }
     assert_eq!(names(dir.path()), Vec::<String>::new());
 }
@@ -195,8 +195,8 @@ fn words_from_a_socket_stay_in_the_folder() {
     std::os::unix::fs::symlink(&outside, &link).unwrap();
     let refused = |path: &Path, uid| folder.append_words(path, &words("x"), uid).expect_err("refused").to_string();
     assert!(refused(&link, 0).contains("symbolic link"), "{}", refused(&link, 0));
-    assert!(refused(&outside, 0).contains("it is no incident in"));
-    assert!(refused(&folder.path().join("../one.tipme"), 0).contains("it is no incident in"));
+    assert!(refused(&outside, 0).contains("it is not an incident in"));
+    assert!(refused(&folder.path().join("../one.tipme"), 0).contains("it is not an incident in"));
     assert!(refused(&inside, 1001).ends_with("it belongs to another user"));
 }
 

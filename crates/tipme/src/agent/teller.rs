@@ -4,7 +4,7 @@
 //! One thread shows notifications, in the order in which they are told: what is said of one press takes the place of what
 //! was said of it before. Buttons come back as [`Choice`]s.
 
-use super::crew::Crew;
+use super::workers::Workers;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -24,7 +24,7 @@ const SHOWN_MAX: usize = 64;
 /// Buttons that wait to be answered.
 const CHOICES_MAX: usize = 16;
 /// How long a dialog stays open.
-const READ_PATIENCE: Duration = Duration::from_secs(300);
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Buttons of a verdict: their keys, what stands on them, and what they mean.
 const BUTTONS: [(&str, &str, Choice); 5] = [
@@ -98,7 +98,7 @@ impl Teller {
         let screen = Screen {
             notifier: Notifier::new(pressed),
             shown: Arc::clone(&shown),
-            dialogs: Crew::new(DIALOGS_MAX),
+            dialogs: Workers::new(DIALOGS_MAX),
             asker,
             display: display.to_owned(),
             choices: choices.clone(),
@@ -142,7 +142,7 @@ fn choose(button: &Pressed, shown: &AllShown, choices: &SyncSender<Chosen>) {
 struct Screen {
     notifier: Notifier,
     shown: AllShown,
-    dialogs: Crew,
+    dialogs: Workers,
     asker: Option<Asker>,
     display: String,
     choices: SyncSender<Chosen>,
@@ -187,7 +187,7 @@ impl Screen {
         let text = format!("{}\n\n{}", message.notice.summary, message.notice.body);
         let begun = self.dialogs.start(move || {
             match Dialog::tell(&asker, &text, &display) {
-                Ok(dialog) => drop(dialog.answer(READ_PATIENCE)),
+                Ok(dialog) => drop(dialog.answer(READ_TIMEOUT)),
                 Err(error) => journal::warning(error).tell(),
             }
             if let (Some(incident), Some(press)) = (message.verdict, message.press) {

@@ -3,7 +3,7 @@
 //! besides, or one press would mark twice.
 
 use super::place::Place;
-use super::{Agent, GLANCE, READ_PATIENCE};
+use super::{Agent, POLL_INTERVAL, READ_TIMEOUT};
 use crate::arguments;
 use anyhow::{Error, Result, bail};
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub fn run(arguments: &arguments::Agent, interrupt: &Interrupt) -> Result<ExitCo
     place.iter().for_each(|place| place.say(&words));
     journal::info(format!("ready: {words}, bound by the desktop")).tell();
     while interrupt.check().is_ok() {
-        match shortcuts.next(GLANCE) {
+        match shortcuts.next(POLL_INTERVAL) {
             Ok(action) => action.into_iter().for_each(|action| agent.press(action)),
             Err(error) => return refuse(arguments, &display, &error.into()),
         }
@@ -59,7 +59,7 @@ fn refuse(arguments: &arguments::Agent, display: &str, why: &Error) -> Result<Ex
             journal::warning(refused.to_string()).tell();
             let asker = if arguments.no_dialog { None } else { Asker::find() };
             let shown = asker.map(|asker| Dialog::tell(&asker, &format!("{summary}\n\n{body}"), display));
-            shown.transpose()?.and_then(|dialog| dialog.answer(READ_PATIENCE));
+            shown.transpose()?.and_then(|dialog| dialog.answer(READ_TIMEOUT));
         }
     }
     bail!("{}; {body}", summary.to_lowercase().replace("wayland", "Wayland"))

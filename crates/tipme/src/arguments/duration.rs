@@ -17,9 +17,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "min" | "m" => 60.0,
         "h" => 3_600.0,
         "" => return Err("a time needs its unit, such as 10s, 1ms or 100us".to_owned()),
-        unit => return Err(format!("{unit:?} is no unit of time; use us, ms, s, min or h")),
+        unit => return Err(format!("invalid unit of time {unit:?}; use us, ms, s, min or h")),
     };
-    let count: f64 = number.parse().map_err(|_| format!("{number:?} is no number"))?;
+    let count: f64 = number.parse().map_err(|_| format!("invalid number {number:?}"))?;
     let time = count * seconds;
     if time > 0.0 && time <= LONGEST_S {
         return Ok(Duration::from_secs_f64(time));

@@ -26,7 +26,7 @@ pub struct Fork {
     /// How long to measure each load, at most
     #[arg(short, long, value_name = "TIME", default_value = "20s", value_parser = duration)]
     pub duration: Duration,
-    /// Between two births of the load "fork"
+    /// Between two forks of the load "fork"
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub every: Duration,
     /// The CPU of all processes [default: the last one]
@@ -50,7 +50,7 @@ pub enum LoadChoice {
     None,
     /// One process that computes for ever
     Hog,
-    /// A process that computes for ever, ended and born anew again and again, as in the paper
+    /// A process that computes for ever, ended and forked again and again, as in the paper
     Fork,
     /// Four short lives at a time, as in a build
     Storm,

@@ -22,7 +22,7 @@ pub enum ProfileChoice {
   sudo tipme measure my-task.toml -- gedit {home}/text.txt
   tipme measure --list
 
-Each repeat starts the application anew in a fresh home folder; {home} stands for that folder. As
+Each repeat restarts the application in a fresh home folder; {home} stands for that folder. As
 root, each answer is found by the display tap of the recorder; otherwise by the reports of the
 DAMAGE extension, and then a drawing belongs to the input before it, which is a guess.
 

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use tipme_bench::arms::{Arm, Cell, Comparison, ManagerProgram, Turn, steadiness};
 use tipme_bench::load::{Kind, Pages, default_memory};
 use tipme_measure::{Document, Events, Limits, Machine, Run, SCHEMA};
-use tipme_report::arms::{self, ArmFigures, ArmRow, Scale, Told, against_unloaded, fill_lost};
+use tipme_report::arms::{self, ArmFigures, ArmRow, KeyFigure, Scale, against_unloaded, fill_lost};
 use tipme_report::plot::{Curve, Figure, levels};
 
 /// An arm that this machine lacks.
@@ -180,7 +180,7 @@ impl Results<'_> {
         out += &against_unloaded(&rows, self.scale);
         out += &arms::progress(&rows);
         if rows.iter().any(|row| row.level > 0) {
-            out += &format!("\n{}", arms::chart(&rows, Told::of(&rows, self.scale), self.times_of));
+            out += &format!("\n{}", arms::chart(&rows, KeyFigure::of(&rows, self.scale), self.times_of));
         }
         for line in self.paper {
             out += &format!("  {line}\n");
@@ -204,9 +204,12 @@ impl Results<'_> {
         let footer = footer.collect::<Vec<String>>().join("; ");
         let figure = Figure { title: self.title, footer: &footer, ..Figure::default() };
         let rows = self.rows();
-        let told = Told::of(&rows, self.scale);
-        let name = format!("{} of {}, ms", told.name, self.times_of);
-        write(&folder.join(format!("{}.svg", self.kind)), &levels(&figure, &curves(&rows, told), &name, self.line_ms))
+        let key_figure = KeyFigure::of(&rows, self.scale);
+        let name = format!("{} of {}, ms", key_figure.name, self.times_of);
+        write(
+            &folder.join(format!("{}.svg", self.kind)),
+            &levels(&figure, &curves(&rows, key_figure), &name, self.line_ms),
+        )
     }
 
     /// The figures of an arm at the highest level; `null` where it was not measured.
@@ -276,10 +279,10 @@ fn runs(times: &Times) -> impl Iterator<Item = Run> + '_ {
 }
 
 /// One for each arm; each has a point where its figure is told.
-fn curves(rows: &[ArmRow], told: Told) -> Vec<Curve> {
+fn curves(rows: &[ArmRow], key_figure: KeyFigure) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for row in rows {
-        let Some(ms) = (told.of)(&row.figures) else { continue };
+        let Some(ms) = (key_figure.of)(&row.figures) else { continue };
         let point = (f64::from(row.level), ms);
         match curves.iter_mut().find(|curve| curve.name == row.arm) {
             Some(curve) => curve.points.push(point),

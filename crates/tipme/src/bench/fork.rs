@@ -20,9 +20,9 @@ pub fn run(arguments: Fork) -> Result<ExitCode> {
     let options = options(&arguments, &programs);
     let mut lines = Lines("fork");
     lines.line(&plan(&options));
-    let witness = programs.witness(arguments.no_trace, &[], &interrupt)?;
+    let sidecar = programs.sidecar(arguments.no_trace, &[], &interrupt)?;
     let survey = Survey::begin();
-    let outcome = fork::run(&options, witness.as_ref().ok(), &interrupt, &mut lines)?;
+    let outcome = fork::run(&options, sidecar.as_ref().ok(), &interrupt, &mut lines)?;
     let results = Results {
         kind: "fork",
         title: TITLE,
@@ -32,7 +32,7 @@ pub fn run(arguments: Fork) -> Result<ExitCode> {
         sleep: fork::SLEEP,
         machine: survey.end(),
         loads: &outcome.loads,
-        blind: witness.as_ref().err().cloned(),
+        blind: sidecar.as_ref().err().cloned(),
     };
     results.publish(arguments.json.as_deref(), arguments.svg.as_deref())
 }
@@ -71,7 +71,7 @@ fn plan(options: &Options) -> String {
 fn bounds(conditions: &Conditions) -> Vec<String> {
     let every = conditions.every_ms as f64 / 1e3;
     vec![format!(
-        "all on CPU {}, in one session; fork: a birth every {every} s; storm: four lives of 5 to 65 ms at a time",
+        "all on CPU {}, in one session; fork: a fork every {every} s; storm: four lives of 5 to 65 ms at a time",
         conditions.cpu
     )]
 }

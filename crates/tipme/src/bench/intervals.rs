@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tipme_analysis::{Explanation, Recording};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::{Measured, Watch, Witness};
+use tipme_bench::intervals::{Measured, SidecarRecorder, Watch};
 use tipme_bench::job::Helper;
 use tipme_measure::{Class, Document, Intervals, Limits, Machine, Profile, SCHEMA};
 use tipme_record::{Nanos, Tid};
@@ -38,13 +38,18 @@ impl Programs {
     }
 
     /// A recorder, or why there is none.
-    pub fn witness(&self, unwanted: bool, details: &[&str], interrupt: &Interrupt) -> Result<Result<Witness, String>> {
+    pub fn sidecar(
+        &self,
+        unwanted: bool,
+        details: &[&str],
+        interrupt: &Interrupt,
+    ) -> Result<Result<SidecarRecorder, String>> {
         if unwanted {
             return Ok(Err("--no-trace was given".to_owned()));
         }
-        let witness = Witness::start(&self.tipme, &self.helper, details, interrupt);
+        let sidecar = SidecarRecorder::start(&self.tipme, &self.helper, details, interrupt);
         interrupt.check()?;
-        Ok(witness.map_err(|error| format!("{error:#}")))
+        Ok(sidecar.map_err(|error| format!("{error:#}")))
     }
 }
 

@@ -25,9 +25,9 @@ pub fn run(arguments: Memory) -> Result<ExitCode> {
     let mut lines = Lines("memory");
     lines.line(&plan(&options));
     options.check()?;
-    let witness = programs.witness(arguments.no_trace, &DETAILS, &interrupt)?;
+    let sidecar = programs.sidecar(arguments.no_trace, &DETAILS, &interrupt)?;
     let survey = Survey::begin();
-    let outcome = memory::run(&options, witness.as_ref().ok(), &interrupt, &mut lines)?;
+    let outcome = memory::run(&options, sidecar.as_ref().ok(), &interrupt, &mut lines)?;
     let results = Results {
         kind: "memory",
         title: TITLE,
@@ -37,7 +37,7 @@ pub fn run(arguments: Memory) -> Result<ExitCode> {
         sleep: memory::SLEEP,
         machine: survey.end(),
         loads: &outcome.loads,
-        blind: witness.as_ref().err().cloned(),
+        blind: sidecar.as_ref().err().cloned(),
     };
     results.publish(arguments.json.as_deref(), arguments.svg.as_deref())
 }

@@ -14,7 +14,7 @@ use tipme_bench::load::Kind;
 use tipme_bench::machine::Survey;
 use tipme_bench::pagein::{self, Block, Options, Room};
 use tipme_record::Nanos;
-use tipme_report::arms::{ArmFigures, ArmRow, Scale, Told};
+use tipme_report::arms::{ArmFigures, ArmRow, KeyFigure, Scale};
 
 const TITLE: &str = "Page-ins beside a hog: what the program with the focus waits for its own pages after a key";
 const PAPER: [&str; 2] = [
@@ -134,16 +134,16 @@ fn figures(cell: &Cell<Block>, times: fn(&Block) -> &Vec<Nanos>) -> ArmFigures {
 /// A line for each arm beside the hog: its wait as a share of that of the unmanaged one.
 fn against_unmanaged(times: &[Times]) -> Vec<String> {
     let rows: Vec<ArmRow> = times.iter().map(|times| times.row.clone()).collect();
-    let told = Told::of(&rows, Scale::Latency);
+    let key_figure = KeyFigure::of(&rows, Scale::Latency);
     let beside = |row: &&ArmRow| row.level > 0;
     let unmanaged = rows.iter().filter(beside).find(|row| row.arm == "unmanaged");
-    let Some(before) = unmanaged.and_then(|row| (told.of)(&row.figures)).filter(|ms| *ms > 0.0) else {
+    let Some(before) = unmanaged.and_then(|row| (key_figure.of)(&row.figures)).filter(|ms| *ms > 0.0) else {
         return Vec::new();
     };
     let others = rows.iter().filter(beside).filter(|row| row.arm != "unmanaged");
-    let shares = others.filter_map(|row| Some((&row.turn, (told.of)(&row.figures)? / before)));
+    let shares = others.filter_map(|row| Some((&row.turn, (key_figure.of)(&row.figures)? / before)));
     shares
-        .map(|(turn, share)| format!("{turn}: {} of the wait {share:.3} times that of unmanaged", told.name))
+        .map(|(turn, share)| format!("{turn}: {} of the wait {share:.3} times that of unmanaged", key_figure.name))
         .collect()
 }
 

@@ -216,7 +216,7 @@ fn stem(path: &Path) -> String {
 fn read(path: &Path) -> Result<Document<TimerDetails>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let document: Document<TimerDetails> = serde_json::from_str(&text)
-        .with_context(|| format!("{} is no result of tipme bench timer --json", path.display()))?;
+        .with_context(|| format!("{} is not a result of tipme bench timer --json", path.display()))?;
     if document.schema != SCHEMA || document.kind != KIND {
         bail!("{} is a result of another kind or version: measure again", path.display());
     }

@@ -16,7 +16,7 @@ use tipme_bench::typing::{self, Block, INTERVAL, Options};
 use tipme_measure::{Class, Profile};
 use tipme_report::arms::{PAPER_PROTOTYPE_MS, Scale};
 
-const TITLE: &str = "Typing beside a load: from a key to its letter in a terminal";
+const TITLE: &str = "Typing beside a load: keystroke-to-echo latency in a terminal";
 const PAPER: [&str; 2] = [
     "Evans et al. (1993), figure 2, on a machine of its time: with their prototype about 0.05 s at any load",
     "average from 0 to 20; without it 0.1 s at a small load, 1 s and then 10 s as it grew",

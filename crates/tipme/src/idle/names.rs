@@ -2,7 +2,7 @@
 //! Who took the time of the gaps, by what was recorded meanwhile.
 
 use std::collections::BTreeMap;
-use tipme_analysis::{Occupant, Occupation, Recording, is_recorder, occupations};
+use tipme_analysis::{CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder};
 use tipme_bench::idle::Outcome;
 use tipme_measure::Machine;
 use tipme_measure::idle::{
@@ -112,8 +112,8 @@ fn recorder_share(residents: &[Resident]) -> f64 {
 /// What the records say of a gap.
 fn pieces(recording: &Recording, observed: &Observed, gap: &Gap) -> Vec<Piece> {
     let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
-    let occupations = occupations(recording, Cpu(observed.cpu as u32), from, to);
-    occupations.into_iter().map(|one| piece(recording, observed, one)).collect()
+    let cpu_intervals = cpu_intervals(recording, Cpu(observed.cpu as u32), from, to);
+    cpu_intervals.into_iter().map(|one| piece(recording, observed, one)).collect()
 }
 
 /// What is left where nothing was recorded may be anybody's.
@@ -126,20 +126,20 @@ fn unrecorded(portion: Portion) -> Portion {
     }
 }
 
-fn piece(recording: &Recording, observed: &Observed, occupation: Occupation) -> Piece {
-    let (start_ns, length_ns) = (occupation.from.0, occupation.time().0);
+fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> Piece {
+    let (start_ns, length_ns) = (interval.from.0, interval.time().0);
     let holder = |kind, name: String| Seen::Holder(Holder::new(kind, name));
-    let seen = match occupation.occupant {
-        Occupant::Thread { tid, .. } if tid.0 == observed.tid => Seen::Own,
-        Occupant::Thread { tid, .. } if is_recorder(recording, tid, occupation.from) => {
+    let seen = match interval.owner {
+        CpuOwner::Thread { tid, .. } if tid.0 == observed.tid => Seen::Own,
+        CpuOwner::Thread { tid, .. } if is_recorder(recording, tid, interval.from) => {
             holder(HolderKind::Recorder, "tipme record, which finds these names".to_owned())
         }
-        Occupant::Thread { name, .. } => holder(HolderKind::Thread, name),
-        Occupant::Interrupt { name } => holder(HolderKind::Interrupt, name),
-        Occupant::Softirq { name } => holder(HolderKind::Softirq, name),
+        CpuOwner::Thread { name, .. } => holder(HolderKind::Thread, name),
+        CpuOwner::Interrupt { name } => holder(HolderKind::Interrupt, name),
+        CpuOwner::Softirq { name } => holder(HolderKind::Softirq, name),
         // The loop never waits, so somebody keeps it from running: the quota of its control group.
-        Occupant::Idle => holder(HolderKind::Thread, "nobody: the loop was held back by a quota".to_owned()),
-        Occupant::Unknown => Seen::Nothing,
+        CpuOwner::Idle => holder(HolderKind::Thread, "nobody: the loop was held back by a quota".to_owned()),
+        CpuOwner::Unknown => Seen::Nothing,
     };
     Piece { seen, start_ns, length_ns }
 }

@@ -5,7 +5,7 @@ use crate::arguments;
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::process::ExitCode;
-use tipme_analysis::{Occupant, Recording, occupations};
+use tipme_analysis::{CpuOwner, Recording, cpu_intervals};
 use tipme_bench::idle::{self, GAP_MIN, Incident, Method, Options, Round, Setup};
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::job::Helper;
@@ -113,13 +113,13 @@ fn stolen(method: Method, observed: &Observed, event: &Injection, recording: Opt
 /// Interrupts of a thread are its own: most kernels charge them to whom they interrupt.
 fn had(recording: &Recording, observed: &Observed, gap: &Gap, counts: impl Fn(u32) -> bool) -> u64 {
     let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
-    let occupations = occupations(recording, Cpu(observed.cpu as u32), from, to);
+    let cpu_intervals = cpu_intervals(recording, Cpu(observed.cpu as u32), from, to);
     let mut running = observed.tid;
-    let own = occupations.iter().filter(|one| {
-        running = match &one.occupant {
-            Occupant::Thread { tid, .. } => tid.0,
-            Occupant::Interrupt { .. } | Occupant::Softirq { .. } => running,
-            Occupant::Idle | Occupant::Unknown => NOBODY,
+    let own = cpu_intervals.iter().filter(|one| {
+        running = match &one.owner {
+            CpuOwner::Thread { tid, .. } => tid.0,
+            CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. } => running,
+            CpuOwner::Idle | CpuOwner::Unknown => NOBODY,
         };
         counts(running)
     });

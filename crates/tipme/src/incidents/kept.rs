@@ -123,7 +123,7 @@ impl Kept {
         fits.then_some(document.summary)
     }
 
-    /// Keeps what was found in a file that was so before it was read; it is found anew where that fails.
+    /// Keeps what was found in a file that was so before it was read; it is found again where that fails.
     pub fn put(&self, incident: &Path, before: &Metadata, verdict: &Verdict) {
         let (Some(path), Ok(after)) = (self.path(incident), fs::metadata(incident)) else { return };
         let file = File::of(before);

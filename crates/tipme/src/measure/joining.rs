@@ -80,7 +80,7 @@ enum Tapped {
     Lost,
 }
 
-/// What the tap found, unless the screen contradicts: what was drawn before the next input is no answer to that.
+/// What the tap found, unless the screen contradicts: what was drawn before the next input is not an answer to that.
 fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
     match guess.filter(|seen| seen.first < next) {
         Some(seen) if answer.first > next => seen,
@@ -108,7 +108,7 @@ fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answe
     let settled = own.map(last).max().unwrap_or(best.end_ns);
     Some(Answer {
         input: best.input_ns,
-        taken: best.taken_ns,
+        dequeued: best.taken_ns,
         first: best.end_ns,
         settled,
         join: if best.join == "exact" { Join::Exact } else { Join::Speculative },
@@ -166,7 +166,7 @@ fn guess(input: Nanos, first: Nanos, drawn: &[Nanos], next: Option<Nanos>) -> An
         settled = *at;
     }
     let (first, settled) = (first.0, settled.0);
-    Answer { input: input.0, taken: None, first, settled, join: Join::Speculative, open: false }
+    Answer { input: input.0, dequeued: None, first, settled, join: Join::Speculative, open: false }
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ impl Judged {
 fn start(repeat: &Repeat) -> Event {
     let started = repeat.started;
     let (first, settled) = (started.first.unwrap_or(started.focused).0, started.settled.0);
-    let answer = Answer { input: started.begun.0, taken: None, first, settled, join: Join::Speculative, open: false };
+    let answer =
+        Answer { input: started.begun.0, dequeued: None, first, settled, join: Join::Speculative, open: false };
     answer.event(Class::Start)
 }
 

@@ -101,10 +101,10 @@ mod tests {
     }
 
     /// Milliseconds, and whether it is open.
-    type Told = Option<(u64, bool)>;
+    type KeyFigure = Option<(u64, bool)>;
 
     /// Handled and completed, of each input.
-    fn of(timed: Vec<Timed>, times: &[u64]) -> Vec<(Told, Told)> {
+    fn of(timed: Vec<Timed>, times: &[u64]) -> Vec<(KeyFigure, KeyFigure)> {
         let part = [Part { from: Nanos(0), mark: Nanos(9_000 * MS), timed }];
         let told = |one: Reached| (one.latency / MS, one.open);
         let all = milestones(&sent(times), &[7], &part, Nanos(9_000 * MS));

@@ -349,8 +349,8 @@ mod tests {
 
     fn answered(class: Class, input_ms: u64, latency_ms: u64) -> Event {
         let (input, end) = (input_ms * MS, (input_ms + latency_ms) * MS);
-        let (taken, join) = (Some(input + MS), Join::Exact);
-        Answer { input, taken, first: end, settled: end, join, open: false }.event(class)
+        let (dequeued, join) = (Some(input + MS), Join::Exact);
+        Answer { input, dequeued, first: end, settled: end, join, open: false }.event(class)
     }
 
     fn repeat(number: usize, latencies_ms: &[u64]) -> Judged {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose turn it was during a repeat: the person's or the machine's.
 //!
-//! The signals come from the joins (an event is queued until it is taken, and handled until the last drawing that
+//! The signals come from the joins (an event is queued until it is dequeued, and handled until the last drawing that
 //! it caused) and, with the display tap, from the scheduler and the disk: threads of the application and
 //! of the display server that run or want to, and reads that threads of the application wait for.
 //! Without it, an event that is handled counts as computed for all along.
@@ -98,9 +98,9 @@ pub fn waits(
 fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activity>) -> Vec<Change> {
     let (mut queued, mut handled) = (Vec::new(), Vec::new());
     for times in events.map(Event::times) {
-        let taken = times.taken.unwrap_or(times.input);
-        queued.push((times.input, taken));
-        handled.push((taken, times.settled.unwrap_or(times.end.time())));
+        let dequeued = times.dequeued.unwrap_or(times.input);
+        queued.push((times.input, dequeued));
+        handled.push((dequeued, times.settled.unwrap_or(times.end.time())));
     }
     let Activity { computing, reading } =
         activity.unwrap_or_else(|| Activity { computing: handled.clone(), reading: Vec::new() });
@@ -142,9 +142,9 @@ mod tests {
         let at = |ms: u64| Nanos(ms * MS);
         let sent =
             times.iter().map(|(input, ..)| Sent { at: at(*input), label: "x".to_owned(), class: Class::Key }).collect();
-        let answer = |(input, taken, end): &(u64, u64, u64)| {
-            let (input, taken, end) = (input * MS, Some(taken * MS), end * MS);
-            let answer = Answer { input, taken, first: end, settled: end, join: Join::Exact, open: false };
+        let answer = |(input, dequeued, end): &(u64, u64, u64)| {
+            let (input, dequeued, end) = (input * MS, Some(dequeued * MS), end * MS);
+            let answer = Answer { input, dequeued, first: end, settled: end, join: Join::Exact, open: false };
             Outcome::Answered(answer.event(Class::Key))
         };
         let repeat = Repeat { begun: at(0), ended: at(1_000), sent, ..Repeat::default() };

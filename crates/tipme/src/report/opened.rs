@@ -16,8 +16,8 @@ const KEPT_MAX: usize = 20;
 /// The program of a desktop that opens a file.
 const OPENER: &str = "xdg-open";
 /// An opener that has not failed after so long shows the page, or starts what shows it.
-const PATIENCE: Duration = Duration::from_secs(10);
-const GLANCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Makes the page of an incident, and has it opened; on a display, where one is named.
 ///
@@ -65,12 +65,12 @@ fn prune(folder: &Path) {
 
 /// Whether an opener succeeds, or still runs after a while: some stay as long as the browser does.
 fn shows(mut opener: Child) -> Result<bool> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {
         if let Some(status) = opener.try_wait().context("cannot wait for the browser")? {
             return Ok(status.success());
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     std::thread::spawn(move || opener.wait());
     Ok(true)

@@ -13,7 +13,7 @@ use tipme_report::measure::{self, Measured};
 use tipme_report::{Results, comparison, results, single, timer};
 
 /// Text and plots of a result.
-type Told = (String, Vec<String>);
+type KeyFigure = (String, Vec<String>);
 
 /// Whether a path names a result, and no incident.
 pub fn is_result(path: &Path) -> bool {
@@ -33,12 +33,12 @@ pub fn page(path: &Path) -> Result<String> {
     Ok(results(&Results { title: &title, machine: &read.machine, text: &text, plots: &plots }))
 }
 
-fn measured(path: &Path) -> Result<Told> {
+fn measured(path: &Path) -> Result<KeyFigure> {
     let result: Measured = document(path)?;
     Ok((measure::text(&result), measure::figures(&result).into_iter().map(|(_, svg)| svg).collect()))
 }
 
-fn timed(path: &Path) -> Result<Told> {
+fn timed(path: &Path) -> Result<KeyFigure> {
     let result: Document<TimerDetails> = document(path)?;
     Ok((timer::text(&result), timer::plots(&result).into_iter().map(|(_, svg)| svg).collect()))
 }

@@ -23,18 +23,18 @@ const FOR_ALL: &str = "/etc/xdg/autostart/tipme-agent.desktop";
 /// The first line of a file of ours.
 const MADE: &str = "# Made by tipme setup; tipme setup --undo removes it.";
 /// How long the agent may take to come or to go, and a mark to be written.
-const PATIENCE: Duration = Duration::from_secs(15);
-const GLANCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
-    if let Some(step) = stranger() {
+    if let Some(step) = other_user() {
         return Ok(vec![step]);
     }
     Ok(vec![at_login(arguments)?, now(arguments)?])
 }
 
 pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
-    if let Some(step) = stranger() {
+    if let Some(step) = other_user() {
         return Ok(vec![step]);
     }
     let mut steps = Vec::new();
@@ -66,7 +66,7 @@ fn put(file: &Path, text: &str) -> Result<()> {
 }
 
 /// Root has no business in a session of somebody else.
-fn stranger() -> Option<Step> {
+fn other_user() -> Option<Step> {
     let person = system::person();
     let name = user_name(person);
     (person != geteuid().as_raw())
@@ -121,7 +121,7 @@ fn now(arguments: &Setup) -> Result<Step> {
         return Ok(match &arguments.mark_key {
             Some(key) if !agent.words.starts_with(&format!("{key} marks")) => {
                 let words = words(arguments)?;
-                let what = format!("start the agent of display :{} anew, with another key", target.display);
+                let what = format!("start the agent of display :{} again, with another key", target.display);
                 Step::to_do(what, move || end(&agent).and_then(|()| start(&words, &target)))
             }
             _ => Step::so(what),
@@ -207,7 +207,7 @@ fn test(arguments: &Setup) -> Result<PathBuf> {
     {
         return Ok(incident);
     }
-    bail!("{key} was pressed, and no incident came within {} s; see the notification", PATIENCE.as_secs())
+    bail!("{key} was pressed, and no incident came within {} s; see the notification", TIMEOUT.as_secs())
 }
 
 fn display() -> Option<Target> {
@@ -222,12 +222,12 @@ fn autostart() -> Result<PathBuf> {
 
 /// Whether it is so in time.
 fn wait(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         if is_so() {
             return true;
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     false
 }

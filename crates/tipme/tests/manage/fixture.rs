@@ -2,7 +2,7 @@
 //! A private display with terminals, and a manager of it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::family::{PATIENCE, until};
+use crate::family::{TIMEOUT, until};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ pub fn tipme() -> Command {
 }
 
 /// A private display.
-pub struct Desk {
+pub struct Desktop {
     pub session: Session,
 }
 
@@ -33,10 +33,10 @@ pub struct Terminal {
     pub window: u32,
 }
 
-impl Desk {
-    pub fn start() -> Desk {
+impl Desktop {
+    pub fn start() -> Desktop {
         forget_nice_value();
-        Desk { session: Session::start(Options::default()).unwrap() }
+        Desktop { session: Session::start(Options::default()).unwrap() }
     }
 
     /// A terminal that waits, with the focus.
@@ -51,7 +51,7 @@ impl Desk {
         self.session.prepare(&mut command);
         let process = Process::start("a terminal", command, None).unwrap();
         let watcher = Watcher::open(&self.session.target()).unwrap();
-        let window = watcher.wait_for_focus(process.pid(), PATIENCE).unwrap();
+        let window = watcher.wait_for_focus(process.pid(), TIMEOUT).unwrap();
         let mut corner = place[1..].split('+').map(|number| number.parse::<i16>().unwrap() + 60);
         let at = (corner.next().unwrap(), corner.next().unwrap());
         let terminal = Terminal { process, at, window };
@@ -129,16 +129,16 @@ pub struct Managed {
 
 impl Managed {
     /// Starts it with the back end of nice values, and waits until it is ready.
-    pub fn start(desk: &Desk, arguments: &[&str]) -> Managed {
+    pub fn start(desktop: &Desktop, arguments: &[&str]) -> Managed {
         let dir = TempDir::new().unwrap();
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        Managed::start_in(dir, desk, arguments)
+        Managed::start_in(dir, desktop, arguments)
     }
 
-    pub fn start_in(dir: TempDir, desk: &Desk, arguments: &[&str]) -> Managed {
+    pub fn start_in(dir: TempDir, desktop: &Desktop, arguments: &[&str]) -> Managed {
         let mut command = tipme();
-        desk.session.show(&mut command);
-        Managed::start_by(command, dir, &desk.session.display_name(), arguments)
+        desktop.session.show(&mut command);
+        Managed::start_by(command, dir, &desktop.session.display_name(), arguments)
     }
 
     /// The same for any display; the command has what is needed to connect.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A manager that is no root, and the helper that turns its knobs.
+//! A manager that is not root, and the helper that turns its knobs.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::{for_everybody, until};
-use crate::fixture::{Desk, Managed, nice};
-use crate::lender::{Lender, favour};
-use crate::strangers::{NOBODY, strangers_terminal};
+use crate::fixture::{Desktop, Managed, nice};
+use crate::helper_daemon::{HelperDaemon, favour};
+use crate::other_users::{NOBODY, other_users_terminal};
 use rustix::process::Signal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ impl User {
     }
 
     /// The manager as this user, with that helper.
-    fn manage(&self, desk: &Desk, helper: &Path) -> Managed {
-        let display = desk.session.display_name();
+    fn manage(&self, desktop: &Desktop, helper: &Path) -> Managed {
+        let display = desktop.session.display_name();
         Managed::start_by(self.command(), self.state(), &display, &["--helper", helper.to_str().unwrap()])
     }
 
@@ -49,18 +49,18 @@ impl User {
 
 #[test]
 fn the_helper_turns_the_knobs_of_a_manager_without_root() {
-    let (desk, user, lender) = (Desk::start(), User::new(), Lender::start(&[NOBODY]));
-    let roots = desk.terminal("+20+20");
-    let (own, _) = strangers_terminal(&desk, &user.keys);
-    let mut managed = user.manage(&desk, lender.dir.path());
+    let (desktop, user, helper) = (Desktop::start(), User::new(), HelperDaemon::start(&[NOBODY]));
+    let roots = desktop.terminal("+20+20");
+    let (own, _) = other_users_terminal(&desktop, &user.keys);
+    let mut managed = user.manage(&desktop, helper.dir.path());
     until("the favour of the user's terminal", || nice(own.pid()) < 0);
     let status = managed.status();
-    assert_eq!((&status["helper"], &status["user"]), (&lender.pid().into(), &NOBODY.into()), "{status:#}");
+    assert_eq!((&status["helper"], &status["user"]), (&helper.pid().into(), &NOBODY.into()), "{status:#}");
     assert!(status["missing"].to_string().contains("the display server is not favoured"), "{status:#}");
-    assert!(managed.said(&["manage", "status"]).contains(&format!("by the helper (pid {})", lender.pid())));
+    assert!(managed.said(&["manage", "status"]).contains(&format!("by the helper (pid {})", helper.pid())));
     let why = managed.why(own.pid());
     assert_eq!((&why["role"], &why["knobs"][0]["name"]), (&"focused".into(), &"nice value".into()), "{why:#}");
-    desk.click(&roots);
+    desktop.click(&roots);
     until("the end of the favour", || nice(own.pid()) > favour(Strength::Normal));
     assert_eq!(nice(roots.pid()), 0);
     managed.said(&["manage", "off"]);
@@ -73,40 +73,40 @@ fn the_helper_turns_the_knobs_of_a_manager_without_root() {
 
 #[test]
 fn a_manager_that_is_killed_leaves_nothing_changed() {
-    let (desk, user, lender) = (Desk::start(), User::new(), Lender::start(&[NOBODY]));
-    let (own, _) = strangers_terminal(&desk, &user.keys);
-    let mut managed = user.manage(&desk, lender.dir.path());
+    let (desktop, user, helper) = (Desktop::start(), User::new(), HelperDaemon::start(&[NOBODY]));
+    let (own, _) = other_users_terminal(&desktop, &user.keys);
+    let mut managed = user.manage(&desktop, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
     managed.stop(Signal::KILL);
     until("the end of the favour", || nice(own.pid()) == 0);
-    lender.expect_no_lease();
+    helper.expect_no_session();
 }
 
 #[test]
 fn a_manager_outlives_its_helper_and_finds_the_next_one() {
-    let (desk, user, mut lender) = (Desk::start(), User::new(), Lender::start(&[NOBODY]));
-    let (own, _) = strangers_terminal(&desk, &user.keys);
-    let managed = user.manage(&desk, lender.dir.path());
+    let (desktop, user, mut helper) = (Desktop::start(), User::new(), HelperDaemon::start(&[NOBODY]));
+    let (own, _) = other_users_terminal(&desktop, &user.keys);
+    let managed = user.manage(&desktop, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
-    lender.stop(Signal::TERM);
+    helper.stop(Signal::TERM);
     assert_eq!(nice(own.pid()), 0);
     until("that the manager has seen it", || {
         managed.said(&["manage", "gentle"]);
         managed.status()["missing"].to_string().contains("until the helper is back")
     });
-    lender.start_again(&[NOBODY]);
+    helper.start_again(&[NOBODY]);
     until("the favour again, with the strength of now", || nice(own.pid()) == favour(Strength::Gentle));
     let status = managed.status();
-    assert_eq!(status["helper"], lender.pid());
+    assert_eq!(status["helper"], helper.pid());
     assert!(!status["missing"].to_string().contains("until the helper is back"), "{status:#}");
 }
 
 #[test]
 fn without_a_helper_the_remedy_is_told() {
-    let (desk, user, nothing) = (Desk::start(), User::new(), TempDir::new().unwrap());
-    let (_own, _) = strangers_terminal(&desk, &user.keys);
+    let (desktop, user, nothing) = (Desktop::start(), User::new(), TempDir::new().unwrap());
+    let (_own, _) = other_users_terminal(&desktop, &user.keys);
     let mut command = user.command();
-    command.args(["manage", "--display", &desk.session.display_name(), "--helper"]).arg(nothing.path());
+    command.args(["manage", "--display", &desktop.session.display_name(), "--helper"]).arg(nothing.path());
     let output = command.arg("--state-dir").arg(user.state().path()).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");

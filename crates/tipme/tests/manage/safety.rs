@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::until;
-use crate::fixture::{Desk, Managed, Terminal, nice, stat};
+use crate::fixture::{Desktop, Managed, Terminal, nice, stat};
 use rustix::process::Signal;
 
 /// What the manager may change of a process, as it is now: nice value, scheduling policy, I/O priority, for each thread.
@@ -15,8 +15,8 @@ fn settings(pid: u32) -> Vec<(i32, String)> {
 }
 
 /// The display's processes and the terminals with their shells.
-fn everybody(desk: &Desk, terminals: &[&Terminal]) -> Vec<u32> {
-    let server = tipme_desktop::server::describe(&desk.session.target()).unwrap().server_pid;
+fn everybody(desktop: &Desktop, terminals: &[&Terminal]) -> Vec<u32> {
+    let server = tipme_desktop::server::describe(&desktop.session.target()).unwrap().server_pid;
     let below = terminals.iter().flat_map(|terminal| [terminal.pid(), terminal.shell()]);
     below.chain([server]).collect()
 }
@@ -27,32 +27,32 @@ fn snapshot(pids: &[u32]) -> Vec<Vec<(i32, String)>> {
 
 #[test]
 fn sigterm_puts_everything_back() {
-    let desk = Desk::start();
-    let (first, second) = (desk.terminal("+20+20"), desk.terminal("+500+20"));
-    let pids = everybody(&desk, &[&first, &second]);
+    let desktop = Desktop::start();
+    let (first, second) = (desktop.terminal("+20+20"), desktop.terminal("+500+20"));
+    let pids = everybody(&desktop, &[&first, &second]);
     let before = snapshot(&pids);
     for signal in [Signal::TERM, Signal::INT] {
-        let mut managed = Managed::start(&desk, &[]);
+        let mut managed = Managed::start(&desktop, &[]);
         until("the favour", || nice(second.pid()) < 0);
-        desk.click(&first);
+        desktop.click(&first);
         until("the favour of the other", || nice(first.pid()) < 0);
         assert_eq!(managed.stop(signal), Some(0));
         assert_eq!(snapshot(&pids), before);
-        desk.click(&second);
+        desktop.click(&second);
     }
 }
 
 #[test]
 fn after_a_kill_the_next_manager_puts_everything_back() {
-    let desk = Desk::start();
-    let (first, second) = (desk.terminal("+20+20"), desk.terminal("+500+20"));
-    let pids = everybody(&desk, &[&first, &second]);
+    let desktop = Desktop::start();
+    let (first, second) = (desktop.terminal("+20+20"), desktop.terminal("+500+20"));
+    let pids = everybody(&desktop, &[&first, &second]);
     let before = snapshot(&pids);
-    let mut managed = Managed::start(&desk, &[]);
+    let mut managed = Managed::start(&desktop, &[]);
     until("the favour", || nice(second.pid()) < 0);
     managed.stop(Signal::KILL);
     assert_ne!(snapshot(&pids), before, "a manager that is killed puts nothing back");
-    let mut next = Managed::start_in(managed.dir.take().unwrap(), &desk, &["--strength", "off"]);
+    let mut next = Managed::start_in(managed.dir.take().unwrap(), &desktop, &["--strength", "off"]);
     assert_eq!(snapshot(&pids), before);
     next.said(&["manage", "strong"]);
     until("the favour", || nice(second.pid()) < 0);
@@ -62,12 +62,12 @@ fn after_a_kill_the_next_manager_puts_everything_back() {
 
 #[test]
 fn what_a_favoured_shell_starts_is_put_back_too() {
-    let desk = Desk::start();
-    let terminal = desk.terminal_with("+20+20", "read go; sleep 3000 & read wait");
-    let mut managed = Managed::start(&desk, &[]);
+    let desktop = Desktop::start();
+    let terminal = desktop.terminal_with("+20+20", "read go; sleep 3000 & read wait");
+    let mut managed = Managed::start(&desktop, &[]);
     until("the favour of the shell", || nice(terminal.shell()) < 0);
     let mut typist =
-        tipme_desktop::inject::Typist::open(&desk.session.target(), tipme_desktop::inject::Pace::default()).unwrap();
+        tipme_desktop::inject::Typist::open(&desktop.session.target(), tipme_desktop::inject::Pace::default()).unwrap();
     typist.key('\n').unwrap();
     until("the child", || terminal.below().len() > 1);
     let child = terminal.below()[1];
@@ -77,9 +77,9 @@ fn what_a_favoured_shell_starts_is_put_back_too() {
 
 #[test]
 fn a_display_that_goes_ends_it_with_a_clear_message() {
-    let desk = Desk::start();
-    let mut managed = Managed::start(&desk, &[]);
-    drop(desk);
+    let desktop = Desktop::start();
+    let mut managed = Managed::start(&desktop, &[]);
+    drop(desktop);
     assert_eq!(managed.wait(), Some(1));
     let said = std::io::read_to_string(managed.child.stderr.take().unwrap()).unwrap();
     assert!(said.contains("everything is put back, since the display is gone"), "{said}");
@@ -87,15 +87,15 @@ fn a_display_that_goes_ends_it_with_a_clear_message() {
 
 #[test]
 fn nothing_outside_the_tree_is_changed() {
-    let desk = Desk::start();
-    let inside = desk.terminal("+20+20");
-    let outside = desk.terminal("+500+20");
+    let desktop = Desktop::start();
+    let inside = desktop.terminal("+20+20");
+    let outside = desktop.terminal("+500+20");
     // Only what is below the first terminal may be changed.
     let below = inside.pid().to_string();
-    let managed = Managed::start(&desk, &["--under", &below]);
-    desk.click(&inside);
+    let managed = Managed::start(&desktop, &["--under", &below]);
+    desktop.click(&inside);
     until("the favour", || nice(inside.pid()) < 0);
-    desk.click(&outside);
+    desktop.click(&outside);
     until("the loss of the focus", || nice(inside.pid()) == 0 || managed.status()["focus_changes"]["n"] != 0);
     assert_eq!((nice(outside.pid()), nice(outside.shell())), (0, 0));
     let why = managed.why(outside.pid());

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine: another benchmark may hold it for five minutes.
-pub const PATIENCE: Duration = Duration::from_secs(400);
+pub const TIMEOUT: Duration = Duration::from_secs(400);
 
-/// A process by number and time of birth: numbers are used again.
+/// A process by number and start time: numbers are used again.
 pub type Member = (u32, u64);
 
 /// A running program whose error output is kept.
@@ -89,7 +89,7 @@ impl Drop for Program {
     }
 }
 
-/// Number, parent and time of birth of all processes that have not ended.
+/// Number, parent and start time of all processes that have not ended.
 fn processes() -> impl Iterator<Item = (u32, u32, u64)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(status)
@@ -127,7 +127,7 @@ pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "waited for {what} for {PATIENCE:?}");
+        assert!(begun.elapsed() < TIMEOUT, "waited for {what} for {TIMEOUT:?}");
         sleep(Duration::from_millis(20));
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How often it is asked whether the service still lives that an entry is awaited from.
-const GLANCE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const ENTRY_BYTES_MAX: usize = 1 << 17;
 
 /// The fields of an entry.
@@ -61,7 +61,7 @@ impl Journal {
         let run = TempDir::new().unwrap();
         std::fs::create_dir_all(run.path().join("systemd/journal")).unwrap();
         let socket = UnixDatagram::bind(run.path().join("systemd/journal/socket")).unwrap();
-        socket.set_read_timeout(Some(GLANCE)).unwrap();
+        socket.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
         Journal { run, socket }
     }
 

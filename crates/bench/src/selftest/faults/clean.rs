@@ -44,7 +44,7 @@ impl Injection for Nothing {
 }
 
 /// How long the second terminal may take to show itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Prints some lines a second, for a minute at most.
 const PRINT: &str = "n=0; while [ $n -lt 300 ]; do n=$((n + 1)); echo line $n of a log; sleep 0.2; done";
 /// Writes a few bytes ten times a second, for a minute at most.
@@ -64,7 +64,7 @@ impl Work {
     fn prepare(site: &Site<'_>) -> Result<Work> {
         let target = Target {
             authority: Some(site.authority.to_path_buf()),
-            patience: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
             ..Target::new(site.display)
         };
         let watcher = Watcher::open(&target)?;
@@ -72,7 +72,7 @@ impl Work {
         command.args(["-geometry", "40x10+600+500", "-xrm", "XTerm*cursorBlink: false", "-e", "sh", "-c", PRINT]);
         command.env("DISPLAY", format!(":{}", site.display)).env("XAUTHORITY", site.authority);
         let terminal = start("the second terminal", command, None)?;
-        watcher.wait_for_focus(terminal.pid(), PATIENCE)?;
+        watcher.wait_for_focus(terminal.pid(), TIMEOUT)?;
         Ok(Work { jobs: vec![terminal], cpu: site.cpu, file: site.folder.join("log") })
     }
 }

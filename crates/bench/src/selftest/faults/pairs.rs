@@ -4,7 +4,7 @@
 //! A wait that is over by itself, such as for a lock that is held for a time, comes first: so it is
 //! not shortened by the other.
 
-use super::waits::{Told, causes};
+use super::waits::{OrderedCauses, causes};
 use crate::selftest::{App, Fault};
 
 const OURS: &[App] = &[App::Patient, App::Xterm];
@@ -19,7 +19,9 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &["sleep"],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::own_computation, EACH_MS), (causes::child_wait, EACH_MS)]),
+        prepare: |site| {
+            OrderedCauses::prepare(site, &[(causes::own_computation, EACH_MS), (causes::child_wait, EACH_MS)])
+        },
     },
     Fault {
         name: "pair-lock-helper",
@@ -28,7 +30,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::file_lock, EACH_MS), (causes::slow_helper, EACH_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::file_lock, EACH_MS), (causes::slow_helper, EACH_MS)]),
     },
     Fault {
         name: "pair-sleep-computation",
@@ -37,7 +39,9 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::own_sleep, EACH_MS), (causes::own_computation, EACH_MS)]),
+        prepare: |site| {
+            OrderedCauses::prepare(site, &[(causes::own_sleep, EACH_MS), (causes::own_computation, EACH_MS)])
+        },
     },
     Fault {
         name: "pair-mutex-helper",
@@ -46,7 +50,9 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::mutex_asleep, EACH_MS), (causes::slow_helper, EACH_MS)]),
+        prepare: |site| {
+            OrderedCauses::prepare(site, &[(causes::mutex_asleep, EACH_MS), (causes::slow_helper, EACH_MS)])
+        },
     },
     Fault {
         name: "pair-lock-child",
@@ -55,7 +61,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &["sleep"],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::file_lock, EACH_MS), (causes::child_wait, EACH_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::file_lock, EACH_MS), (causes::child_wait, EACH_MS)]),
     },
     Fault {
         name: "pair-service-computation",
@@ -64,7 +70,9 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::loopback_service, EACH_MS), (causes::own_computation, EACH_MS)]),
+        prepare: |site| {
+            OrderedCauses::prepare(site, &[(causes::loopback_service, EACH_MS), (causes::own_computation, EACH_MS)])
+        },
     },
     Fault {
         name: "pair-pipe-sleep",
@@ -73,6 +81,6 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::full_pipe, EACH_MS), (causes::own_sleep, EACH_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::full_pipe, EACH_MS), (causes::own_sleep, EACH_MS)]),
     },
 ];

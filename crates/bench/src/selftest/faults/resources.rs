@@ -42,7 +42,7 @@ pub(super) const FAULTS: &[Fault] = &[
 /// How long a delay shall be, in milliseconds.
 const DELAY_MS: &str = "700";
 /// How long a job may take to be in place.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Where the application leaves how long it was delayed.
 const NOTE: &str = "delay";
 
@@ -95,8 +95,8 @@ impl Place {
         if let Some(noted) = noted(&self.path(NOTE))? {
             return Ok(Some(noted.millis()));
         }
-        let deeds = operations::deeds(&self.folder)?;
-        Ok(deeds.last().map(|deed| deed.done.since(deed.begun).millis()))
+        let done_orders = operations::done_orders(&self.folder)?;
+        Ok(done_orders.last().map(|order| order.done.since(order.begun).millis()))
     }
 }
 
@@ -110,7 +110,7 @@ fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<(Proces
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut process = Process::start(name, command, cpu)?;
     let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-    let line = first_line(output, PATIENCE).with_context(|| format!("{name} did not begin"))?;
+    let line = first_line(output, TIMEOUT).with_context(|| format!("{name} did not begin"))?;
     match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
         ("ready" | "writing", rest) => Ok((process, rest.to_string())),
         _ => bail!("{name} did not begin; its message stands above"),

@@ -5,7 +5,7 @@ pub(super) mod causes;
 mod parts;
 mod screen;
 
-pub(super) use parts::Told;
+pub(super) use parts::OrderedCauses;
 
 use crate::selftest::{App, Fault};
 
@@ -23,7 +23,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::mutex_asleep, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::mutex_asleep, ALONE_MS)]),
     },
     Fault {
         name: "mutex-starved",
@@ -32,7 +32,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::mutex_starved, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::mutex_starved, ALONE_MS)]),
     },
     Fault {
         name: "rwlock-writer-waits",
@@ -41,7 +41,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::write_lock, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::write_lock, ALONE_MS)]),
     },
     Fault {
         name: "condition-late",
@@ -50,7 +50,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::condition, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::condition, ALONE_MS)]),
     },
     Fault {
         name: "semaphore-process",
@@ -59,7 +59,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::semaphore, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::semaphore, ALONE_MS)]),
     },
     Fault {
         name: "file-lock",
@@ -68,7 +68,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::file_lock, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::file_lock, ALONE_MS)]),
     },
     Fault {
         name: "record-lock",
@@ -77,7 +77,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::record_lock, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::record_lock, ALONE_MS)]),
     },
     Fault {
         name: "slow-helper",
@@ -86,7 +86,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::slow_helper, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::slow_helper, ALONE_MS)]),
     },
     Fault {
         name: "sleeping-helper",
@@ -95,7 +95,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::sleeping_helper, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::sleeping_helper, ALONE_MS)]),
     },
     Fault {
         name: "helper-chain",
@@ -104,7 +104,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::helper_chain, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::helper_chain, ALONE_MS)]),
     },
     Fault {
         name: "helper-starved",
@@ -113,7 +113,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::helper_starved, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::helper_starved, ALONE_MS)]),
     },
     Fault {
         name: "contained-helper",
@@ -122,7 +122,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &["unshare"],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::contained_helper, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::contained_helper, ALONE_MS)]),
     },
     Fault {
         name: "full-pipe",
@@ -131,7 +131,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::full_pipe, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::full_pipe, ALONE_MS)]),
     },
     Fault {
         name: "empty-pipe",
@@ -140,7 +140,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::empty_pipe, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::empty_pipe, ALONE_MS)]),
     },
     Fault {
         name: "event-counter",
@@ -149,7 +149,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::event_counter, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::event_counter, ALONE_MS)]),
     },
     Fault {
         name: "message-bus",
@@ -158,7 +158,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &["dbus-daemon"],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::message_bus, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::message_bus, ALONE_MS)]),
     },
     Fault {
         name: "loopback-service",
@@ -167,7 +167,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::loopback_service, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::loopback_service, ALONE_MS)]),
     },
     Fault {
         name: "pool-busy",
@@ -176,7 +176,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::pool, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::pool, ALONE_MS)]),
     },
     Fault {
         name: "child-wait",
@@ -185,7 +185,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &["sleep"],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::child_wait, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::child_wait, ALONE_MS)]),
     },
     Fault {
         name: "child-computes",
@@ -194,7 +194,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::child_computes, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::child_computes, ALONE_MS)]),
     },
     Fault {
         name: "own-sleep",
@@ -203,7 +203,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::own_sleep, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::own_sleep, ALONE_MS)]),
     },
     Fault {
         name: "own-computation",
@@ -212,7 +212,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::own_computation, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::own_computation, ALONE_MS)]),
     },
     Fault {
         name: "poll-timeout",
@@ -221,7 +221,7 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: OURS,
         programs: &[],
         pinned: false,
-        prepare: |site| Told::prepare(site, &[(causes::poll_timeout, ALONE_MS)]),
+        prepare: |site| OrderedCauses::prepare(site, &[(causes::poll_timeout, ALONE_MS)]),
     },
     Fault {
         name: "server-busy",

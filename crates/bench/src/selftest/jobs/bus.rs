@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A message bus: a service that answers late, and the call to it. As little of D-Bus as that needs.
 
-use super::peers::PATIENCE;
+use super::peers::TIMEOUT;
 use super::work::{compute, limit_life, millis, ready, word};
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
@@ -153,7 +153,7 @@ impl Bus {
     /// Connects as the user that this process runs as, and greets.
     fn open(path: &str) -> Result<Bus> {
         let stream = UnixStream::connect(path).with_context(|| format!("cannot connect to {path}"))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let mut bus = Bus { stream, serial: 0 };
         let user = rustix::process::geteuid().as_raw().to_string();
         let user: String = user.bytes().map(|digit| format!("{digit:02x}")).collect();

@@ -2,7 +2,7 @@
 //! How long somebody does not get on, measured by himself: so a fault lasts as long on a fast machine
 //! as on a slow one, and what it cost is known.
 
-use crate::toil::{cpu_time, next_chance, queued};
+use crate::cpu_work::{cpu_time, next_random, run_queue_delay};
 use anyhow::{Context, Result};
 use std::cell::Cell;
 use std::hint::black_box;
@@ -39,12 +39,12 @@ impl Delay {
 
     /// The same, without the waits for a CPU: whoever competes for that has nothing to do with this delay.
     pub(in crate::selftest) fn blocked_until(goal: Duration) -> Delay {
-        Delay { queued: Some(queued()), ..Delay::until(goal) }
+        Delay { queued: Some(run_queue_delay()), ..Delay::until(goal) }
     }
 
     /// So far.
     pub(in crate::selftest) fn so_far(&self) -> Nanos {
-        self.left_out.set(self.queued.map_or(Duration::ZERO, |before| queued().saturating_sub(before)));
+        self.left_out.set(self.queued.map_or(Duration::ZERO, |before| run_queue_delay().saturating_sub(before)));
         self.at_most()
     }
 
@@ -71,18 +71,18 @@ impl Delay {
 }
 
 /// Work that is counted in rounds, each of which takes the same time.
-pub(in crate::selftest) fn toil(rounds: u64) {
+pub(in crate::selftest) fn spin_rounds(rounds: u64) {
     let mut state = 1_u64;
     for _ in 0..rounds {
-        state = black_box(next_chance(state));
+        state = black_box(next_random(state));
     }
 }
 
 /// What a round of such work takes now, in picoseconds: the least of some tries.
-pub(in crate::selftest) fn toil_picoseconds() -> u64 {
+pub(in crate::selftest) fn round_picoseconds() -> u64 {
     let tries = (0..TRIES).map(|_| {
         let begun = clock::now();
-        toil(TRIED_ROUNDS);
+        spin_rounds(TRIED_ROUNDS);
         clock::now().since(begun).0 * 1000 / TRIED_ROUNDS
     });
     tries.min().unwrap_or_default()
@@ -99,7 +99,7 @@ pub(in crate::selftest) fn noted(path: &Path) -> Result<Option<Nanos>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         text => {
             let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-            Ok(Some(Nanos(text.parse().with_context(|| format!("\"{text}\" is no time"))?)))
+            Ok(Some(Nanos(text.parse().with_context(|| format!("invalid time \"{text}\""))?)))
         }
     }
 }

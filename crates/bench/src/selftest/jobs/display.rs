@@ -28,7 +28,7 @@ const ARCS_MAX: usize = 20_000;
 /// Requests that follow each other without a gap.
 const REQUESTS_MAX: u64 = 8;
 /// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection with a picture and a pen.
 struct Client {
@@ -42,7 +42,7 @@ impl Client {
     fn open(display: u64, authority: &str) -> Result<Client> {
         let stream = UnixStream::connect(format!("/tmp/.X11-unix/X{display}"))
             .with_context(|| format!("display :{display} cannot be reached"))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let mut client = Client { stream, picture: 0, pen: 0, root: 0 };
         client.greet(&cookie(authority)?)?;
         Ok(client)

@@ -49,7 +49,7 @@ impl Drop for Stopped {
 }
 
 fn open(pid: u32) -> Result<OwnedFd> {
-    let raw = Pid::from_raw(pid as i32).with_context(|| format!("{pid} is no process"))?;
+    let raw = Pid::from_raw(pid as i32).with_context(|| format!("{pid} is not a process"))?;
     pidfd_open(raw, PidfdFlags::empty()).with_context(|| format!("cannot find process {pid}"))
 }
 

@@ -18,12 +18,12 @@ use std::time::Duration;
 /// Bytes that go through a pipe: four times what it holds.
 pub(in crate::selftest) const PIPE_BYTES: usize = 256 << 10;
 /// The longest that one process waits for another's bytes.
-pub(in crate::selftest) const PATIENCE: Duration = Duration::from_secs(8);
+pub(in crate::selftest) const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Sends one byte on a socket and waits for one.
 pub(in crate::selftest) fn ask(path: &str) -> Result<()> {
     let mut stream = UnixStream::connect(path).with_context(|| format!("cannot connect to {path}"))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(b"?")?;
     stream.read_exact(&mut [0]).with_context(|| format!("no answer from {path}"))
 }

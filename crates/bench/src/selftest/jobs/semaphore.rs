@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two semaphores in a file that two processes map: one for the request, one for the answer.
 
-use super::peers::PATIENCE;
+use super::peers::TIMEOUT;
 use anyhow::{Context, Result, bail};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::time::{ClockId, clock_gettime};
@@ -88,7 +88,7 @@ fn release(semaphore: *mut libc::sem_t) -> Result<()> {
 /// Waits for a semaphore, for as long as one process waits for another's bytes.
 fn acquire(semaphore: *mut libc::sem_t) -> Result<()> {
     let now = clock_gettime(ClockId::Realtime);
-    let end = libc::timespec { tv_sec: now.tv_sec + PATIENCE.as_secs() as i64, tv_nsec: now.tv_nsec };
+    let end = libc::timespec { tv_sec: now.tv_sec + TIMEOUT.as_secs() as i64, tv_nsec: now.tv_nsec };
     // SAFETY: the semaphore lies in a page that stays mapped during the call, and the time lives as long.
     while unsafe { libc::sem_timedwait(semaphore, &end) } != 0 {
         let error = std::io::Error::last_os_error();

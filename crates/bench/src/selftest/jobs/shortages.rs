@@ -25,5 +25,5 @@ pub(crate) fn run(words: &[OsString]) -> Option<Result<()>> {
     let (name, rest) = words.split_first()?;
     let (_, program) = PROGRAMS.iter().find(|(known, _)| name == known)?;
     let rest = rest.iter().map(|word| word.to_str()).collect::<Option<Vec<&str>>>();
-    Some(rest.context("a word is no text").and_then(|rest| program(&rest)))
+    Some(rest.context("a word is not UTF-8 text").and_then(|rest| program(&rest)))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the programs of the self-test have in common: their words, their time limit, and ways to be busy.
 
-use crate::toil::{cpu_time, next_chance};
+use crate::cpu_work::{cpu_time, next_random};
 use anyhow::{Context, Result};
 use std::hint::black_box;
 use std::io::Write;
@@ -36,7 +36,7 @@ pub(in crate::selftest) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a 
 /// The number at a place.
 pub(in crate::selftest) fn number(words: &[&str], at: usize) -> Result<u64> {
     let text = word(words, at)?;
-    text.parse().with_context(|| format!("\"{text}\" is no number"))
+    text.parse().with_context(|| format!("invalid number \"{text}\""))
 }
 
 /// The milliseconds at a place, at most ten seconds.
@@ -49,7 +49,7 @@ pub(in crate::selftest) fn millis(words: &[&str], at: usize) -> Result<Duration>
 pub(in crate::selftest) fn compute_until(end: Instant) {
     let mut state = 1;
     while Instant::now() < end {
-        state = churn(state);
+        state = spin(state);
     }
     black_box(state);
 }
@@ -64,15 +64,15 @@ pub(in crate::selftest) fn use_cpu_time(time: Duration) {
     let (end, begun) = (cpu_time() + time, Instant::now());
     let mut state = 1;
     while cpu_time() < end && begun.elapsed() < STARVED_MAX {
-        state = churn(state);
+        state = spin(state);
     }
     black_box(state);
 }
 
 #[inline(always)]
-fn churn(mut state: u64) -> u64 {
+fn spin(mut state: u64) -> u64 {
     for _ in 0..ROUNDS {
-        state = black_box(next_chance(state));
+        state = black_box(next_random(state));
     }
     state
 }
@@ -85,7 +85,7 @@ mod tests {
     fn words_are_read_with_their_limits() {
         assert_eq!(millis(&["a", "700"], 1).expect("a number"), Duration::from_millis(700));
         assert_eq!(millis(&["999999999"], 0).expect("a number"), Duration::from_secs(10));
-        assert_eq!(number(&["a"], 0).expect_err("no number").to_string(), "\"a\" is no number");
+        assert_eq!(number(&["a"], 0).expect_err("no number").to_string(), "invalid number \"a\"");
         assert_eq!(word(&["a"], 1).expect_err("one word").to_string(), "word 2 is missing");
     }
 

@@ -6,7 +6,7 @@
 
 use super::Operation;
 use crate::selftest::jobs::{
-    Delay, Mapping, compute, millis, note, number, read_file, toil, touch_file, use_cpu_time, word,
+    Delay, Mapping, compute, millis, note, number, read_file, spin_rounds, touch_file, use_cpu_time, word,
 };
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -18,15 +18,15 @@ use tipme_record::Nanos;
 /// By name, with the words that follow the two.
 pub(super) const OPERATIONS: &[(&str, Operation)] = &[
     ("work", work),
-    ("toil", count_work), // PICOSECONDS
+    ("rounds", count_work), // PICOSECONDS
     ("touch-file", |words| until_blocked(words, |delay| touch_file(word(words, 2)?, delay))), // FILE
     ("read-file", |words| until_blocked(words, |delay| read_file(word(words, 2)?, delay))), // FILE
     ("fill-memory", fill_memory), // MIB
-    ("sync", sync),       // FILE
-    ("append", append),   // FILE
-    ("remap", remap),     // MIB
-    ("spend", spend),     // MS
-    ("poke", poke),       // PIPE
+    ("sync", sync),         // FILE
+    ("append", append),     // FILE
+    ("remap", remap),       // MIB
+    ("spend", spend),       // MS
+    ("poke", poke),         // PIPE
 ];
 
 /// A turn of computing, between two looks at the clock.
@@ -34,7 +34,7 @@ const TURN: Duration = Duration::from_micros(500);
 /// Rounds of counted work between two looks at the clock.
 const ROUNDS: u64 = 20_000;
 /// Pages that are filled between two looks at the clock.
-const GLANCE: usize = 32;
+const CLOCK_EVERY: usize = 32;
 /// Memory that is filled or mapped, at most.
 const MIB_MAX: u64 = 512;
 /// Bytes that are written at a time.
@@ -89,18 +89,20 @@ fn count_work(words: &[&str]) -> Result<()> {
     let (clock, mut rounds) = (Delay::until(goal), 0);
     let late = |rounds: u64| Nanos(clock.passed().0.saturating_sub(rounds * each / 1000));
     while late(rounds) < Nanos(goal.as_nanos() as u64) && clock.may_go_on() {
-        toil(ROUNDS);
+        spin_rounds(ROUNDS);
         rounds += ROUNDS;
     }
     note(word(words, 0)?, late(rounds))
 }
 
 /// Takes memory once and keeps it until it was delayed enough: every page must come from what others have.
-/// It does not begin anew, where the delay is too short, since what it gives back is free for it.
+/// It does not start over, where the delay is too short, since what it gives back is free for it.
 fn fill_memory(words: &[&str]) -> Result<()> {
     let mut memory = Mapping::of_memory(mebibytes(words)?, false)?;
     until_blocked(words, |delay| {
-        (0..memory.pages()).take_while(|page| page % GLANCE != 0 || delay.goes_on()).for_each(|page| memory.fill(page));
+        (0..memory.pages())
+            .take_while(|page| page % CLOCK_EVERY != 0 || delay.goes_on())
+            .for_each(|page| memory.fill(page));
         Ok(())
     })
 }
@@ -169,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name).to_str().expect("plain letters").to_string();
         std::fs::write(path("file"), [1; 40_000]).expect("room");
-        for (name, operation) in OPERATIONS.iter().filter(|(name, _)| !["poke", "toil"].contains(name)) {
+        for (name, operation) in OPERATIONS.iter().filter(|(name, _)| !["poke", "rounds"].contains(name)) {
             let third = if ["fill-memory", "remap", "spend"].contains(name) { "4".to_string() } else { path("file") };
             operation(&[&path(name), "0", &third]).expect("it can be carried out");
             assert!(noted(&folder.path().join(name)).expect("a number").is_some(), "{name}");
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn counted_work_knows_what_it_should_take() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("toil");
+        let path = folder.path().join("rounds");
         count_work(&[path.to_str().expect("plain letters"), "5", "0"]).expect("it can be carried out");
         let late = noted(&path).expect("a number").expect("a note");
         assert!(late >= Nanos::from_millis(5), "{late}");

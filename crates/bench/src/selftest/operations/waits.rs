@@ -4,7 +4,7 @@
 mod threads;
 
 use super::Operation;
-use crate::selftest::jobs::{PATIENCE, PIPE_BYTES, Pair, ask, compute_until, look_up, millis, word};
+use crate::selftest::jobs::{PIPE_BYTES, Pair, TIMEOUT, ask, compute_until, look_up, millis, word};
 use anyhow::{Context, Result, bail};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
@@ -62,7 +62,7 @@ fn record_lock(words: &[&str]) -> Result<()> {
 fn request(words: &[&str]) -> Result<()> {
     let address = word(words, 0)?;
     let mut stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(b"?")?;
     stream.read_exact(&mut [0]).with_context(|| format!("no answer from {address}"))
 }

@@ -47,13 +47,13 @@ fn options(dir: &Path, scope: Scope) -> Options {
 }
 
 /// A keyboard, and what a recorder makes of its keys.
-struct Desk<'a> {
+struct Fixture<'a> {
     recorder: Recorder<'a>,
     keyboard: OwnedFd,
 }
 
-impl<'a> Desk<'a> {
-    fn new(options: &'a Options, storage: &'a mut Storage) -> Desk<'a> {
+impl<'a> Fixture<'a> {
+    fn new(options: &'a Options, storage: &'a mut Storage) -> Fixture<'a> {
         std::fs::create_dir_all(options.dirs.run_dir()).unwrap();
         let kernel = Kernel::arm(storage, &kernel_options(options)).expect("these tests need root");
         let folder = Folder::open(options.dirs.incidents()).unwrap();
@@ -61,7 +61,7 @@ impl<'a> Desk<'a> {
         let (read, keyboard) = pipe_with(PipeFlags::NONBLOCK).unwrap();
         let chords = options.hot_keys.as_ref().unwrap().chords().unwrap();
         recorder.inputs = Inputs::of(Some(Devices::of(vec![(0, read)])), chords);
-        Desk { recorder, keyboard }
+        Fixture { recorder, keyboard }
     }
 
     /// Presses keys together, all at this time, and lets the recorder do what it does ten times a second.
@@ -113,12 +113,12 @@ fn inputs(incident: &Incident) -> Vec<Input> {
 fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut desk = Desk::new(&options, &mut storage);
+    let mut fixture = Fixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_millis(100));
     let at = just_now();
-    LETTERS.iter().for_each(|code| desk.press(&[*code], at));
-    desk.press(&[CTRL, ALT, MINUS], at);
-    let incidents = desk.incidents();
+    LETTERS.iter().for_each(|code| fixture.press(&[*code], at));
+    fixture.press(&[CTRL, ALT, MINUS], at);
+    let incidents = fixture.incidents();
     let [incident] = incidents.as_slice() else { panic!("{} incidents", incidents.len()) };
     let meta: Meta = incident.json(Section::Meta).unwrap();
     assert_eq!((meta.mark_ns, meta.trigger.as_str(), meta.marked_by_uid), (at.0, "hotkey", 0));
@@ -133,99 +133,99 @@ fn the_window_reaches_back_from_the_press() {
     let mut options = options(dir.path(), Scope::Always);
     options.window = crate::seconds(1);
     let mut storage = Storage::default();
-    let mut desk = Desk::new(&options, &mut storage);
+    let mut fixture = Fixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_millis(100));
     let at = just_now();
     let from = at.before(options.window);
-    desk.send(&[LETTERS[0]], from.before(Nanos(1_000)));
-    desk.send(&[LETTERS[1]], from);
-    desk.press(&[CTRL, ALT, MINUS], at);
-    let incidents = desk.incidents();
+    fixture.send(&[LETTERS[0]], from.before(Nanos(1_000)));
+    fixture.send(&[LETTERS[1]], from);
+    fixture.press(&[CTRL, ALT, MINUS], at);
+    let incidents = fixture.incidents();
     let meta: Meta = incidents[0].json(Section::Meta).unwrap();
     assert_eq!((meta.mark_ns, meta.window_requested_ns), (at.0, options.window.0));
     let times: Vec<_> = inputs(&incidents[0]).iter().map(|input| input.head.ts).collect();
     assert_eq!(times, [[from; 2].as_slice(), &[at; 6]].concat());
     // Once it is answered, what is older than the window is forgotten, whether or not input is recorded.
-    desk.recorder.record_keys(0, false);
-    desk.recorder.turn(at.after(crate::seconds(2))).unwrap();
-    assert!(desk.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
+    fixture.recorder.record_keys(0, false);
+    fixture.recorder.turn(at.after(crate::seconds(2))).unwrap();
+    assert!(fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
 }
 
 #[test]
 fn one_press_marks_once_however_often_it_is_told() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut desk = Desk::new(&options, &mut storage);
+    let mut fixture = Fixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_secs(1));
     let now = just_now();
     let first = now.before(SAME_PRESS);
     for at in [first, first.after(Nanos(1_000)), now.before(Nanos(1_000)), now] {
-        desk.press(&[CTRL, ALT, MINUS], at);
+        fixture.press(&[CTRL, ALT, MINUS], at);
     }
-    assert_eq!(desk.incidents().len(), 2);
+    assert_eq!(fixture.incidents().len(), 2);
     // The agent of a session marks, and the device is read after that.
-    desk.recorder.hot_marked = None;
+    fixture.recorder.hot_marked = None;
     let trigger = Trigger::Hotkey.name().to_owned();
-    desk.recorder.mark(Mark { text: String::new(), trigger, uid: 0, at: None }, drop);
-    desk.press(&[CTRL, ALT, MINUS], just_now());
-    assert_eq!(desk.incidents().len(), 3);
+    fixture.recorder.mark(Mark { text: String::new(), trigger, uid: 0, at: None }, drop);
+    fixture.press(&[CTRL, ALT, MINUS], just_now());
+    assert_eq!(fixture.incidents().len(), 3);
     let trigger = Trigger::Command.name().to_owned();
-    desk.recorder.hot_marked = None;
-    desk.recorder.mark(Mark { text: String::new(), trigger, uid: 0, at: None }, drop);
-    desk.press(&[CTRL, ALT, MINUS], just_now());
-    assert_eq!(desk.incidents().len(), 5);
+    fixture.recorder.hot_marked = None;
+    fixture.recorder.mark(Mark { text: String::new(), trigger, uid: 0, at: None }, drop);
+    fixture.press(&[CTRL, ALT, MINUS], just_now());
+    assert_eq!(fixture.incidents().len(), 5);
 }
 
 #[test]
 fn input_is_stopped_and_restarted_by_hot_keys() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut desk = Desk::new(&options, &mut storage);
-    desk.press(&[CTRL, ALT, ZERO], just_now());
-    assert!(!desk.recorder.silent.is_empty());
-    LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
-    desk.press(&[CTRL, ALT, MINUS], just_now());
-    let incidents = desk.incidents();
+    let mut fixture = Fixture::new(&options, &mut storage);
+    fixture.press(&[CTRL, ALT, ZERO], just_now());
+    assert!(!fixture.recorder.silent.is_empty());
+    LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
+    fixture.press(&[CTRL, ALT, MINUS], just_now());
+    let incidents = fixture.incidents();
     assert_eq!(incidents.len(), 1);
     // Of the hot key itself: its keys were let go before it was answered.
     assert_eq!(inputs(&incidents[0]).len(), 6);
-    desk.press(&[CTRL, ALT, ONE], just_now());
-    assert!(desk.recorder.silent.is_empty());
+    fixture.press(&[CTRL, ALT, ONE], just_now());
+    assert!(fixture.recorder.silent.is_empty());
 }
 
 #[test]
 fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Console), Storage::default());
-    let mut desk = Desk::new(&options, &mut storage);
-    desk.press(&[CTRL, ALT, ZERO], just_now());
-    desk.press(&[CTRL, ALT, MINUS], just_now());
-    assert!(desk.recorder.silent.is_empty());
-    assert_eq!(desk.incidents().len(), 0);
+    let mut fixture = Fixture::new(&options, &mut storage);
+    fixture.press(&[CTRL, ALT, ZERO], just_now());
+    fixture.press(&[CTRL, ALT, MINUS], just_now());
+    assert!(fixture.recorder.silent.is_empty());
+    assert_eq!(fixture.incidents().len(), 0);
 }
 
 /// As if this user sat in front of the machine.
-fn seat(desk: &mut Desk<'_>, dir: &Path, uid: u32) {
+fn seat(fixture: &mut Fixture<'_>, dir: &Path, uid: u32) {
     let seats = dir.join("seats");
     std::fs::create_dir_all(&seats).unwrap();
     std::fs::write(seats.join("seat0"), format!("ACTIVE_UID={uid}\n")).unwrap();
-    desk.recorder.inputs.ask(Seat { seats, ..Seat::default() });
+    fixture.recorder.inputs.ask(Seat { seats, ..Seat::default() });
 }
 
 #[test]
 fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut desk = Desk::new(&options, &mut storage);
+    let mut fixture = Fixture::new(&options, &mut storage);
     for uid in [4242, 4343] {
-        seat(&mut desk, dir.path(), uid);
+        seat(&mut fixture, dir.path(), uid);
         // The first look after somebody else came cannot tell whose they are.
-        LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
+        LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
     }
     for uid in [4242, 0] {
-        desk.recorder.mark(Mark { text: String::new(), trigger: "command".to_owned(), uid, at: None }, drop);
+        fixture.recorder.mark(Mark { text: String::new(), trigger: "command".to_owned(), uid, at: None }, drop);
     }
-    let incidents = desk.incidents();
+    let incidents = fixture.incidents();
     assert_eq!(incidents.iter().map(|incident| inputs(incident).len()).collect::<Vec<_>>(), [4, 12]);
     let meta: Meta = incidents[0].json(Section::Meta).unwrap();
     assert_eq!(meta.withheld.told().as_deref(), Some("input of 1 other user"));
@@ -235,15 +235,15 @@ fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
 fn who_wants_no_keys_recorded_is_heard_whatever_another_wants() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut desk = Desk::new(&options, &mut storage);
-    assert_eq!(desk.recorder.record_keys(4343, false), Response::Done);
-    let answer = desk.recorder.record_keys(4242, true);
+    let mut fixture = Fixture::new(&options, &mut storage);
+    assert_eq!(fixture.recorder.record_keys(4343, false), Response::Done);
+    let answer = fixture.recorder.record_keys(4242, true);
     assert!(matches!(&answer, Response::Error(why) if why.contains("user 4343")), "{answer:?}");
-    LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
-    assert!(desk.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
-    assert_eq!(desk.recorder.record_keys(4343, true), Response::Done);
-    LETTERS.iter().for_each(|code| desk.press(&[*code], just_now()));
-    assert!(!desk.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
+    LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
+    assert!(fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
+    assert_eq!(fixture.recorder.record_keys(4343, true), Response::Done);
+    LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
+    assert!(!fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
 }
 
 /// Gives a console to a user, as login does.
@@ -259,25 +259,25 @@ fn who_may_not_mark_may_not_by_the_console_either() {
     let dir = tempfile::TempDir::new().unwrap();
     let (mut options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
     options.allowed = vec![4343];
-    let mut desk = Desk::new(&options, &mut storage);
+    let mut fixture = Fixture::new(&options, &mut storage);
     give_console(dir.path(), 4242);
-    desk.press(&[CTRL, ALT, MINUS], just_now());
-    desk.press(&[CTRL, ALT, ZERO], just_now());
-    assert_eq!((desk.incidents().len(), desk.recorder.silent.len()), (0, 0));
+    fixture.press(&[CTRL, ALT, MINUS], just_now());
+    fixture.press(&[CTRL, ALT, ZERO], just_now());
+    assert_eq!((fixture.incidents().len(), fixture.recorder.silent.len()), (0, 0));
     give_console(dir.path(), 4343);
-    desk.press(&[CTRL, ALT, MINUS], just_now());
-    let owners: Vec<u32> = desk.recorder.folder.list().unwrap().iter().map(|one| one.owner).collect();
-    assert_eq!((desk.incidents().len(), owners.iter().all(|owner| *owner == 4343)), (1, true));
+    fixture.press(&[CTRL, ALT, MINUS], just_now());
+    let owners: Vec<u32> = fixture.recorder.folder.list().unwrap().iter().map(|one| one.owner).collect();
+    assert_eq!((fixture.incidents().len(), owners.iter().all(|owner| *owner == 4343)), (1, true));
 }
 
 #[test]
 fn who_marks_too_often_is_told_to_wait_and_root_is_not() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut desk = Desk::new(&options, &mut storage);
-    assert!((0..MARKS_BURST).all(|_| desk.recorder.turn_of(4242).is_ok()));
-    let why = desk.recorder.turn_of(4242).err().unwrap();
+    let mut fixture = Fixture::new(&options, &mut storage);
+    assert!((0..MARKS_BURST).all(|_| fixture.recorder.turn_of(4242).is_ok()));
+    let why = fixture.recorder.turn_of(4242).err().unwrap();
     assert!(why.starts_with("user 4242 marks too often; wait"), "{why}");
-    assert!((0..2 * MARKS_BURST).all(|_| desk.recorder.turn_of(0).is_ok()));
-    assert!(desk.recorder.turn_of(4343).is_ok());
+    assert!((0..2 * MARKS_BURST).all(|_| fixture.recorder.turn_of(0).is_ok()));
+    assert!(fixture.recorder.turn_of(4343).is_ok());
 }

@@ -122,7 +122,7 @@ impl Shortage for Reading {
     }
 }
 
-/// Mebibytes that the job writes before it begins anew.
+/// Mebibytes that the job writes before it starts over.
 const DIRTY_MIB: &str = "128";
 
 /// The application's data can be put on the disk only after those of the job.

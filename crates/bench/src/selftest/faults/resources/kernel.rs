@@ -3,7 +3,7 @@
 
 use super::{Place, Scene, Shortage, behind, shortfall, start, text};
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
-use crate::selftest::jobs::toil_picoseconds;
+use crate::selftest::jobs::round_picoseconds;
 use crate::selftest::{App, Fault};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ pub(super) const SOFTIRQ: Fault = Fault {
     apps: OURS,
     programs: &["unshare", "sh", "mount", "ip"],
     pinned: true,
-    prepare: |site| Ok(shortfall(site, Flooded { picoseconds: toil_picoseconds() })),
+    prepare: |site| Ok(shortfall(site, Flooded { picoseconds: round_picoseconds() })),
 };
 
 pub(super) const MEMORY_MAP: Fault = Fault {
@@ -61,7 +61,7 @@ impl Shortage for Flooded {
         let flood = place.command("packet-flood", &["flood", SOCKETS, FLOOD_MS])?;
         let other = other_cpu(place.cpu).context("this needs two CPUs")?;
         let (job, _) = start("packet-flood", behind(&words, &flood)?, Some(other))?;
-        let mut scene = Scene::with(job, place.order("toil", &[&self.picoseconds.to_string()]));
+        let mut scene = Scene::with(job, place.order("rounds", &[&self.picoseconds.to_string()]));
         scene.names.push("softirq network receive".to_string());
         Ok(scene)
     }

@@ -82,7 +82,8 @@ impl Pressure {
 
     /// Starts a hidden program inside the group.
     fn start(&self, place: &Place, name: &str, words: &[&str]) -> Result<Process> {
-        let enter = ["sh", "-euc", ENTER].map(OsString::from).into_iter().chain([self.group.door().into_os_string()]);
+        let enter =
+            ["sh", "-euc", ENTER].map(OsString::from).into_iter().chain([self.group.procs_file().into_os_string()]);
         let command = behind(&enter.collect::<Vec<_>>(), &place.command(name, words)?)?;
         Ok(start(name, command, None)?.0)
     }

@@ -90,9 +90,9 @@ const TOTAL: usize = 1300;
 /// Bytes that each compresses: some hundredths of a second of CPU time.
 const INPUT_BYTES: usize = 256 << 10;
 /// How long the first processes may take to be there.
-const START_PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the job is looked at: who lives shorter is not seen.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// `xargs` keeps many `gzip` at work on the application's CPU.
 struct Storm {
@@ -132,12 +132,12 @@ impl Shortage for Storm {
 }
 
 fn wait_for_members(job: &Process, count: usize) -> Result<()> {
-    let deadline = Instant::now() + START_PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     while job.members().len() < count {
         if Instant::now() >= deadline {
-            bail!("the storm did not start {count} processes within {START_PATIENCE:?}");
+            bail!("the storm did not start {count} processes within {START_TIMEOUT:?}");
         }
-        sleep(GLANCE);
+        sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ impl Observer {
             let mut seen = BTreeSet::new();
             while !told.load(Ordering::Relaxed) {
                 seen.extend(group_members(group));
-                sleep(GLANCE);
+                sleep(POLL_INTERVAL);
             }
             seen
         });

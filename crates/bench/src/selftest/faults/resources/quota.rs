@@ -60,7 +60,7 @@ fn quota(site: &Site<'_>, neighbour: bool) -> Result<Box<dyn Injection>> {
 impl Quota {
     /// How long the group has been held back; unknown where the kernel does not count it.
     fn held_back(&self) -> Option<Nanos> {
-        read_held_back(&std::fs::read_to_string(self.group.door().with_file_name("cpu.stat")).ok()?)
+        read_held_back(&std::fs::read_to_string(self.group.procs_file().with_file_name("cpu.stat")).ok()?)
     }
 
     /// Of what delayed the application, its turns on the CPU that the neighbour had do not count: the

@@ -2,7 +2,7 @@
 //! Causes that an application of ours is told to run into: an order for it, and the jobs behind it.
 
 use crate::process::Process;
-use crate::selftest::operations::{self, Deed};
+use crate::selftest::operations::{self, DoneOrder};
 use crate::selftest::{Cause, Injected, Injection, Site};
 use crate::session::first_line;
 use anyhow::{Context, Result, bail};
@@ -13,10 +13,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// How long a job may take to be in place.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The site of a trial, to keep.
-pub struct Yard {
+pub struct TrialSite {
     pub folder: PathBuf,
     pub cpu: usize,
     pub display: u32,
@@ -24,9 +24,9 @@ pub struct Yard {
     helper: crate::job::Helper,
 }
 
-impl Yard {
-    pub fn new(site: &Site<'_>) -> Yard {
-        Yard {
+impl TrialSite {
+    pub fn new(site: &Site<'_>) -> TrialSite {
+        TrialSite {
             folder: site.folder.to_path_buf(),
             cpu: site.cpu,
             display: site.display,
@@ -84,7 +84,7 @@ impl Job {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = Process::start(name, command, cpu)?;
         let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-        let line = first_line(output, PATIENCE).with_context(|| format!("{name} is not in place"))?;
+        let line = first_line(output, TIMEOUT).with_context(|| format!("{name} is not in place"))?;
         let said = line.strip_prefix(word);
         let said = said.with_context(|| format!("{name} is not in place; its message stands above"))?;
         Ok(Job { said: said.trim().to_string(), process })
@@ -127,55 +127,56 @@ impl Part {
     }
 
     /// What was done, by the application's own account.
-    fn cause(&self, deed: &Deed) -> Result<Cause> {
+    fn cause(&self, order: &DoneOrder) -> Result<Cause> {
         let (pids, names) = match &self.culprit {
-            Culprit::Application => (vec![deed.pid], Vec::new()),
+            Culprit::Application => (vec![order.pid], Vec::new()),
             Culprit::Processes(pids) => (pids.clone(), Vec::new()),
             Culprit::Noted(path) => (vec![noted(path)?], Vec::new()),
             Culprit::Service(pid, address) => (vec![*pid], vec![address.clone()]),
         };
-        Ok(Cause { pids, names, ms: Some(deed.done.since(deed.begun).millis()) })
+        Ok(Cause { pids, names, ms: Some(order.done.since(order.begun).millis()) })
     }
 }
 
 fn noted(path: &Path) -> Result<u32> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    text.parse().with_context(|| format!("\"{text}\" is no process"))
+    text.parse().with_context(|| format!("\"{text}\" is not a process"))
 }
 
 /// Puts a cause in place that delays the application by about so many milliseconds.
-pub type Make = fn(&Yard, u32) -> Result<Part>;
+pub type Make = fn(&TrialSite, u32) -> Result<Part>;
 
 /// Causes, one after the other.
-pub struct Told {
-    yard: Yard,
+pub struct OrderedCauses {
+    site: TrialSite,
     makes: &'static [(Make, u32)],
     parts: Vec<Part>,
 }
 
-impl Told {
+impl OrderedCauses {
     /// Prepares causes, each with its milliseconds.
     pub fn prepare(site: &Site<'_>, makes: &'static [(Make, u32)]) -> Result<Box<dyn Injection>> {
-        Ok(Box::new(Told { yard: Yard::new(site), makes, parts: Vec::new() }))
+        Ok(Box::new(OrderedCauses { site: TrialSite::new(site), makes, parts: Vec::new() }))
     }
 }
 
-impl Injection for Told {
+impl Injection for OrderedCauses {
     fn begin(&mut self, _: u32) -> Result<()> {
         for (make, millis) in self.makes {
-            self.parts.push(make(&self.yard, *millis)?);
+            self.parts.push(make(&self.site, *millis)?);
         }
         let orders: Vec<String> = self.parts.iter().map(|part| part.order.clone()).collect();
-        operations::order(&self.yard.folder, &orders)
+        operations::order(&self.site.folder, &orders)
     }
 
     fn end(&mut self) -> Result<Injected> {
         let parts = std::mem::take(&mut self.parts);
-        let deeds = operations::deeds(&self.yard.folder)?;
-        if deeds.len() != parts.len() {
-            bail!("{} of {} orders were carried out", deeds.len(), parts.len());
+        let done_orders = operations::done_orders(&self.site.folder)?;
+        if done_orders.len() != parts.len() {
+            bail!("{} of {} orders were carried out", done_orders.len(), parts.len());
         }
-        let causes = parts.iter().zip(&deeds).map(|(part, deed)| part.cause(deed)).collect::<Result<Vec<Cause>>>()?;
+        let causes =
+            parts.iter().zip(&done_orders).map(|(part, order)| part.cause(order)).collect::<Result<Vec<Cause>>>()?;
         Ok(Injected { causes })
     }
 }

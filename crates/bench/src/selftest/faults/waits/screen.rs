@@ -3,7 +3,7 @@
 //!
 //! How long the key took is seen on the screen.
 
-use super::parts::{Job, Yard};
+use super::parts::{Job, TrialSite};
 use crate::selftest::jobs::Stopped;
 use crate::selftest::{Cause, Injected, Injection, Site, patient};
 use anyhow::Result;
@@ -17,15 +17,15 @@ const HELD_MS: &str = "760";
 
 /// A job that was begun, and nothing else.
 struct Begun<F> {
-    yard: Yard,
+    site: TrialSite,
     begin: F,
     job: Option<Job>,
     stopped: Option<Stopped>,
 }
 
-impl<F: Fn(&Yard, u32) -> Result<(Job, Option<Stopped>)>> Injection for Begun<F> {
+impl<F: Fn(&TrialSite, u32) -> Result<(Job, Option<Stopped>)>> Injection for Begun<F> {
     fn begin(&mut self, app: u32) -> Result<()> {
-        let (job, stopped) = (self.begin)(&self.yard, app)?;
+        let (job, stopped) = (self.begin)(&self.site, app)?;
         (self.job, self.stopped) = (Some(job), stopped);
         Ok(())
     }
@@ -39,30 +39,30 @@ impl<F: Fn(&Yard, u32) -> Result<(Job, Option<Stopped>)>> Injection for Begun<F>
 
 fn prepare<F>(site: &Site<'_>, begin: F) -> Result<Box<dyn Injection>>
 where
-    F: Fn(&Yard, u32) -> Result<(Job, Option<Stopped>)> + 'static,
+    F: Fn(&TrialSite, u32) -> Result<(Job, Option<Stopped>)> + 'static,
 {
-    Ok(Box::new(Begun { yard: Yard::new(site), begin, job: None, stopped: None }))
+    Ok(Box::new(Begun { site: TrialSite::new(site), begin, job: None, stopped: None }))
 }
 
 pub(super) fn server_busy(site: &Site<'_>) -> Result<Box<dyn Injection>> {
-    prepare(site, |yard, _| Ok((client(yard, "chart-painter", "x-flood", &[REQUEST_MS, REQUESTS])?, None)))
+    prepare(site, |site, _| Ok((client(site, "chart-painter", "x-flood", &[REQUEST_MS, REQUESTS])?, None)))
 }
 
 pub(super) fn server_grab(site: &Site<'_>) -> Result<Box<dyn Injection>> {
-    prepare(site, |yard, _| Ok((client(yard, "screen-shooter", "x-grab", &[HELD_MS])?, None)))
+    prepare(site, |site, _| Ok((client(site, "screen-shooter", "x-grab", &[HELD_MS])?, None)))
 }
 
-fn client(yard: &Yard, alias: &str, program: &str, words: &[&str]) -> Result<Job> {
-    let (display, authority) = (yard.display.to_string(), yard.authority.to_string_lossy());
-    yard.job(alias, &[&[program, &display, &authority], words].concat())
+fn client(site: &TrialSite, alias: &str, program: &str, words: &[&str]) -> Result<Job> {
+    let (display, authority) = (site.display.to_string(), site.authority.to_string_lossy());
+    site.job(alias, &[&[program, &display, &authority], words].concat())
 }
 
 /// The job stops the process that takes the keys, and lets it go on after a time.
 pub(super) fn stopped(site: &Site<'_>) -> Result<Box<dyn Injection>> {
-    prepare(site, |yard, app| {
-        let worker = patient::worker(&yard.folder)?.unwrap_or(app);
+    prepare(site, |site, app| {
+        let worker = patient::worker(&site.folder)?.unwrap_or(app);
         let stopped = Stopped::by_another(worker)?;
-        let job = yard.job("power-saver", &["stopper", &worker.to_string(), HELD_MS])?;
+        let job = site.job("power-saver", &["stopper", &worker.to_string(), HELD_MS])?;
         Ok((job, Some(stopped)))
     })
 }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who was on a CPU, for giving names to time that something else missed there: gaps of the idle loop, late timers.
+//!
+//! Only records decide. Interrupts shorter than the recorder's limit are not recorded, nor is the local
+//! timer's, which has no number: their time counts as that of the thread they interrupt.
+
+use crate::timeline::interrupts::Source;
+use crate::timeline::recording::Recording;
+use tipme_record::{Cpu, Nanos, Tid};
+
+/// Who has a CPU.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CpuOwner {
+    /// A thread, of the kernel or of a process.
+    Thread { tid: Tid, name: String },
+    /// The handler of a device's interrupt.
+    Interrupt { name: String },
+    /// The kernel's deferred part of interrupts.
+    Softirq { name: String },
+    /// Nobody: there was nothing to run.
+    Idle,
+    /// Nothing was recorded there, or what was is no longer held.
+    Unknown,
+}
+
+/// Who had a CPU for how long, without interruption.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuInterval {
+    pub owner: CpuOwner,
+    pub from: Nanos,
+    pub to: Nanos,
+}
+
+impl CpuInterval {
+    /// Its length.
+    pub fn time(&self) -> Nanos {
+        self.to.since(self.from)
+    }
+}
+
+/// What is on a CPU, as recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum On {
+    /// Tid 0 is the idle CPU; `None` is not known.
+    Thread(Option<Tid>),
+    Interrupt(Source),
+}
+
+/// What was on a CPU in `lo..hi`, in the order of time and without gaps: threads, and the interrupts within their time.
+pub fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(On, Nanos, Nanos)> {
+    let threads = recording.timeline.ran(cpu, lo, hi).into_iter();
+    let tiles = threads.flat_map(|(tid, lo, hi)| {
+        let tiles = recording.interrupts.tiles(cpu, lo, hi).into_iter();
+        tiles.map(move |(source, lo, hi)| (source.map_or(On::Thread(tid), On::Interrupt), lo, hi))
+    });
+    tiles.collect()
+}
+
+/// Who had a CPU in `from..to`, in the order of time and without gaps: the times sum to `to - from`.
+///
+/// Before the time from which everything is held, and after the mark, that is `Unknown`. An interrupt
+/// within an interrupt counts as the outer one's.
+pub fn cpu_intervals(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) -> Vec<CpuInterval> {
+    let mut tiles = Tiles::default();
+    let held = recording.complete_from().clamp(from, to.max(from));
+    tiles.add(CpuOwner::Unknown, from, held);
+    for (on, lo, hi) in on_cpu(recording, cpu, held, to) {
+        tiles.add(owner(recording, on, lo), lo, hi);
+    }
+    tiles.done
+}
+
+/// Whether a thread belongs to the recorder that made the recording.
+pub fn is_recorder(recording: &Recording, tid: Tid, at: Nanos) -> bool {
+    recording.meta.recorder_pid != 0 && recording.tasks.pid(tid, at).0 == recording.meta.recorder_pid
+}
+
+/// CPU intervals so far; each begins where the one before it ends.
+#[derive(Default)]
+struct Tiles {
+    done: Vec<CpuInterval>,
+}
+
+impl Tiles {
+    /// Nothing is added where the time is empty; what goes on is one interval.
+    fn add(&mut self, owner: CpuOwner, from: Nanos, to: Nanos) {
+        if to <= from {
+            return;
+        }
+        match self.done.last_mut() {
+            Some(last) if last.owner == owner => last.to = to,
+            _ => self.done.push(CpuInterval { owner, from, to }),
+        }
+    }
+}
+
+fn owner(recording: &Recording, on: On, at: Nanos) -> CpuOwner {
+    match on {
+        On::Thread(None) => CpuOwner::Unknown,
+        On::Thread(Some(Tid(0))) => CpuOwner::Idle,
+        On::Thread(Some(tid)) => CpuOwner::Thread { tid, name: recording.tasks.thread_comm(tid, at) },
+        On::Interrupt(source) => {
+            let name = source.name(&recording.meta.irq_names);
+            if source.soft { CpuOwner::Softirq { name } } else { CpuOwner::Interrupt { name } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::events::{Change, Event};
+    use crate::timeline::interrupts::Interrupts;
+    use crate::timeline::threads::Timeline;
+    use proptest::prelude::*;
+    use tipme_record::Head;
+    use tipme_record::records::Irq;
+
+    fn switch(ts: u64, tid: u32, next: u32) -> Event {
+        let (tid, other) = (Tid(tid), Tid(next));
+        Event { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: Change::Switch, context: 0, prio: 0 }
+    }
+
+    fn irq(end: u64, nanos: u64, number: u32, soft: u32) -> (Cpu, Irq) {
+        let head = Head { ts: Nanos(end), tid: Tid(7), size: 32, kind: 20, generation: 0 };
+        (Cpu(0), Irq { head, nanos: Nanos(nanos), number, soft })
+    }
+
+    fn recording(events: &[Event], irqs: &[(Cpu, Irq)], held: u64, mark: u64) -> Recording {
+        let mut recording = Recording { mark: Nanos(mark), ..Recording::default() };
+        recording.meta.held_from_ns = held;
+        recording.timeline = Timeline::new(events, &[], Nanos(mark));
+        recording.interrupts = Interrupts::new(irqs);
+        recording
+    }
+
+    fn named(tid: u32) -> CpuOwner {
+        CpuOwner::Thread { tid: Tid(tid), name: format!("thread {tid}") }
+    }
+
+    fn told(cpu_intervals: &[CpuInterval]) -> Vec<(CpuOwner, u64, u64)> {
+        cpu_intervals.iter().map(|one| (one.owner.clone(), one.from.0, one.to.0)).collect()
+    }
+
+    #[test]
+    fn threads_interrupts_and_idle_are_told_apart() {
+        let events = [switch(100, 7, 8), switch(200, 8, 0), switch(300, 0, 7)];
+        let recording = recording(&events, &[irq(160, 20, 24, 0), irq(250, 10, 1, 1)], 0, 400);
+        let expected = vec![
+            (named(8), 120, 140),
+            (CpuOwner::Interrupt { name: "interrupt 24".to_owned() }, 140, 160),
+            (named(8), 160, 200),
+            (CpuOwner::Idle, 200, 240),
+            (CpuOwner::Softirq { name: "softirq timer".to_owned() }, 240, 250),
+            (CpuOwner::Idle, 250, 300),
+            (named(7), 300, 350),
+        ];
+        assert_eq!(told(&cpu_intervals(&recording, Cpu(0), Nanos(120), Nanos(350))), expected);
+    }
+
+    #[test]
+    fn what_is_not_held_is_unknown() {
+        let recording = recording(&[switch(100, 7, 8), switch(200, 8, 7)], &[], 150, 300);
+        let expected = vec![
+            (CpuOwner::Unknown, 50, 150),
+            (named(8), 150, 200),
+            (named(7), 200, 300),
+            (CpuOwner::Unknown, 300, 400),
+        ];
+        assert_eq!(told(&cpu_intervals(&recording, Cpu(0), Nanos(50), Nanos(400))), expected);
+        let elsewhere = cpu_intervals(&recording, Cpu(1), Nanos(160), Nanos(170));
+        assert_eq!(told(&elsewhere), vec![(CpuOwner::Unknown, 160, 170)]);
+        assert_eq!(cpu_intervals(&recording, Cpu(0), Nanos(170), Nanos(160)), vec![]);
+    }
+
+    proptest! {
+        #[test]
+        fn cpu_intervals_tile_any_interval(
+            mut times in proptest::collection::vec(1..1_000_u64, 0..20),
+            irqs in proptest::collection::vec((1..1_000_u64, 0..300_u64, 0..3_u32, 0..2_u32), 0..10),
+            held in 0..1_200_u64,
+            (from, length) in (0..1_000_u64, 0..1_000_u64),
+        ) {
+            times.sort_unstable();
+            let events: Vec<Event> = times.iter().enumerate().map(|(at, ts)| switch(*ts, at as u32, at as u32 + 1)).collect();
+            let irqs: Vec<_> = irqs.into_iter().map(|(end, nanos, number, soft)| irq(end, nanos, number, soft)).collect();
+            let recording = recording(&events, &irqs, held, 1_100);
+            let found = cpu_intervals(&recording, Cpu(0), Nanos(from), Nanos(from + length));
+            let sum: u64 = found.iter().map(|one| one.time().0).sum();
+            prop_assert_eq!(sum, length);
+            prop_assert!(found.windows(2).all(|pair| pair[0].to == pair[1].from));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Event waits: where a thread that takes input is while it has nothing to do.
+//!
+//! The sets of files that a thread polls are known only where they are small, so its event wait is learned: it is a wait in
+//! which events find the thread again and again. Every toolkit has its own, a condition behind which another thread polls among them.
+
+use crate::decode::messages::Side;
+use crate::timeline::pauses::EventWaits;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, State};
+use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, polls, signature};
+use std::collections::{HashMap, HashSet};
+use tipme_record::records::Wait;
+use tipme_record::{Nanos, Tid};
+
+/// A wait is an event wait of its thread if it found at least so many events, and so large a part of them, one in so
+/// many.
+const FINDS_MIN: usize = 3;
+const FINDS_SHARE: usize = 10;
+
+/// From the end of a wait to the receipt of the event that ended it, at most.
+const FOUND_MAX: Nanos = Nanos::from_millis(10);
+
+/// Segments before a receipt that are searched for that wait.
+const SEGMENTS_MAX: usize = 24;
+
+/// Shorter waits are no rest: a terminal wakes and waits again before the data is there.
+const EVENT_WAIT_MIN: Nanos = Nanos::from_millis(1);
+
+/// A wait that nothing is known of is taken to be idle from this length on.
+const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
+
+/// Learns the event waits of all threads from the waits that events ended.
+fn learn(recording: &Recording) -> EventWaits {
+    let mut finds: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
+    for stream in recording.messages.streams() {
+        for part in stream.side(Side::EventReceived) {
+            finds.entry(part.tid).or_default();
+            if let Some(found) = found_in(recording, part.tid, part.ts) {
+                *finds.entry(part.tid).or_default().entry(found).or_default() += 1;
+            }
+        }
+    }
+    EventWaits(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
+}
+
+/// The waits that found a thread often enough, of all that did.
+pub fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
+    let all: usize = finds.values().sum();
+    let often = finds.iter().filter(|(_, count)| **count >= FINDS_MIN && **count * FINDS_SHARE >= all);
+    often.map(|(signature, _)| *signature).collect()
+}
+
+/// The wait in which an event found a thread that took it at a time.
+pub fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
+    let last = recording.timeline.before(tid, at)?;
+    let spans = (0..=last.index).rev().take(SEGMENTS_MAX).filter_map(|index| recording.timeline.span(tid, index));
+    let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
+    let span = near.find(|span| span.segment.state == State::Blocked)?;
+    let wait = recording.waits.find(&span)?;
+    let for_lock = wait.syscall == FUTEX && !recording.waits.is_for_condition(&span);
+    (!for_lock).then(|| recording.signature(wait))
+}
+
+impl Recording {
+    fn event_waits(&self) -> &EventWaits {
+        self.event_waits.get_or_init(|| learn(self))
+    }
+
+    /// What tells a wait apart from the others of its thread.
+    pub fn signature(&self, wait: &Wait) -> Signature {
+        signature(wait, self.polls.of(wait).first().map(|file| file.inode))
+    }
+
+    /// What tells the wait that a thread is blocked in from its others, where it is recorded.
+    pub fn waits_in(&self, span: &Span) -> Option<Signature> {
+        let wait = self.waits.find(span).filter(|_| span.segment.state == State::Blocked);
+        wait.map(|wait| self.signature(wait))
+    }
+
+    /// Whether events usually find a thread in a wait; `None` where it is not known where they do.
+    pub fn is_usual_event_wait(&self, tid: Tid, signature: Signature) -> Option<bool> {
+        self.event_waits().has(tid, signature)
+    }
+
+    /// Whether a thread waits for the next event, or is not there at all.
+    pub fn is_event_wait(&self, span: &Span) -> bool {
+        match span.segment.state {
+            State::Absent => true,
+            State::Blocked if span.end.since(span.start) < EVENT_WAIT_MIN && span.end < self.mark => false,
+            State::Blocked => self.awaits_events(span),
+            State::Running | State::Runnable => false,
+        }
+    }
+
+    /// A stopped or frozen thread, and one that waits for a device or a lock, is never in an event wait.
+    fn awaits_events(&self, span: &Span) -> bool {
+        let kind = self.waits.kind(span);
+        if !matches!(kind, Waited::Events | Waited::Futex | Waited::Sleep | Waited::Unknown) {
+            return false;
+        }
+        let Some(wait) = self.waits.find(span) else {
+            return kind == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN && self.waits.is_idle(span);
+        };
+        match self.event_waits().has(wait.head.tid, self.signature(wait)) {
+            _ if self.awaits_remote(wait) => false,
+            Some(event_wait) => event_wait || polls(wait) && !is_lone(wait),
+            None => kind == Waited::Events || is_condition(wait),
+        }
+    }
+
+    /// Whether a thread takes events of a display.
+    pub fn takes_display_input(&self, tid: Tid) -> bool {
+        self.event_waits().0.contains_key(&tid)
+    }
+
+    /// Whether a wait for a condition is its thread's event wait.
+    pub fn is_event_wait_condition(&self, wait: &Wait) -> bool {
+        wait.syscall == FUTEX && self.is_usual_event_wait(wait.head.tid, self.signature(wait)) == Some(true)
+    }
+}

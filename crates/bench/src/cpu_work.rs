@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arithmetic that takes CPU time and has no other effect, the time that it took, and reproducible random numbers.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use std::time::Duration;
+
+/// A step of a linear congruential generator.
+#[inline(always)]
+pub(crate) fn next_random(state: u64) -> u64 {
+    state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
+}
+
+/// So many rounds of arithmetic that no compiler leaves out.
+#[inline(always)]
+pub(crate) fn spin(rounds: u64) {
+    let mut state = 1;
+    for _ in 0..rounds {
+        state = black_box(next_random(state));
+    }
+}
+
+/// CPU time of this thread.
+pub(crate) fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The run-queue delay of this thread so far: how long it was runnable without a CPU. Zero where the kernel does not
+/// tell.
+pub(crate) fn run_queue_delay() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    Duration::from_nanos(waited.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_takes_cpu_time() {
+        let before = cpu_time();
+        spin(100_000);
+        assert!(cpu_time() > before);
+        assert!(run_queue_delay() <= run_queue_delay());
+        assert_ne!(next_random(1), next_random(2));
+    }
+}

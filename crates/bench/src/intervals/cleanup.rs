@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who cleans up when nobody else can: a process that undoes what it was told of once its owner is gone,
+//! however that ended.
+
+use crate::job::Helper;
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Orders, at most.
+const ORDERS_MAX: usize = 64;
+/// How often and how long after each other a removal is tried: what has just ended keeps its group for a moment.
+const TRIES: usize = 150;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+/// Only folders whose names begin so are ever removed.
+pub(crate) const PREFIX: &str = "tipme-bench-";
+
+/// The process. Dropping it lets it do its work, and waits until it has.
+pub(crate) struct Cleanup {
+    child: Child,
+}
+
+impl Cleanup {
+    /// Starts it, out of reach of the terminal's Ctrl-C.
+    pub(crate) fn start(helper: &Helper) -> Result<Cleanup> {
+        let mut command = helper.command(None, &["cleanup".into()])?;
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
+        Ok(Cleanup { child: command.spawn().context("cannot start the process that cleans up")? })
+    }
+
+    /// A control group that is to be emptied and removed.
+    pub(crate) fn group(&mut self, folder: &Path) -> Result<()> {
+        self.tell("group", folder)
+    }
+
+    /// A folder that is to be removed with what is in it.
+    pub(crate) fn folder(&mut self, folder: &Path) -> Result<()> {
+        self.tell("folder", folder)
+    }
+
+    /// A file or device that is used as swap.
+    pub(crate) fn swap(&mut self, path: &Path) -> Result<()> {
+        self.tell("swap", path)
+    }
+
+    /// A zram device, such as `/dev/zram1`.
+    pub(crate) fn zram(&mut self, path: &Path) -> Result<()> {
+        self.tell("zram", path)
+    }
+
+    fn tell(&mut self, what: &str, path: &Path) -> Result<()> {
+        let pipe = self.child.stdin.as_mut().context("the process that cleans up takes no orders")?;
+        writeln!(pipe, "{what} {}", path.display()).context("the process that cleans up has ended")
+    }
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Something that is to be undone.
+enum Order {
+    Group(String),
+    Folder(String),
+    /// Held open, since its path may lead through a process that is gone by then.
+    Swap(File),
+    Zram(String),
+}
+
+/// `cleanup`: reads orders until nobody can give any, then carries them out, the last one first.
+pub(crate) fn run() -> Result<()> {
+    ignore_signals()?;
+    let lines = BufReader::new(std::io::stdin()).lines().map_while(std::result::Result::ok);
+    let orders: Vec<Order> = lines.take(ORDERS_MAX).filter_map(|line| order(&line)).collect();
+    orders.into_iter().rev().for_each(carry_out);
+    Ok(())
+}
+
+/// Whoever ends the benchmark does not end this.
+fn ignore_signals() -> Result<()> {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: ignoring a signal runs no code of this program.
+        let before = unsafe { libc::signal(signal, libc::SIG_IGN) };
+        anyhow::ensure!(before != libc::SIG_ERR, "cannot ignore signals: {}", std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn order(line: &str) -> Option<Order> {
+    let (what, path) = line.split_once(' ')?;
+    let ours = Path::new(path).file_name()?.to_str()?.starts_with(PREFIX);
+    match what {
+        "group" if ours => Some(Order::Group(path.to_owned())),
+        "folder" if ours => Some(Order::Folder(path.to_owned())),
+        "swap" => File::open(path).ok().map(Order::Swap),
+        "zram" => path.strip_prefix("/dev/zram").map(|number| Order::Zram(number.to_owned())),
+        _ => None,
+    }
+}
+
+/// What it held open is closed then: the next order may need that.
+fn carry_out(order: Order) {
+    match order {
+        Order::Group(path) => remove_group(Path::new(&path)),
+        Order::Folder(path) => until(|| std::fs::remove_dir_all(&path).is_ok() || !Path::new(&path).exists()),
+        Order::Swap(file) => swap_off(&file),
+        Order::Zram(number) => until(|| std::fs::write("/sys/class/zram-control/hot_remove", &number).is_ok()),
+    }
+}
+
+/// Ends who is still in the group, and removes it.
+fn remove_group(path: &Path) {
+    until(|| {
+        let members = std::fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        let pids = members.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
+        pids.for_each(|pid| {
+            let _ = kill_process(pid, Signal::KILL);
+        });
+        std::fs::remove_dir(path).is_ok() || !path.exists()
+    });
+}
+
+/// The path of an open file stays the same whoever else is gone.
+fn swap_off(file: &File) {
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    let _ = Command::new("swapoff").arg(path).stderr(Stdio::null()).status();
+}
+
+fn until(mut done: impl FnMut() -> bool) {
+    for _ in 0..TRIES {
+        if done() {
+            return;
+        }
+        sleep(BETWEEN_TRIES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_ours_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (ours, theirs) = (folder.path().join("tipme-bench-1"), folder.path().join("home"));
+        for path in [&ours, &theirs] {
+            std::fs::create_dir(path).expect("room");
+            if let Some(order) = order(&format!("folder {}", path.display())) {
+                carry_out(order);
+            }
+        }
+        assert!(!ours.exists() && theirs.exists());
+        assert!(order("group /sys/fs/cgroup/memory").is_none() && order("zram /dev/sda").is_none());
+        assert!(order("swap /no/such/file").is_none() && order("nonsense").is_none());
+    }
+}

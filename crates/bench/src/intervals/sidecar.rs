@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The product's own recorder beside a benchmark, so that its verdict stands beside the figures.
+
+use super::{Cleanup, PREFIX};
+use crate::interrupt::Interrupt;
+use crate::job::Helper;
+use crate::programs::{self, Follower};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long the recorder may take to arm.
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
+/// Seconds that an incident reaches back.
+pub(crate) const WINDOW_S: &str = "40";
+
+/// A recorder that runs with the value; its incidents go with it.
+pub struct SidecarRecorder {
+    _recorder: Follower,
+    tipme: PathBuf,
+    folder: TempDir,
+    _cleanup: Cleanup,
+}
+
+impl SidecarRecorder {
+    /// Starts `tipme record` without a display, and with `details` of the use of resources. Needs root.
+    pub fn start(tipme: &Path, helper: &Helper, details: &[&str], interrupt: &Interrupt) -> Result<SidecarRecorder> {
+        if !rustix::process::geteuid().is_root() {
+            bail!("recording takes root");
+        }
+        let mut cleanup = Cleanup::start(helper)?;
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
+        cleanup.folder(folder.path())?;
+        let mut command = Command::new(tipme);
+        command.args(["record", "--hot-keys", "off", "--display", "none", "--window", WINDOW_S]);
+        command.arg("--state-dir").arg(folder.path());
+        if !details.is_empty() {
+            command.args(["--detail", &details.join(",")]);
+        }
+        let recorder = Follower::start("tipme record", command)?;
+        recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
+        Ok(SidecarRecorder { _recorder: recorder, tipme: tipme.to_path_buf(), folder, _cleanup: cleanup })
+    }
+
+    /// Keeps the last 40 seconds; the incident's path.
+    pub fn mark(&self, interrupt: &Interrupt) -> Result<PathBuf> {
+        programs::mark(&self.tipme, self.folder.path(), interrupt)
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What turns the knobs: this process, or the helper for one without the right to.
+
+mod helper_client;
+
+use crate::helper_service::messages::{Applied, Explained, Restored, Terms};
+use crate::setting::{Options, Setting};
+use anyhow::{Result, bail};
+use helper_client::HelperClient;
+use std::path::PathBuf;
+use tipme_control::DEFAULT_STATE_DIR;
+use tipme_policy::{Action, Backend, Strength};
+use tipme_record::Nanos;
+use tipme_sched::{Mechanism, processes};
+
+/// Whether the helper is asked.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum UseHelper {
+    /// Not by root; by others the one in `/run/tipme`, if it answers and these cannot do better by themselves.
+    #[default]
+    Auto,
+    Never,
+    /// The one in this folder, or the manager does not begin.
+    In(PathBuf),
+}
+
+/// The one who turns the knobs.
+pub(crate) enum Actuator {
+    Local(Box<Mechanism>),
+    Remote(Box<HelperClient>),
+}
+
+/// The helper as it was found: asked for its helper session as soon as it is known for what.
+pub(crate) enum Found {
+    Helper(Box<HelperClient>),
+    /// Why there is none, where there should be one.
+    None(Option<String>),
+}
+
+/// Looks for the helper that is to be used.
+///
+/// # Errors
+/// Where one was named and does not answer.
+pub(crate) fn find(options: &Options) -> Result<Found> {
+    let dir = match &options.helper {
+        UseHelper::Never => return Ok(Found::None(None)),
+        UseHelper::Auto if options.backend.is_some_and(is_of_groups) => return Ok(Found::None(None)),
+        UseHelper::Auto if rustix::process::geteuid().is_root() => return Ok(Found::None(None)),
+        UseHelper::Auto => PathBuf::from(DEFAULT_STATE_DIR),
+        UseHelper::In(dir) => dir.clone(),
+    };
+    match HelperClient::find(&dir) {
+        Ok(client) => Ok(Found::Helper(Box::new(client))),
+        Err(why) if options.helper != UseHelper::Auto => bail!(why),
+        Err(why) => Ok(Found::None(Some(why))),
+    }
+}
+
+impl Found {
+    pub(crate) fn is_helper(&self) -> bool {
+        matches!(self, Found::Helper(_))
+    }
+}
+
+impl Actuator {
+    /// Opens the mechanism, here or at the helper, and tells what was taken back first. The setting is brought in line.
+    ///
+    /// # Errors
+    /// Where neither can be opened.
+    pub(crate) fn open(
+        options: &Options,
+        found: Found,
+        setting: &mut Setting,
+        server: u32,
+    ) -> Result<(Actuator, Restored)> {
+        let why = match found {
+            Found::None(why) => why,
+            // A user weighs what belongs to that user without help, and across sessions.
+            Found::Helper(_) if is_left_to_choice(options) && is_of_groups(setting.backend) => None,
+            Found::Helper(mut client) => match client.open(terms(options, setting, server)) {
+                Ok(opened) => {
+                    (setting.backend, setting.missing) = (opened.backend, opened.missing);
+                    return Ok((Actuator::Remote(client), opened.restored));
+                }
+                Err(why) if options.helper != UseHelper::Auto || options.backend.is_some() => bail!(why),
+                Err(why) => Some(why),
+            },
+        };
+        setting.missing.extend(why.map(|why| format!("helper: {why}")));
+        let (mechanism, restored) = Mechanism::open(setting.config(options))?;
+        Ok((Actuator::Local(Box::new(mechanism)), restored.into()))
+    }
+
+    /// The helper's process.
+    pub(crate) fn helper(&self) -> Option<u32> {
+        match self {
+            Actuator::Local(_) => None,
+            Actuator::Remote(client) => Some(client.helper()),
+        }
+    }
+
+    /// Why nothing can be changed at the moment.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        match self {
+            Actuator::Local(_) => None,
+            Actuator::Remote(client) => client.trouble(),
+        }
+    }
+
+    /// Asks a helper again that was lost; true where it has a new helper session, in which nothing is assigned yet.
+    pub(crate) fn revive(&mut self, now: Nanos) -> bool {
+        match self {
+            Actuator::Local(_) => false,
+            Actuator::Remote(client) => client.revive(now),
+        }
+    }
+
+    /// As [`Mechanism::apply`].
+    pub(crate) fn apply(&mut self, actions: &[Action]) -> Applied {
+        match self {
+            Actuator::Local(mechanism) => mechanism.apply(actions).into(),
+            Actuator::Remote(client) => client.apply(actions),
+        }
+    }
+
+    /// As [`Mechanism::set_strength`].
+    pub(crate) fn set_strength(&mut self, strength: Strength) -> Applied {
+        match self {
+            Actuator::Local(mechanism) => mechanism.set_strength(strength).into(),
+            Actuator::Remote(client) => client.set_strength(strength),
+        }
+    }
+
+    /// As [`Mechanism::explain`].
+    pub(crate) fn explain(&mut self, pid: u32) -> Option<Explained> {
+        match self {
+            Actuator::Local(mechanism) => mechanism.explain(pid).map(Explained::from),
+            Actuator::Remote(client) => client.explain(pid),
+        }
+    }
+
+    /// As [`Mechanism::restore`].
+    pub(crate) fn restore(&mut self) -> Restored {
+        match self {
+            Actuator::Local(mechanism) => mechanism.restore().into(),
+            Actuator::Remote(client) => client.restore(),
+        }
+    }
+}
+
+fn is_left_to_choice(options: &Options) -> bool {
+    options.helper == UseHelper::Auto && options.backend.is_none()
+}
+
+fn is_of_groups(backend: Backend) -> bool {
+    matches!(backend, Backend::Systemd | Backend::Cgroup)
+}
+
+/// What the helper session is for. The display server is named where it is not the user's own.
+fn terms(options: &Options, setting: &Setting, server: u32) -> Terms {
+    let server = processes::read(&setting.proc, server)
+        .filter(|server| server.uid != setting.user)
+        .map(|server| server.identity);
+    Terms {
+        strength: options.strength,
+        backend: options.backend,
+        owner: Some(setting.user),
+        under: setting.under,
+        server,
+    }
+}

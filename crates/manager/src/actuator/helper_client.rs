@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A helper session, seen by the manager that has it.
+//!
+//! A helper that is gone, or hangs, is asked again now and then. Until then nothing is changed, and nothing is left changed
+//! either: a helper that ends, and one that starts, takes everything back.
+
+use crate::helper_service::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Terms};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tipme_control::{CallError, ClientOf, Dialogue};
+use tipme_desktop::clock;
+use tipme_policy::{Action, Strength};
+use tipme_record::Nanos;
+
+/// How long the helper may take for a step: pushing memory out to a slow disk takes a while.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// From one try to reach a lost helper to the next.
+const AGAIN: Nanos = Nanos::from_secs(10);
+/// Bytes of actions in one request: what is left of a line is for the words around them.
+const REQUEST_BYTES: usize = tipme_control::MAX_LINE_BYTES - 1_024;
+/// An assignment's bytes at most, without its members; and those of a member.
+const ACTION_BYTES: usize = 384;
+const MEMBER_BYTES: usize = 96;
+
+/// A helper session, or the place where there was one.
+pub(crate) struct HelperClient {
+    dir: PathBuf,
+    terms: Terms,
+    talk: Result<Dialogue<Helper>, Lost>,
+    helper: u32,
+}
+
+struct Lost {
+    why: String,
+    /// When to try again.
+    again: Nanos,
+}
+
+impl HelperClient {
+    /// Connects to the helper; the helper session is still to be opened.
+    ///
+    /// # Errors
+    /// Where none answers, or it is not root's.
+    pub(crate) fn find(dir: &Path) -> Result<HelperClient, String> {
+        let talk = connect(dir)?;
+        let helper = talk.server().pid;
+        Ok(HelperClient { dir: dir.to_owned(), terms: Terms::default(), talk: Ok(talk), helper })
+    }
+
+    /// Opens the helper session.
+    ///
+    /// # Errors
+    /// The helper's words, or why it has none.
+    pub(crate) fn open(&mut self, terms: Terms) -> Result<Opened, String> {
+        self.terms = terms;
+        match self.ask(&Request::Open(terms))? {
+            Response::Opened(opened) => Ok(opened),
+            other => Err(foreign(&other)),
+        }
+    }
+
+    pub(crate) fn helper(&self) -> u32 {
+        self.helper
+    }
+
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.talk.as_ref().err().map(|lost| format!("nothing is changed until the helper is back: {}", lost.why))
+    }
+
+    pub(crate) fn revive(&mut self, now: Nanos) -> bool {
+        if !self.talk.as_ref().is_err_and(|lost| lost.again <= now) {
+            return false;
+        }
+        let found = HelperClient::find(&self.dir).and_then(|mut client| client.open(self.terms).map(|_| client));
+        match found {
+            Ok(client) => *self = client,
+            Err(why) => self.talk = Err(Lost { why, again: clock::now().after(AGAIN) }),
+        }
+        self.talk.is_ok()
+    }
+
+    pub(crate) fn apply(&mut self, actions: &[Action]) -> Applied {
+        let requests = split(actions).into_iter().map(|part| (part.len(), Request::Apply(part.to_vec())));
+        requests.fold(Applied::default(), |applied, (count, request)| applied.and(self.applied(&request, count)))
+    }
+
+    pub(crate) fn set_strength(&mut self, strength: Strength) -> Applied {
+        self.terms.strength = strength;
+        self.applied(&Request::Strength(strength), 0)
+    }
+
+    pub(crate) fn explain(&mut self, pid: u32) -> Option<Explained> {
+        match self.ask(&Request::Explain { pid }) {
+            Ok(Response::Explained(explained)) => explained,
+            _ => None,
+        }
+    }
+
+    /// Where the helper is lost, so is the count: it takes everything back by itself.
+    pub(crate) fn restore(&mut self) -> Restored {
+        match self.ask(&Request::Restore) {
+            Ok(Response::Restored(restored)) => restored,
+            _ => Restored::default(),
+        }
+    }
+
+    /// Asks for `count` changes; all of them are skipped where the helper is lost.
+    fn applied(&mut self, request: &Request, count: usize) -> Applied {
+        match self.ask(request) {
+            Ok(Response::Applied(applied)) => applied,
+            _ => Applied { skipped: count, ..Applied::default() },
+        }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Response, String> {
+        let talk = self.talk.as_mut().map_err(|lost| lost.why.clone())?;
+        match talk.ask(request) {
+            Ok(response) => Ok(response),
+            Err(CallError::Refused(why)) => Err(why),
+            Err(error) => {
+                self.talk = Err(Lost { why: error.to_string(), again: clock::now().after(AGAIN) });
+                Err(error.to_string())
+            }
+        }
+    }
+}
+
+fn connect(dir: &Path) -> Result<Dialogue<Helper>, String> {
+    let talk = ClientOf::<Helper>::new(dir).with_timeout(TIMEOUT).converse().map_err(|error| error.to_string())?;
+    match talk.server().uid {
+        0 => Ok(talk),
+        other => Err(format!("what listens in {} belongs to user {other}, and the helper to root", dir.display())),
+    }
+}
+
+fn foreign(response: &Response) -> String {
+    format!("the helper answered with something else ({response:?}); restart it")
+}
+
+/// The actions in parts that fit into a request each; without actions one part, since that is a request too.
+fn split(actions: &[Action]) -> Vec<&[Action]> {
+    let (mut parts, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (at, action) in actions.iter().enumerate() {
+        let more = bytes_max(action);
+        if at > begin && bytes + more > REQUEST_BYTES {
+            parts.push(&actions[begin..at]);
+            (begin, bytes) = (at, 0);
+        }
+        bytes += more;
+    }
+    parts.push(&actions[begin..]);
+    parts
+}
+
+fn bytes_max(action: &Action) -> usize {
+    match action {
+        Action::Assign(assignment) => ACTION_BYTES + assignment.members.len() * MEMBER_BYTES,
+        Action::Forget(_) => ACTION_BYTES,
+        // It can name a group by its path.
+        Action::Memory(_) => serde_json::to_vec(action).map_or(0, |line| line.len() + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_policy::{Assignment, Identity, MEMBERS_MAX, Member, Membership, Reason, Role, SetId};
+
+    fn largest(members: usize) -> Action {
+        let who = Identity { pid: u32::MAX, start: u64::MAX };
+        let member = Member { who, because: Membership::Foreground };
+        Action::Assign(Assignment {
+            set: SetId(who),
+            role: Role::Focused,
+            reason: Reason::MemoryHog { bytes: u64::MAX },
+            faded: 0.123_456_79,
+            members: vec![member; members],
+        })
+    }
+
+    #[test]
+    fn every_part_fits_into_a_line_and_none_is_lost() {
+        for (count, members) in [(0, 0), (1, MEMBERS_MAX), (9, MEMBERS_MAX), (300, 40), (2_000, 0)] {
+            let actions = vec![largest(members); count];
+            let parts = split(&actions);
+            assert_eq!(parts.concat(), actions);
+            for part in &parts {
+                let line = serde_json::to_vec(&Request::Apply(part.to_vec())).unwrap();
+                assert!(line.len() < tipme_control::MAX_LINE_BYTES, "{} bytes for {count} of {members}", line.len());
+            }
+        }
+        assert_eq!(split(&[]).len(), 1);
+    }
+}

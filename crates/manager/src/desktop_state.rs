@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The state of the desktop: windows, whose they are, which has the focus; and what of that the policy is told.
+
+use crate::budget::Budget;
+use crate::family::{Family, Terminal};
+use crate::trust::{Refusal, Trust};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use tipme_desktop::attention::{Change, HELPERS_MAX, Owner, WINDOWS_MAX, WindowState};
+use tipme_policy::{Event, Identity, Member, Membership, SetId};
+use tipme_record::Nanos;
+use tipme_sched::LastPid;
+use tipme_sched::processes::{self, Stat};
+
+/// From one look at the processes of a set to the next, at least.
+const LOOK_PERIOD: Nanos = Nanos::from_millis(1000);
+/// A set counts as just appeared for so long.
+const YOUNG: Nanos = Nanos::from_millis(5_000);
+
+/// Everything that is known of the display's windows and of the processes behind them.
+pub(crate) struct DesktopState {
+    proc: PathBuf,
+    user: u32,
+    server_knows: bool,
+    server: Option<u32>,
+    core: BTreeSet<u32>,
+    windows: BTreeMap<u32, Window>,
+    groups: BTreeMap<Identity, Group>,
+    keyboard: Focus,
+    pointer: Focus,
+    last_pid: LastPid,
+    budget: Budget,
+    /// Busy processes without a place for which the client above was looked at.
+    unplaced: BTreeSet<Identity>,
+    pub(crate) counts: Counts,
+}
+
+/// What was lost or refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    /// Windows, processes and hints beyond the bounds.
+    pub(crate) dropped: u64,
+    pub(crate) disbelieved: u64,
+}
+
+struct Window {
+    claim: Option<Owner>,
+    owner: Result<Identity, Refusal>,
+    helper_pids: Vec<u32>,
+    /// The helpers as they were when they were named: a number that is used again is another process.
+    helpers: Vec<Identity>,
+    visible: bool,
+}
+
+/// The processes of one client, as they were told to the policy.
+struct Group {
+    told: BTreeMap<SetId, Vec<Member>>,
+    visible: bool,
+    terminals: Vec<Terminal>,
+    /// When it appeared.
+    first_seen: Nanos,
+    looked: Nanos,
+    /// Who had been forked last at the last look, and at the one before.
+    last_pid: [Option<u64>; 2],
+}
+
+/// A window with a focus, and the set that the policy was told of.
+#[derive(Default)]
+struct Focus {
+    window: Option<u32>,
+    told: Option<SetId>,
+}
+
+impl DesktopState {
+    /// An empty desktop of a user. `server_knows`: the display server says which processes its clients are;
+    /// `server`: the process in which connections of clients end, where that can be seen.
+    pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> DesktopState {
+        DesktopState {
+            last_pid: LastPid::open(&proc),
+            budget: Budget::default(),
+            unplaced: BTreeSet::new(),
+            proc,
+            user,
+            server_knows,
+            server,
+            core: BTreeSet::new(),
+            windows: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            keyboard: Focus::default(),
+            pointer: Focus::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// From now on these processes belong to the session and to no set.
+    pub(crate) fn set_core(&mut self, core: &[Identity]) -> Vec<Event> {
+        self.core = core.iter().map(|process| process.pid).collect();
+        let mut freed = BTreeSet::new();
+        for window in self.windows.values_mut() {
+            if let Ok(owner) = window.owner
+                && self.core.contains(&owner.pid)
+            {
+                window.owner = Err(Refusal::Core);
+                freed.insert(owner);
+            }
+        }
+        freed.into_iter().flat_map(|client| self.forget(client)).collect()
+    }
+
+    /// Forgets everything: another connection tells it again.
+    pub(crate) fn clear(&mut self) -> Vec<Event> {
+        self.windows.clear();
+        (self.keyboard.window, self.pointer.window) = (None, None);
+        let clients: Vec<Identity> = self.groups.keys().copied().collect();
+        let mut events = self.tell_focus();
+        events.extend(clients.into_iter().flat_map(|client| self.forget(client)));
+        events
+    }
+
+    /// What the display told, as news for the policy. A focus is told after the windows that came with it.
+    pub(crate) fn take(&mut self, changes: Vec<Change>, now: Nanos) -> Vec<Event> {
+        let mut touched = BTreeSet::new();
+        // First, so that there is room for those that have come instead.
+        for change in &changes {
+            if let Change::Gone(window) = change {
+                touched.extend(self.windows.remove(window).and_then(|gone| gone.owner.ok()));
+            }
+        }
+        for change in changes {
+            match change {
+                Change::Window(state) => touched.extend(self.put_window(state)),
+                Change::Gone(_) => {}
+                Change::Keyboard(window) => self.keyboard.window = window,
+                Change::Pointer(window) => self.pointer.window = window,
+            }
+        }
+        let mut events: Vec<Event> = touched.into_iter().flat_map(|owner| self.tell(owner, now)).collect();
+        events.extend(self.tell_focus());
+        events
+    }
+
+    /// Looks at the processes of a client again, where there can be new ones and the budget is not far overdrawn.
+    pub(crate) fn refresh(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
+        let last_pid = self.last_pid.count();
+        let Some(group) = self.groups.get_mut(&set.0) else { return Vec::new() };
+        if group.is_settled(last_pid) {
+            group.looked = now;
+            return Vec::new();
+        }
+        if self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
+    }
+
+    /// Follows the focused client: at once where another job has come to the foreground of one of its terminals.
+    pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
+        let events = self.follow_jobs(set, now);
+        if events.is_empty() && self.is_due(set, now) && self.budget.is_affordable(now) {
+            return self.refresh(set, now);
+        }
+        events
+    }
+
+    /// Looks at the focused client where another job has come to the foreground of one of its terminals.
+    pub(crate) fn follow_jobs(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
+        if self.has_switched_job(set) && self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
+    }
+
+    fn is_due(&self, set: SetId, now: Nanos) -> bool {
+        self.groups.get(&set.0).is_some_and(|group| now.since(group.looked) >= LOOK_PERIOD)
+    }
+
+    /// Whether a set has just appeared, so that its programs may still be starting.
+    pub(crate) fn is_young(&self, set: SetId, now: Nanos) -> bool {
+        self.groups.get(&set.0).is_some_and(|group| now.since(group.first_seen) < YOUNG)
+    }
+
+    /// Whether another job has come to the foreground of one of the client's terminals: a file for each terminal.
+    fn has_switched_job(&self, set: SetId) -> bool {
+        let terminals = self.groups.get(&set.0).into_iter().flat_map(|group| &group.terminals);
+        let foreground = |terminal: &Terminal| processes::foreground(&self.proc, terminal.leader);
+        terminals.into_iter().any(|terminal| foreground(terminal) != Some(terminal.foreground))
+    }
+
+    /// Looks again at the client whose look is the oldest, where one is due and affordable.
+    pub(crate) fn refresh_stalest(&mut self, now: Nanos) -> Vec<Event> {
+        let due = self.groups.iter().filter(|(client, _)| self.is_due(SetId(**client), now));
+        let stalest = due.min_by_key(|(_, group)| group.looked).map(|(client, _)| SetId(*client));
+        match stalest.filter(|_| self.budget.is_affordable(now)) {
+            Some(set) => self.refresh(set, now),
+            None => Vec::new(),
+        }
+    }
+
+    /// Looks on credit at the clients above processes that are in no set yet: what belongs to a window must not be taken
+    /// for unplaced because it is young. Who has no place after that is not asked for again while it is among them.
+    pub(crate) fn place_unplaced(&mut self, processes: &[Identity], now: Nanos) -> Vec<Event> {
+        let begun = Budget::clock();
+        let placed: BTreeSet<Identity> = self.groups.values().flat_map(Group::processes).collect();
+        let unplaced: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
+        self.unplaced.retain(|who| unplaced.contains(who));
+        let new: Vec<Identity> = unplaced.difference(&self.unplaced).copied().collect();
+        if new.is_empty() || !self.budget.has_credit(now) {
+            return Vec::new();
+        }
+        let mut below: BTreeMap<Option<Identity>, Vec<Identity>> = BTreeMap::new();
+        for process in new {
+            below.entry(self.client_above(process)).or_default().push(process);
+        }
+        self.budget.spend(Budget::clock().since(begun), now);
+        let mut events = Vec::new();
+        for (client, processes) in below {
+            self.unplaced.extend(processes);
+            events.extend(client.into_iter().flat_map(|client| self.look(client, now)));
+            // The others are asked for another time; the first is looked at in any case.
+            if !self.budget.has_credit(now) {
+                break;
+            }
+        }
+        events
+    }
+
+    fn client_above(&self, process: Identity) -> Option<Identity> {
+        let mut lineage = processes::lineage(&self.proc, process).map(|stat| stat.identity);
+        lineage.find(|above| self.groups.contains_key(above))
+    }
+
+    /// Looks that were due and were left for want of time, see [`Budget`].
+    pub(crate) fn looks_left(&self) -> u64 {
+        self.budget.left()
+    }
+
+    /// The client with the keyboard focus.
+    pub(crate) fn focused(&self) -> Option<SetId> {
+        self.keyboard.told
+    }
+
+    /// All clients that have a set.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = SetId> + '_ {
+        self.groups.keys().map(|client| SetId(*client))
+    }
+
+    /// The set of a process, and why it belongs there.
+    pub(crate) fn place(&self, pid: u32) -> Option<(SetId, Membership)> {
+        let sets = self.groups.values().flat_map(|group| &group.told);
+        sets.flat_map(|(set, members)| members.iter().map(move |member| (*set, *member)))
+            .find(|(_, member)| member.who.pid == pid)
+            .map(|(set, member)| (set, member.because))
+    }
+
+    /// The members of a client's own set.
+    pub(crate) fn members(&self, set: SetId) -> Vec<Member> {
+        let group = self.groups.get(&set.0);
+        group.and_then(|group| group.told.get(&set)).cloned().unwrap_or_default()
+    }
+
+    /// Whether a set is a job in the background of a terminal of some client.
+    pub(crate) fn is_job(&self, set: SetId) -> bool {
+        !self.groups.contains_key(&set.0) && self.groups.values().any(|group| group.told.contains_key(&set))
+    }
+
+    /// Why a window's claim that it belongs to this process was not believed, where one was made.
+    pub(crate) fn refusal(&self, pid: u32) -> Option<Refusal> {
+        let claims = self.windows.values().filter(|window| window.claim.as_ref().is_some_and(|claim| claim.pid == pid));
+        claims.filter_map(|window| window.owner.err()).next()
+    }
+
+    /// Notes a window; returns the clients whose sets it changes.
+    fn put_window(&mut self, state: WindowState) -> Vec<Identity> {
+        if !self.windows.contains_key(&state.window) && self.windows.len() >= WINDOWS_MAX {
+            self.counts.dropped += 1;
+            return Vec::new();
+        }
+        let before = self.windows.remove(&state.window);
+        let touched_before = before.as_ref().and_then(|window| window.owner.ok());
+        let owner = self.owner_of(&state, before.as_ref());
+        let (helper_pids, helpers) = self.helpers_of(&state, before, owner.is_ok());
+        let visible = state.visible && !state.iconic;
+        let window = Window { claim: state.owner, owner, helper_pids, helpers, visible };
+        self.windows.insert(state.window, window);
+        touched_before.into_iter().chain(owner.ok()).collect()
+    }
+
+    /// The process of a window, once found, stays: the server's number is that of the moment at which the client
+    /// connected, and may be used again while the connection is held by a child.
+    fn owner_of(&mut self, state: &WindowState, before: Option<&Window>) -> Result<Identity, Refusal> {
+        let same = before.filter(|window| claim_pid(&window.claim) == claim_pid(&state.owner));
+        if let Some(owner) = same.and_then(|window| window.owner.ok()) {
+            return Ok(owner);
+        }
+        let owner = self.believe(state.owner.as_ref());
+        if matches!(owner, Err(why) if why != Refusal::Unknown && why != Refusal::Core) && same.is_none() {
+            self.counts.disbelieved += 1;
+        }
+        owner
+    }
+
+    fn believe(&self, claim: Option<&Owner>) -> Result<Identity, Refusal> {
+        if claim.is_some_and(|claim| self.core.contains(&claim.pid)) {
+            return Err(Refusal::Core);
+        }
+        let owner = self.trust().owner(claim, |process| self.is_client(process))?;
+        let known = self.windows.values().filter_map(|window| window.owner.ok()).find(|known| known.pid == owner.pid);
+        if known.is_some_and(|known| known != owner) { Err(Refusal::Gone) } else { Ok(owner) }
+    }
+
+    fn helpers_of(&mut self, state: &WindowState, before: Option<Window>, owned: bool) -> (Vec<u32>, Vec<Identity>) {
+        if !owned {
+            return (Vec::new(), Vec::new());
+        }
+        let pids: Vec<u32> = state.helpers.iter().copied().take(HELPERS_MAX).collect();
+        if let Some(before) = before.filter(|window| window.helper_pids == pids) {
+            return (pids, before.helpers);
+        }
+        self.counts.dropped += (state.helpers.len() - pids.len()) as u64;
+        let (helpers, refused) = self.trust().helpers(&pids);
+        self.counts.disbelieved += refused;
+        (pids, helpers)
+    }
+
+    fn trust(&self) -> Trust<'_> {
+        Trust { proc: &self.proc, user: self.user, server_knows: self.server_knows, server: self.server }
+    }
+
+    fn is_client(&self, process: Identity) -> bool {
+        self.windows.values().any(|window| window.owner == Ok(process))
+    }
+
+    /// The set of a client whose windows changed. Its processes are looked at only where it is new or its
+    /// helpers changed.
+    fn tell(&mut self, client: Identity, now: Nanos) -> Vec<Event> {
+        let windows = self.windows.values().filter(|window| window.owner == Ok(client));
+        let (mut there, mut visible, mut helpers) = (false, false, BTreeSet::new());
+        for window in windows {
+            (there, visible) = (true, visible || window.visible);
+            helpers.extend(window.helpers.iter().copied());
+        }
+        if !there {
+            return self.forget(client);
+        }
+        match self.groups.get_mut(&client) {
+            Some(group) if group.names(&helpers) => group.show(SetId(client), visible),
+            _ => self.look(client, now),
+        }
+    }
+
+    fn forget(&mut self, client: Identity) -> Vec<Event> {
+        let gone = self.groups.remove(&client).into_iter().flat_map(|group| group.told);
+        gone.map(|(set, _)| Event::Gone(set)).collect()
+    }
+
+    /// Reads which processes a client has, and tells what differs from before.
+    fn look(&mut self, client: Identity, now: Nanos) -> Vec<Event> {
+        let (begun, last_pid) = (Budget::clock(), self.last_pid.count());
+        let Some(family) = self.family(client) else { return self.forget(client) };
+        self.counts.dropped += family.dropped;
+        let visible = self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
+        let mut told: BTreeMap<SetId, Vec<Member>> =
+            family.jobs.into_iter().map(|(job, members)| (SetId(job), members)).collect();
+        told.insert(SetId(client), family.members);
+        let before = self.groups.remove(&client);
+        let events = differences(before.as_ref(), &told, SetId(client), visible);
+        let (first_seen, last_pid_before) = before.map_or((now, None), |group| (group.first_seen, group.last_pid[0]));
+        let last_pid = [last_pid, last_pid_before];
+        self.groups
+            .insert(client, Group { told, visible, terminals: family.terminals, first_seen, looked: now, last_pid });
+        self.budget.spend(Budget::clock().since(begun), now);
+        events
+    }
+
+    /// `None` where the client has ended.
+    fn family(&self, client: Identity) -> Option<Family> {
+        let process = processes::living(&self.proc, client)?;
+        let mut below = processes::below(&self.proc, &process, |_| false);
+        below.retain(Stat::is_alive);
+        let mut family = Family::sort(&process, &below, |other| self.is_client(other));
+        let windows = self.windows.values().filter(|window| window.owner == Ok(client));
+        for helper in windows.flat_map(|window| &window.helpers) {
+            if processes::lives(&self.proc, *helper) && !self.is_client(*helper) && !family.has(*helper) {
+                family.members.push(Member { who: *helper, because: Membership::Property });
+            }
+        }
+        Some(family)
+    }
+
+    fn tell_focus(&mut self) -> Vec<Event> {
+        let set = |desktop: &DesktopState, window: Option<u32>| {
+            let owner = desktop.windows.get(&window?)?.owner.ok()?;
+            desktop.groups.contains_key(&owner).then_some(SetId(owner))
+        };
+        let (keyboard, pointer) = (set(self, self.keyboard.window), set(self, self.pointer.window));
+        let keyboard = self.keyboard.turn(keyboard).then_some(Event::Keyboard(keyboard));
+        let pointer = self.pointer.turn(pointer).then_some(Event::Pointer(pointer));
+        keyboard.into_iter().chain(pointer).collect()
+    }
+}
+
+impl Focus {
+    /// Whether the set is another one than was told.
+    fn turn(&mut self, set: Option<SetId>) -> bool {
+        std::mem::replace(&mut self.told, set) != set
+    }
+}
+
+impl Group {
+    /// Whether nobody was forked since the look before the last one. The last one alone does not do: it may have come
+    /// between a fork and the change of process group that makes a job of the child.
+    fn is_settled(&self, last_pid: Option<u64>) -> bool {
+        last_pid.is_some() && self.last_pid == [last_pid; 2]
+    }
+
+    fn processes(&self) -> impl Iterator<Item = Identity> + '_ {
+        self.told.values().flatten().map(|member| member.who)
+    }
+
+    /// Whether these helpers are just those that it has.
+    fn names(&self, helpers: &BTreeSet<Identity>) -> bool {
+        let members = self.told.values().flatten();
+        let told: BTreeSet<Identity> =
+            members.clone().filter(|member| member.because == Membership::Property).map(|member| member.who).collect();
+        let all: BTreeSet<Identity> = members.map(|member| member.who).collect();
+        told.is_subset(helpers) && helpers.is_subset(&all)
+    }
+
+    /// Tells that its windows can, or can no longer, be seen.
+    fn show(&mut self, id: SetId, visible: bool) -> Vec<Event> {
+        if self.visible == visible {
+            return Vec::new();
+        }
+        self.visible = visible;
+        let members = self.told.get(&id).cloned().unwrap_or_default();
+        vec![Event::Set { id, members, visible }]
+    }
+}
+
+fn claim_pid(claim: &Option<Owner>) -> Option<u32> {
+    claim.as_ref().map(|owner| owner.pid)
+}
+
+/// What to tell of a client's sets: first what they lose, so that no process is in two sets at a time.
+fn differences(before: Option<&Group>, now: &BTreeMap<SetId, Vec<Member>>, client: SetId, visible: bool) -> Vec<Event> {
+    let mut events = Vec::new();
+    let shown = |set: SetId| set == client && visible;
+    for (id, old) in before.into_iter().flat_map(|group| &group.told) {
+        let Some(new) = now.get(id) else {
+            events.push(Event::Gone(*id));
+            continue;
+        };
+        let kept: Vec<Member> = new.iter().filter(|member| has(old, member)).copied().collect();
+        if kept.len() < old.len() && kept.len() < new.len() {
+            events.push(Event::Set { id: *id, members: kept, visible: shown(*id) });
+        }
+    }
+    let mut gains = Vec::new();
+    for (id, members) in now {
+        let old = before.and_then(|group| group.told.get(id));
+        let same_look = *id != client || before.is_some_and(|group| group.visible == visible);
+        if old == Some(members) && same_look {
+            continue;
+        }
+        let event = Event::Set { id: *id, members: members.clone(), visible: shown(*id) };
+        let only_loses = old.is_some_and(|old| members.iter().all(|member| has(old, member)));
+        if only_loses { events.push(event) } else { gains.push(event) }
+    }
+    events.extend(gains);
+    events
+}
+
+fn has(members: &[Member], wanted: &Member) -> bool {
+    members.iter().any(|member| member.who == wanted.who)
+}
+
+#[cfg(test)]
+#[path = "desktop_state/tests.rs"]
+mod tests;

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Windows, whose they are and what the policy is told, over a made-up /proc.
+
+use super::*;
+use std::fs;
+use tipme_desktop::How;
+
+const USER: u32 = 1000;
+
+struct World {
+    root: tempfile::TempDir,
+    desktop: DesktopState,
+}
+
+impl World {
+    fn new(server_knows: bool) -> World {
+        let root = tempfile::tempdir().expect("the test made it");
+        let desktop = DesktopState::new(root.path().to_owned(), USER, server_knows, None);
+        World { root, desktop }
+    }
+
+    /// A process without a terminal.
+    fn add(&self, pid: u32, parent: u32, start: u64, uid: u32) {
+        self.add_on_terminal(pid, parent, start, uid, (1, 1, -1));
+    }
+
+    fn add_on_terminal(&self, pid: u32, parent: u32, start: u64, uid: u32, place: (u32, u32, i32)) {
+        let dir = self.root.path().join(pid.to_string());
+        fs::create_dir_all(dir.join(format!("task/{pid}"))).expect("the test made it");
+        let (group, session, tpgid) = place;
+        let stat = format!(
+            "{pid} (x) S {parent} {group} {session} 0 {tpgid} 0 0 0 0 0 1 1 0 0 20 0 1 0 {start} 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0\n"
+        );
+        fs::write(dir.join("stat"), stat).expect("the test made it");
+        fs::write(dir.join("status"), format!("Name:\tx\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n"))
+            .expect("the test made it");
+    }
+
+    fn remove(&self, pid: u32) {
+        fs::remove_dir_all(self.root.path().join(pid.to_string())).expect("the test made it");
+    }
+
+    fn show(&mut self, window: u32, pid: u32, how: How, helpers: &[u32]) -> Vec<Event> {
+        let owner = Some(Owner { pid, how });
+        let state = WindowState { window, owner, helpers: helpers.to_vec(), visible: true, iconic: false };
+        self.desktop.take(vec![Change::Window(state)], Nanos(0))
+    }
+
+    fn members(&self, pid: u32, start: u64) -> Vec<u32> {
+        let group = self.desktop.groups.get(&Identity { pid, start });
+        group.into_iter().flat_map(|group| group.told.values().flatten()).map(|member| member.who.pid).collect()
+    }
+}
+
+fn set(pid: u32, start: u64) -> SetId {
+    SetId(Identity { pid, start })
+}
+
+fn told(events: &[Event]) -> Vec<(SetId, Vec<u32>)> {
+    let sets = events.iter().filter_map(|event| match event {
+        Event::Set { id, members, .. } => Some((*id, members.iter().map(|member| member.who.pid).collect())),
+        _ => None,
+    });
+    sets.collect()
+}
+
+#[test]
+fn a_window_makes_a_set_and_the_focus_follows_its_window() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.add(11, 10, 6, USER);
+    assert_eq!(told(&world.show(7, 10, How::Server, &[])), [(set(10, 5), vec![10, 11])]);
+    let events = world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0));
+    assert!(matches!(events[..], [Event::Keyboard(Some(id))] if id == set(10, 5)));
+    assert!(world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0)).is_empty());
+    let events = world.desktop.take(vec![Change::Keyboard(None), Change::Gone(7)], Nanos(0));
+    assert!(matches!(events[..], [Event::Gone(gone), Event::Keyboard(None)] if gone == set(10, 5)), "{events:?}");
+}
+
+#[test]
+fn a_window_of_another_user_is_nobodys() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, 4711);
+    assert!(world.show(7, 10, How::Server, &[]).is_empty());
+    assert_eq!(world.desktop.refusal(10), Some(Refusal::OtherUser(4711)));
+    assert!(world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0)).is_empty());
+    assert_eq!(world.desktop.counts.disbelieved, 1);
+}
+
+#[test]
+fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    assert!(world.show(7, 10, How::Property, &[]).is_empty());
+    assert_eq!(world.desktop.refusal(10), Some(Refusal::OwnWords));
+    let mut world = World::new(false);
+    world.add(10, 1, 5, USER);
+    world.add(20, 1, 5, 4711);
+    assert_eq!(told(&world.show(7, 10, How::Property, &[])), [(set(10, 5), vec![10])]);
+    assert!(world.show(8, 20, How::Property, &[]).is_empty());
+    assert_eq!(world.desktop.refusal(20), Some(Refusal::OtherUser(4711)));
+    // Another window that claims a process that is a client already.
+    assert!(world.show(9, 10, How::Property, &[]).is_empty());
+    assert_eq!(world.desktop.counts.disbelieved, 2);
+}
+
+#[test]
+fn a_number_that_is_used_again_is_another_process() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.show(7, 10, How::Server, &[]);
+    world.remove(10);
+    world.add(10, 1, 99, USER);
+    // The same window, a second one over the same connection, and a look all keep to the process of before.
+    assert!(told(&world.show(7, 10, How::Server, &[])).is_empty());
+    assert!(told(&world.show(8, 10, How::Server, &[])).is_empty());
+    let events = world.desktop.refresh(set(10, 5), Nanos(0));
+    assert!(matches!(events[..], [Event::Gone(gone)] if gone == set(10, 5)), "{events:?}");
+    assert!(world.members(10, 99).is_empty());
+}
+
+#[test]
+fn helpers_are_believed_if_they_live_and_belong_to_the_user() {
+    let mut world = World::new(true);
+    for (pid, uid) in [(10, USER), (20, USER), (30, 4711)] {
+        world.add(pid, 1, 5, uid);
+    }
+    assert_eq!(told(&world.show(7, 10, How::Server, &[20, 30, 40])), [(set(10, 5), vec![10, 20])]);
+    assert_eq!(world.desktop.place(20), Some((set(10, 5), Membership::Property)));
+    assert_eq!(world.desktop.counts.disbelieved, 2);
+    // The helper ends and its number is used again: the window named another process.
+    world.remove(20);
+    world.add(20, 1, 77, USER);
+    world.show(7, 10, How::Server, &[20, 30, 40]);
+    world.desktop.refresh(set(10, 5), Nanos(0));
+    assert_eq!(world.members(10, 5), [10]);
+}
+
+#[test]
+fn a_million_helpers_are_cut_and_counted() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    let many: Vec<u32> = (1_000..1_001_000).collect();
+    world.show(7, 10, How::Server, &many);
+    assert_eq!(world.desktop.counts.dropped, 1_000_000 - HELPERS_MAX as u64);
+    assert_eq!(world.members(10, 5), [10]);
+}
+
+#[test]
+fn windows_are_bounded() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    for window in 0..WINDOWS_MAX as u32 + 3 {
+        world.show(window + 1, 10, How::Server, &[]);
+    }
+    assert_eq!((world.desktop.windows.len(), world.desktop.counts.dropped), (WINDOWS_MAX, 3));
+}
+
+#[test]
+fn a_job_that_comes_to_the_foreground_leaves_its_old_set_first() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.add_on_terminal(11, 10, 5, USER, (11, 11, 11));
+    world.add_on_terminal(20, 11, 5, USER, (20, 11, 11));
+    let first = told(&world.show(7, 10, How::Server, &[]));
+    assert_eq!(first, [(set(10, 5), vec![10, 11]), (set(20, 5), vec![20])]);
+    assert!(world.desktop.is_job(set(20, 5)) && !world.desktop.is_job(set(10, 5)));
+    assert!(!world.desktop.has_switched_job(set(10, 5)));
+    world.add_on_terminal(11, 10, 5, USER, (11, 11, 20));
+    world.add_on_terminal(20, 11, 5, USER, (20, 11, 20));
+    assert!(world.desktop.has_switched_job(set(10, 5)));
+    let events = world.desktop.refresh(set(10, 5), Nanos(0));
+    assert!(matches!(events[0], Event::Gone(gone) if gone == set(20, 5)), "{events:?}");
+    assert_eq!(told(&events).last().expect("the test made it"), &(set(10, 5), vec![10, 11, 20]));
+    assert_eq!(world.desktop.refresh(set(10, 5), Nanos(0)).len(), 0);
+}
+
+#[test]
+fn processes_of_the_session_make_no_set() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.show(7, 10, How::Server, &[]);
+    let events = world.desktop.set_core(&[Identity { pid: 10, start: 5 }]);
+    assert!(matches!(events[..], [Event::Gone(gone)] if gone == set(10, 5)));
+    assert!(world.show(8, 10, How::Server, &[]).is_empty());
+}
+
+#[test]
+fn an_icon_is_not_visible() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.show(7, 10, How::Server, &[]);
+    let owner = Some(Owner { pid: 10, how: How::Server });
+    let state = WindowState { window: 7, owner, helpers: vec![], visible: true, iconic: true };
+    let events = world.desktop.take(vec![Change::Window(state)], Nanos(0));
+    assert!(matches!(&events[..], [Event::Set { visible: false, members, .. }] if members.len() == 1));
+}
+
+#[test]
+fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
+    let mut world = World::new(true);
+    for pid in 10..60 {
+        world.add(pid, 1, 5, USER);
+        world.show(pid, pid, How::Server, &[]);
+    }
+    let now = Nanos::from_secs(1_000);
+    world.desktop.budget.spend(Nanos::from_millis(2), now);
+    world.desktop.refresh_stalest(now);
+    assert_eq!(
+        (world.desktop.looks_left(), world.desktop.groups.values().all(|group| group.looked == Nanos(0))),
+        (1, true)
+    );
+    let paid = Nanos::from_secs(1_002);
+    world.desktop.refresh_stalest(paid);
+    assert_eq!(world.desktop.groups.values().filter(|group| group.looked == paid).count(), 1);
+    // A change of focus has credit, and a set that nobody has looked at yet is looked at in any case.
+    world.desktop.budget.spend(Nanos::from_millis(9), paid);
+    world.desktop.refresh(set(10, 5), paid);
+    world.desktop.budget.spend(Nanos::from_millis(9), paid);
+    let before = world.desktop.looks_left();
+    world.desktop.refresh(set(11, 5), paid);
+    assert_eq!(world.desktop.looks_left(), before + 1);
+    world.add(70, 1, 5, USER);
+    assert_eq!(told(&world.show(70, 70, How::Server, &[])), [(set(70, 5), vec![70])]);
+}
+
+#[test]
+fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.show(7, 10, How::Server, &[]);
+    let group = world.desktop.groups.values_mut().next().expect("the test made it");
+    for (last_pid, now, settled) in [
+        ([Some(5), Some(5)], Some(5), true),
+        ([Some(5), Some(5)], Some(6), false),
+        ([Some(6), Some(5)], Some(6), false),
+        ([Some(6), None], Some(6), false),
+        ([None, None], None, false),
+    ] {
+        group.last_pid = last_pid;
+        assert_eq!(group.is_settled(now), settled, "{last_pid:?} {now:?}");
+    }
+}
+
+#[test]
+fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
+    let mut world = World::new(true);
+    world.add(10, 1, 5, USER);
+    world.show(7, 10, How::Server, &[]);
+    world.add(11, 10, 6, USER);
+    world.add(12, 11, 7, USER);
+    world.add(20, 1, 8, USER);
+    let [child, other] = [set(12, 7).0, set(20, 8).0];
+    // Nothing is affordable, but on credit.
+    world.desktop.budget.spend(Nanos::from_millis(5), Nanos(0));
+    assert_eq!(told(&world.desktop.place_unplaced(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
+    assert!(world.desktop.place_unplaced(&[child, other], Nanos(0)).is_empty());
+    assert_eq!(world.desktop.unplaced, BTreeSet::from([other]));
+    // A number that is used again is nobody's.
+    world.add(13, 10, 9, USER);
+    assert!(world.desktop.place_unplaced(&[set(13, 8).0], Nanos(0)).is_empty());
+    world.add(14, 10, 9, USER);
+    world.desktop.budget.spend(Nanos::from_secs(60), Nanos(0));
+    let young = set(14, 9).0;
+    assert!(world.desktop.place_unplaced(&[young], Nanos(0)).is_empty(), "not without credit");
+    let later = world.desktop.place_unplaced(&[young], Nanos::from_secs(100_000));
+    assert!(told(&later).iter().any(|(_, members)| members.contains(&14)), "{later:?}");
+}
+
+#[test]
+fn a_round_goes_over_all_clients_while_processes_are_born() {
+    let mut world = World::new(true);
+    let clients = [(10, 5), (20, 6), (30, 7)];
+    for (pid, start) in clients {
+        world.add(pid, 1, start, USER);
+        world.show(pid, pid, How::Server, &[]);
+    }
+    world.desktop.take(vec![Change::Keyboard(Some(10))], Nanos(0));
+    let mut seen = BTreeSet::new();
+    for second in 1..=6_u32 {
+        let now = Nanos::from_secs(2_000 * u64::from(second));
+        for (pid, _) in clients {
+            world.add(100 * second + pid, pid, 50, USER);
+        }
+        world.desktop.follow_jobs(set(10, 5), now);
+        seen.extend(told(&world.desktop.refresh_stalest(now)).into_iter().map(|(set, _)| set));
+    }
+    assert_eq!(seen, clients.into_iter().map(|(pid, start)| set(pid, start)).collect());
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which of the actions that a caller sends are looked at.
+//!
+//! Whose process it is, and what was set by others, is checked by the mechanism at each change. What is here
+//! keeps the helper's memory, and the time that the kernel works for one request, within bounds.
+
+use std::collections::BTreeMap;
+use tipme_policy::{Action, MemoryAction, MemoryGroup, SetId};
+
+/// Sets of a helper session at most; twice of what the policy keeps.
+pub(super) const SETS_MAX: usize = 512;
+/// Members of all sets of a helper session together at most.
+pub(super) const MEMBERS_MAX: usize = 8_192;
+/// Actions about memory in one request at most: the kernel does each of them while the caller waits.
+const MEMORY_ACTIONS_MAX: usize = 64;
+/// Bytes that one action pushes out at most.
+const RECLAIM_BYTES_MAX: u64 = 256 << 20;
+
+/// How many members each set of a helper session has.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    members: BTreeMap<SetId, usize>,
+    total: usize,
+}
+
+impl Bounds {
+    /// Those of the actions that keep the bounds, and the number of the others.
+    pub(super) fn admit(&mut self, actions: Vec<Action>) -> (Vec<Action>, usize) {
+        let (asked, mut memory) = (actions.len(), 0);
+        let admitted: Vec<Action> = actions.into_iter().filter_map(|action| self.check(action, &mut memory)).collect();
+        let refused = asked - admitted.len();
+        (admitted, refused)
+    }
+
+    /// All sets are forgotten.
+    pub(super) fn clear(&mut self) {
+        *self = Bounds::default();
+    }
+
+    fn check(&mut self, action: Action, memory: &mut usize) -> Option<Action> {
+        match action {
+            Action::Assign(mut assignment) => {
+                assignment.faded = assignment.faded.clamp(0.0, 1.0);
+                self.count(assignment.set, assignment.members.len()).then_some(Action::Assign(assignment))
+            }
+            Action::Forget(set) => {
+                self.total -= self.members.remove(&set).unwrap_or(0);
+                Some(Action::Forget(set))
+            }
+            Action::Memory(action) => {
+                *memory += 1;
+                (*memory <= MEMORY_ACTIONS_MAX).then(|| limit(action)).flatten().map(Action::Memory)
+            }
+        }
+    }
+
+    fn count(&mut self, set: SetId, members: usize) -> bool {
+        let before = self.members.get(&set).copied();
+        let total = self.total - before.unwrap_or(0) + members;
+        let fits = total <= MEMBERS_MAX && (before.is_some() || self.members.len() < SETS_MAX);
+        if fits {
+            self.members.insert(set, members);
+            self.total = total;
+        }
+        fits
+    }
+}
+
+/// The action within its bounds. The helper has no groups: what is about them, and what is not named here, is left out.
+fn limit(action: MemoryAction) -> Option<MemoryAction> {
+    match action {
+        MemoryAction::Reclaim { group: group @ MemoryGroup::Process(_), bytes } => {
+            Some(MemoryAction::Reclaim { group, bytes: bytes.min(RECLAIM_BYTES_MAX) })
+        }
+        MemoryAction::High { group: MemoryGroup::Process(_), .. }
+        | MemoryAction::Relieve { group: MemoryGroup::Process(_), .. }
+        | MemoryAction::Cold(_)
+        | MemoryAction::PageOut(_)
+        | MemoryAction::WillNeed(_)
+        // Nothing is done without a group; asked each second, it is not counted each time either.
+        | MemoryAction::Room { .. } => Some(action),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_policy::{Assignment, Identity, Member, Membership, Reason, Role};
+
+    fn set(pid: u32) -> SetId {
+        SetId(Identity { pid, start: 1 })
+    }
+
+    fn assign(pid: u32, members: usize) -> Action {
+        let member = Member { who: set(pid).0, because: Membership::Client };
+        let (role, reason) = (Role::Focused, Reason::KeyboardFocus);
+        Action::Assign(Assignment { set: set(pid), role, reason, faded: 7e30, members: vec![member; members] })
+    }
+
+    #[test]
+    fn members_and_sets_have_a_bound_and_room_comes_back() {
+        let mut bounds = Bounds::default();
+        let full = (1..=MEMBERS_MAX / 512).map(|pid| assign(pid as u32, 512)).collect();
+        assert_eq!(bounds.admit(full).1, 0);
+        assert_eq!(bounds.admit(vec![assign(900, 1)]).1, 1);
+        assert_eq!(bounds.admit(vec![assign(1, 511), assign(900, 1)]).1, 0);
+        assert_eq!(bounds.admit(vec![Action::Forget(set(2)), assign(901, 512)]).1, 0);
+        bounds.clear();
+        let many = (0..2 * SETS_MAX).map(|pid| assign(pid as u32, 0)).collect();
+        assert_eq!(bounds.admit(many).1, SETS_MAX);
+    }
+
+    #[test]
+    fn numbers_are_brought_into_their_bounds() {
+        let (process, group) = (MemoryGroup::Process(set(1).0), MemoryGroup::Cgroup("/../..".into()));
+        let reclaim =
+            |group: &MemoryGroup| Action::Memory(MemoryAction::Reclaim { group: group.clone(), bytes: u64::MAX });
+        let (admitted, refused) = Bounds::default().admit(vec![assign(1, 1), reclaim(&process), reclaim(&group)]);
+        assert_eq!(refused, 1);
+        assert!(matches!(&admitted[0], Action::Assign(assignment) if assignment.faded == 1.0));
+        let bounded = MemoryAction::Reclaim { group: process, bytes: RECLAIM_BYTES_MAX };
+        assert_eq!(admitted[1], Action::Memory(bounded));
+        let protect = Action::Memory(MemoryAction::Protect { set: set(1), bytes: u64::MAX });
+        assert_eq!(Bounds::default().admit(vec![protect]).1, 1);
+        let flood = vec![Action::Memory(MemoryAction::PageOut(set(1).0)); 1_000];
+        assert_eq!(Bounds::default().admit(flood).1, 1_000 - MEMORY_ACTIONS_MAX);
+    }
+}

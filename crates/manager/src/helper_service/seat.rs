@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who sits at this machine, as the login manager says.
+//!
+//! logind keeps a small file for each seat and each session below `/run/systemd`, which only root can write;
+//! its own library reads them as this does. Without a login manager nobody sits anywhere.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use tipme_policy::Identity;
+use tipme_sched::processes;
+
+/// Seats that are looked at.
+const SEATS_MAX: usize = 64;
+/// Bytes of such a file, or of a list of sockets, that are read.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// Descriptors of a display server that are looked at.
+const DESCRIPTORS_MAX: usize = 16_384;
+/// The major device number of the consoles, as `/proc` packs it with minor numbers below 256.
+const CONSOLE: i32 = 4 << 8;
+/// Where display servers listen, by file or by abstract name.
+const DISPLAYS: [&str; 2] = ["/tmp/.X11-unix/X", "@/tmp/.X11-unix/X"];
+/// In a list of local sockets: this one listens.
+const LISTENING: &str = "00010000";
+
+/// The login manager's files and the processes.
+#[derive(Clone, Debug)]
+pub(super) struct Seats {
+    /// `/run/systemd`
+    pub(super) run: PathBuf,
+    pub(super) proc: PathBuf,
+}
+
+impl Seats {
+    /// Whether this user has the session in front at some seat.
+    pub(super) fn has(&self, user: u32) -> bool {
+        self.in_front(user).next().is_some()
+    }
+
+    /// Whether a process belongs to a session of this user that is in front, or to the user's own service manager,
+    /// which starts the programs of many desktops. Only root can put processes into either.
+    pub(super) fn is_in_front(&self, user: u32, pid: u32) -> bool {
+        let slice = format!("/user.slice/user-{user}.slice");
+        let scopes = self.in_front(user).map(|name| format!("{slice}/session-{name}.scope"));
+        let places: Vec<String> = scopes.chain([format!("{slice}/user@{user}.service")]).collect();
+        let text = text(&self.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
+        let mut groups = text.lines().filter_map(|line| {
+            let (_, group) = line.split_once(':')?;
+            group.strip_prefix("name=systemd:").or_else(|| group.strip_prefix(':'))
+        });
+        let below = |group: &str, place: &str| {
+            group.strip_prefix(place).is_some_and(|rest| matches!(rest.as_bytes(), [] | [b'/', ..]))
+        };
+        groups.any(|group| places.iter().any(|place| below(group, place)))
+    }
+
+    /// The names of the sessions of this user that are in front.
+    fn in_front(&self, user: u32) -> impl Iterator<Item = String> + '_ {
+        self.active().filter(move |(_, session)| number(session, "UID") == Some(user)).map(|(name, _)| name)
+    }
+
+    /// Whether `server`, which belongs to root, is the display server of the session that this user has in front.
+    ///
+    /// It is, where it listens as one, and leads the session of the very console that the login manager has given to
+    /// the user's graphical session. A program that the user has become root with is not root's from its begin
+    /// on such a console, or does not listen there.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(super) fn may_favour(&self, user: u32, server: Identity) -> Result<(), &'static str> {
+        let process = processes::read(&self.proc, server.pid).filter(|process| process.identity == server);
+        let process = process.ok_or("it is gone")?;
+        if (process.uid, process.effective_uid) != (0, 0) {
+            return Err("it belongs to another user, who is not root");
+        }
+        let console = console(process.terminal).filter(|_| process.session == server.pid);
+        let console = console.ok_or("it belongs to root and has no console of its own")?;
+        let is_of = |session: &String| number(session, "UID") == Some(user) && is_graphical(session);
+        if !self.active().any(|(_, session)| is_of(&session) && number(&session, "VTNR") == Some(console)) {
+            return Err("it belongs to root, and its console is not that of your session in front");
+        }
+        if self.listens(server.pid) { Ok(()) } else { Err("it belongs to root and is not a display server") }
+    }
+
+    /// The session in front at each seat, and what is said of it.
+    fn active(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let seats = std::fs::read_dir(self.run.join("seats")).into_iter().flatten().flatten().take(SEATS_MAX);
+        let named = seats.filter_map(|seat| value(&text(&seat.path())?, "ACTIVE").map(str::to_owned));
+        let session = |name: String| text(&self.run.join("sessions").join(&name)).map(|text| (name, text));
+        named.filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())).filter_map(session)
+    }
+
+    /// Whether a process holds a socket that listens for a display's clients.
+    fn listens(&self, pid: u32) -> bool {
+        let folder = self.proc.join(pid.to_string());
+        let list = text(&folder.join("net/unix")).unwrap_or_default();
+        let sockets: Vec<&str> = list.lines().filter_map(display_socket).collect();
+        let descriptors = std::fs::read_dir(folder.join("fd")).into_iter().flatten().flatten().take(DESCRIPTORS_MAX);
+        let mut links = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.any(|link| {
+            let socket = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
+            socket.is_some_and(|socket| sockets.contains(&socket))
+        })
+    }
+}
+
+/// The number of the console that a terminal is.
+fn console(terminal: i32) -> Option<u32> {
+    let minor = u32::try_from(terminal.checked_sub(CONSOLE)?).ok()?;
+    (1..64).contains(&minor).then_some(minor)
+}
+
+/// The number of a socket, from its line, if a display server listens there.
+fn display_socket(line: &str) -> Option<&str> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (flags, number, path) = (words.get(3)?, words.get(6)?, words.get(7)?);
+    let display = DISPLAYS.iter().any(|display| path.starts_with(display));
+    (*flags == LISTENING && display).then_some(*number)
+}
+
+fn is_graphical(session: &str) -> bool {
+    // A session's own programs can change its type, but not what it was at first.
+    let kind = value(session, "ORIGINAL_TYPE").or_else(|| value(session, "TYPE"));
+    kind == Some("x11") && value(session, "REMOTE") == Some("0")
+}
+
+/// The value in a line such as `UID=1000`.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+}
+
+fn number(text: &str, key: &str) -> Option<u32> {
+    value(text, key)?.parse().ok()
+}
+
+fn text(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+#[path = "seat/tests.rs"]
+mod tests;

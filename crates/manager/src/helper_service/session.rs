@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One user's helper session: the mechanism for that user's processes, for as long as the caller lives.
+
+use super::bounds::Bounds;
+use super::budget::Budget;
+use super::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Status, Terms};
+use super::seat::Seats;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tipme_control::{Caller, Conversation, Daemon as _, Heard, READ_TIMEOUT};
+use tipme_policy::{Action, Backend, Identity, Role, Strength};
+use tipme_sched::{Config, Error, Mechanism, Offer, processes};
+
+/// The means that a helper session can have: those that change nothing but processes and their sessions. Groups and
+/// units would be shared with other helper sessions, and users weigh those that belong to them without any help.
+const BACKENDS: [Backend; 2] = [Backend::Autogroup, Backend::Nice];
+
+/// How often, and how far apart, a user's journal is asked for that is still in use.
+const BUSY_TRIES: usize = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often the seat is looked at while a caller asks for nothing.
+const SEAT_EVERY: Duration = Duration::from_secs(2);
+
+/// What all helper sessions share.
+#[derive(Debug)]
+pub(super) struct SharedState {
+    pub(super) seats: Seats,
+    /// Users who may call wherever they are.
+    pub(super) allowed: Vec<u32>,
+    /// The folder of the journals.
+    pub(super) journals: PathBuf,
+    /// Helper sessions that are open.
+    pub(super) sessions: AtomicUsize,
+    /// What each user has left: a new connection brings nothing. Those who may call are few.
+    pub(super) budgets: Mutex<BTreeMap<u32, Budget>>,
+}
+
+impl SharedState {
+    /// The journal of what was changed for a user.
+    pub(super) fn journal(&self, owner: u32) -> PathBuf {
+        self.journals.join(format!("{owner}.journal"))
+    }
+
+    /// The same for the display server of a user, where it belongs to root.
+    pub(super) fn server_journal(&self, owner: u32) -> PathBuf {
+        self.journals.join(format!("{owner}.server.journal"))
+    }
+
+    /// Whether a user may call wherever it is.
+    fn is_exempt(&self, uid: u32) -> bool {
+        uid == 0 || self.allowed.contains(&uid)
+    }
+
+    /// Whether a user may call now.
+    pub(super) fn admits(&self, uid: u32) -> bool {
+        self.is_exempt(uid) || self.seats.has(uid)
+    }
+
+    /// Takes CPU time away from a user; returns how long to wait until there is some again.
+    fn spend(&self, uid: u32, cpu: Duration) -> Duration {
+        let now = Instant::now();
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets.entry(uid).or_insert_with(|| Budget::new(now)).spend(cpu, now)
+    }
+}
+
+/// Answers a caller until it goes, does wrong, or does not read. Then everything is taken back.
+pub(super) fn serve(mut caller: Conversation<Helper>, shared: &SharedState) {
+    let (uid, mut session, mut spent) = (caller.caller().uid, None, Duration::ZERO);
+    loop {
+        let debt = shared.spend(uid, spent);
+        if !debt.is_zero() && !caller.pause(debt) {
+            break;
+        }
+        let begun = thread_time();
+        if !serve_one(&mut caller, &mut session, shared) {
+            break;
+        }
+        spent = thread_time().saturating_sub(begun);
+    }
+    let begun = thread_time();
+    drop(session);
+    shared.spend(uid, thread_time().saturating_sub(begun));
+}
+
+/// Answers one request; false where there is none, or none that can be answered.
+fn serve_one<'a>(
+    caller: &mut Conversation<Helper>,
+    session: &mut Option<Session<'a>>,
+    shared: &'a SharedState,
+) -> bool {
+    // Who has no helper session yet must say soon what it wants.
+    let heard = caller.hear(Some(if session.is_none() { READ_TIMEOUT } else { SEAT_EVERY }));
+    let uid = caller.caller().uid;
+    match heard {
+        Heard::Gone => false,
+        // The seat may have gone to another user: then everything is taken back.
+        _ if !shared.admits(uid) => {
+            caller.answer(&Response::Error(Helper::not_allowed(uid)));
+            false
+        }
+        Heard::Nothing if session.is_some() => true,
+        Heard::Nothing => {
+            caller.answer(&Response::Error("no request came in time".to_owned()));
+            false
+        }
+        Heard::Bad(why) => {
+            caller.answer(&Response::Error(why));
+            false
+        }
+        Heard::Request(request) => {
+            let response = answer(session, request, caller.caller(), shared);
+            caller.answer(&response.unwrap_or_else(Response::Error))
+        }
+    }
+}
+
+fn answer<'a>(
+    session: &mut Option<Session<'a>>,
+    request: Request,
+    caller: Caller,
+    shared: &'a SharedState,
+) -> Result<Response, String> {
+    match (request, session.as_mut()) {
+        (Request::Status, _) => {
+            let sessions = shared.sessions.load(Ordering::Relaxed);
+            Ok(Response::Status(Status { pid: std::process::id(), sessions }))
+        }
+        (Request::Open(terms), None) => {
+            let (opened, answer) = Session::open(shared, caller.uid, owner(caller, &terms)?, &terms)?;
+            *session = Some(opened);
+            Ok(Response::Opened(answer))
+        }
+        (request, Some(session)) => Ok(session.answer(request)),
+        (_, None) => Err("there is no helper session; open one first".to_owned()),
+    }
+}
+
+/// Whose processes a caller may have changed: its own, and root anybody's.
+fn owner(caller: Caller, terms: &Terms) -> Result<u32, String> {
+    match terms.owner {
+        Some(owner) if owner != caller.uid && caller.uid != 0 => {
+            Err(format!("user {} may not have the processes of user {owner} changed", caller.uid))
+        }
+        owner => Ok(owner.unwrap_or(caller.uid)),
+    }
+}
+
+/// Fields are dropped in this order: a helper session is counted until everything is taken back.
+struct Session<'a> {
+    /// First: whoever finds the other journal free finds this one free as well.
+    server: Option<Server>,
+    own: Mechanism,
+    bounds: Bounds,
+    shared: &'a SharedState,
+    caller: u32,
+    owner: u32,
+    _counted: Counted<'a>,
+}
+
+/// One more helper session, for as long as it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl Counted<'_> {
+    fn new(sessions: &AtomicUsize) -> Counted<'_> {
+        sessions.fetch_add(1, Ordering::Relaxed);
+        Counted(sessions)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The display server, which belongs to root and is changed besides.
+struct Server {
+    who: Identity,
+    mechanism: Mechanism,
+}
+
+impl Session<'_> {
+    fn open<'a>(
+        shared: &'a SharedState,
+        caller: u32,
+        owner: u32,
+        terms: &Terms,
+    ) -> Result<(Session<'a>, Opened), String> {
+        let (backend, mut missing) = choose(&tipme_sched::plain_offers(&shared.seats.proc, None), terms.backend)?;
+        let config = Config {
+            backend,
+            strength: terms.strength,
+            proc: shared.seats.proc.clone(),
+            cgroup: None,
+            journal: shared.journal(owner),
+            owner: Some(owner),
+            under: terms.under,
+        };
+        let (own, restored) = open_soon(&config).map_err(|error| refusal(owner, &error))?;
+        let mut restored = Restored::from(restored);
+        let server = terms.server.and_then(|who| match open_server(shared, owner, who, &config) {
+            Ok((mechanism, more)) => {
+                restored = restored.and(more);
+                Some(Server { who, mechanism })
+            }
+            Err(why) => {
+                missing.push(format!("the display server is not favoured: {why}"));
+                None
+            }
+        });
+        let bounds = Bounds::default();
+        let session = Session { server, own, bounds, shared, caller, owner, _counted: Counted::new(&shared.sessions) };
+        Ok((session, Opened { backend, missing, restored }))
+    }
+
+    fn answer(&mut self, request: Request) -> Response {
+        match request {
+            Request::Apply(actions) => Response::Applied(self.apply(actions)),
+            Request::Strength(strength) => Response::Applied(self.set_strength(strength)),
+            Request::Explain { pid } => Response::Explained(self.explain(pid)),
+            Request::Restore => Response::Restored(self.restore()),
+            Request::Status | Request::Open(_) => {
+                Response::Error("this connection has its helper session already".to_owned())
+            }
+        }
+    }
+
+    fn apply(&mut self, actions: Vec<Action>) -> Applied {
+        let (actions, refused) = self.bounds.admit(actions);
+        let (of_server, own): (Vec<Action>, Vec<Action>) =
+            actions.into_iter().partition(|action| self.server.as_ref().is_some_and(|server| server.is_meant(action)));
+        let (own, behind) = self.in_front(own);
+        let applied = Applied { skipped: refused + behind, ..Applied::default() }.and(self.own.apply(&own).into());
+        applied.and(self.apply_to_server(&of_server))
+    }
+
+    /// The actions without the members that are to be favoured and do not belong to the session in front, and the number
+    /// of these. Nobody can tell here what has the focus, but it is none of what a user runs elsewhere.
+    fn in_front(&self, mut actions: Vec<Action>) -> (Vec<Action>, usize) {
+        let mut behind = 0;
+        if !self.shared.is_exempt(self.caller) {
+            for action in &mut actions {
+                let Action::Assign(assignment) = action else { continue };
+                if !assignment.role.is_favoured() {
+                    continue;
+                }
+                let before = assignment.members.len();
+                let in_front = |pid: u32| self.shared.seats.is_in_front(self.owner, pid);
+                assignment.members.retain(|member| in_front(member.who.pid));
+                behind += before - assignment.members.len();
+            }
+        }
+        (actions, behind)
+    }
+
+    /// Whose display server it is can have changed, and it is favoured or left alone, nothing else.
+    fn apply_to_server(&mut self, actions: &[Action]) -> Applied {
+        let Some(server) = self.server.as_mut() else { return Applied::default() };
+        let refused = Applied { skipped: actions.len(), ..Applied::default() };
+        if !actions.iter().all(Server::is_favour) {
+            return refused;
+        }
+        if !actions.is_empty() && self.shared.seats.may_favour(self.owner, server.who).is_err() {
+            server.mechanism.restore();
+            return refused;
+        }
+        server.mechanism.apply(actions).into()
+    }
+
+    fn set_strength(&mut self, strength: Strength) -> Applied {
+        let server = self.server.as_mut().map(|server| server.mechanism.set_strength(strength).into());
+        Applied::from(self.own.set_strength(strength)).and(server.unwrap_or_default())
+    }
+
+    fn explain(&self, pid: u32) -> Option<Explained> {
+        let server = || self.server.as_ref().and_then(|server| server.mechanism.explain(pid));
+        self.own.explain(pid).or_else(server).map(Explained::from)
+    }
+
+    fn restore(&mut self) -> Restored {
+        self.bounds.clear();
+        let server = self.server.as_mut().map(|server| server.mechanism.restore().into());
+        Restored::from(self.own.restore()).and(server.unwrap_or_default())
+    }
+}
+
+/// Opens a mechanism; where its journal is in use it is a helper session that ends just now, or one that stays.
+fn open_soon(config: &Config) -> Result<(Mechanism, tipme_sched::Restored), Error> {
+    for _ in 0..BUSY_TRIES {
+        match Mechanism::open(config.clone()) {
+            Err(Error::Busy { .. }) => std::thread::sleep(BUSY_PAUSE),
+            other => return other,
+        }
+    }
+    Mechanism::open(config.clone())
+}
+
+impl Server {
+    fn is_meant(&self, action: &Action) -> bool {
+        match action {
+            Action::Assign(assignment) => assignment.set.0 == self.who,
+            Action::Forget(set) => set.0 == self.who,
+            Action::Memory(_) => false,
+        }
+    }
+
+    fn is_favour(action: &Action) -> bool {
+        !matches!(action, Action::Assign(assignment) if assignment.role != Role::Core)
+    }
+}
+
+/// A mechanism for the display server alone, where it may be favoured for this user.
+fn open_server(shared: &SharedState, owner: u32, who: Identity, own: &Config) -> Result<(Mechanism, Restored), String> {
+    shared.seats.may_favour(owner, who)?;
+    if own.under.is_some_and(|top| !processes::is_below(&own.proc, who, top)) {
+        return Err("only what is below another process may be changed".to_owned());
+    }
+    let journal = shared.server_journal(owner);
+    let config = Config { journal, owner: Some(0), under: Some(who), ..own.clone() };
+    let (mechanism, restored) = open_soon(&config).map_err(|error| error.to_string())?;
+    Ok((mechanism, restored.into()))
+}
+
+/// The back end that is asked for, else the best that can be used; and what it cannot do.
+fn choose(offers: &[Offer], asked: Option<Backend>) -> Result<(Backend, Vec<String>), String> {
+    if let Some(asked) = asked.filter(|asked| !BACKENDS.contains(asked)) {
+        return Err(format!("the helper has no back end {asked}; use autogroup or nice, or run the manager as root"));
+    }
+    let wanted = |offer: &&Offer| BACKENDS.contains(&offer.backend) && asked.is_none_or(|asked| asked == offer.backend);
+    let usable = offers.iter().filter(wanted).find(|offer| offer.unusable.is_none());
+    let why = || offers.iter().find(wanted).and_then(|offer| offer.unusable.clone()).unwrap_or_default();
+    let chosen = usable.ok_or_else(|| format!("the helper can change nothing: {}", why()))?;
+    Ok((chosen.backend, chosen.limits.clone()))
+}
+
+fn refusal(owner: u32, error: &Error) -> String {
+    match error {
+        Error::Busy { .. } => format!("user {owner} has a helper session already; end the manager that runs already"),
+        error => error.to_string(),
+    }
+}
+
+/// CPU time of this thread.
+fn thread_time() -> Duration {
+    Duration::from_nanos(crate::budget::Budget::clock().0)
+}

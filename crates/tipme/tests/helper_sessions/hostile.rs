@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Callers that mean harm: each holds up only itself, and the helper does not grow.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use crate::family::until;
+use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Peer, Sleeper, assignment, favour};
+use crate::lines::send_mutated;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tipme_policy::Strength;
+
+/// Memory of the helper at most, whatever callers send.
+const RESIDENT_MAX: u64 = 24 << 20;
+
+/// Bert is served while somebody else does harm.
+struct Bystander {
+    session: Peer,
+    own: Sleeper,
+}
+
+impl Bystander {
+    fn new(helper: &HelperDaemon) -> Bystander {
+        Bystander { session: helper.session(BERT), own: Sleeper::of(BERT) }
+    }
+
+    fn is_served(&mut self) {
+        for (role, nice) in [("focused", favour(Strength::Normal)), ("rest", 0)] {
+            let applied = self.session.assign(role, &[self.own.who()]);
+            assert_eq!(self.own.nice(), nice, "{applied}");
+        }
+    }
+}
+
+/// Anna's session, with a process that is favoured.
+fn favoured(helper: &HelperDaemon) -> (Peer, Sleeper) {
+    let (mut anna, own) = (helper.session(ANNA), Sleeper::of(ANNA));
+    anna.assign("focused", &[own.who()]);
+    assert_eq!(own.nice(), favour(Strength::Normal));
+    (anna, own)
+}
+
+#[test]
+fn half_a_line_ends_the_session() {
+    let helper = HelperDaemon::start(&[]);
+    let mut bystander = Bystander::new(&helper);
+    let (mut anna, own) = favoured(&helper);
+    anna.send(br#"{"apply":[{"assi"#).unwrap();
+    bystander.is_served();
+    let why = anna.hear().unwrap();
+    assert!(why["error"].as_str().unwrap().contains("no request within 2 s"), "{why}");
+    assert_eq!(anna.hear(), None);
+    until("the end of the favour", || own.nice() == 0);
+    let (anna, own) = favoured(&helper);
+    anna.send(b"\"sta").unwrap();
+    anna.stream().shutdown(std::net::Shutdown::Write).unwrap();
+    until("the end of the favour", || own.nice() == 0);
+}
+
+#[test]
+fn a_million_processes_in_a_line_end_the_session() {
+    let helper = HelperDaemon::start(&[]);
+    let mut bystander = Bystander::new(&helper);
+    let (anna, own) = favoured(&helper);
+    let member = json!({ "who": own.who(), "because": "child" }).to_string();
+    let begin = assignment("core", &[own.who()]).to_string();
+    let (head, tail) = begin.split_once("\"members\":[").unwrap();
+    let mut line = format!("{{\"apply\":[{head}\"members\":[");
+    line.push_str(&vec![member; 1_000_000].join(","));
+    line.push_str(tail);
+    // The helper closes long before the end.
+    let _ = anna.send(line.as_bytes());
+    until("the end of the favour", || own.nice() == 0);
+    bystander.is_served();
+    assert!(helper.resident() < RESIDENT_MAX, "{} bytes", helper.resident());
+}
+
+#[test]
+fn who_names_a_million_processes_in_many_lines_fills_only_his_share() {
+    let helper = HelperDaemon::start(&[]);
+    let mut bystander = Bystander::new(&helper);
+    let (mut anna, own) = favoured(&helper);
+    let mut refused = 0;
+    for set in 0..200u32 {
+        let member = |pid: u32| json!({ "pid": 10_000_000 + set * 400 + pid, "start": 1 });
+        let members: Vec<Value> = (0..400).map(member).collect();
+        refused += anna.assign("core", &members)["skipped"].as_u64().unwrap();
+        if set % 50 == 0 {
+            bystander.is_served();
+        }
+    }
+    assert!(refused > 150, "{refused} refused");
+    let found = anna.ask(&json!({ "explain": { "pid": own.pid() } }));
+    assert_eq!(own.nice(), favour(Strength::Normal), "{found}");
+    assert!(helper.resident() < RESIDENT_MAX, "{} bytes", helper.resident());
+}
+
+#[test]
+fn who_floods_and_never_reads_waits_alone() {
+    let helper = HelperDaemon::start(&[]);
+    let mut bystander = Bystander::new(&helper);
+    let (anna, own) = favoured(&helper);
+    anna.stream().set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    let request = format!("{}\n", json!({ "explain": { "pid": own.pid() } })).repeat(1_000);
+    let (begun, mut sent) = (Instant::now(), 0);
+    // Until the way is full, or the helper has closed it.
+    while anna.send(request.as_bytes()).is_ok() && begun.elapsed() < Duration::from_secs(20) {
+        sent += 1;
+    }
+    for _ in 0..20 {
+        bystander.is_served();
+    }
+    assert!(helper.resident() < RESIDENT_MAX, "{} bytes after {sent} thousand requests", helper.resident());
+    drop(anna);
+    until("the end of the favour", || own.nice() == 0);
+}
+
+#[test]
+fn callers_who_say_nothing_take_no_place_from_others() {
+    let helper = HelperDaemon::start(&[]);
+    let mut silent: Vec<Peer> = (0..40).map(|_| helper.connect(ANNA)).collect();
+    let mut bystander = Bystander::new(&helper);
+    bystander.is_served();
+    let refused = silent.pop().unwrap().hear().unwrap();
+    assert!(refused["error"].as_str().unwrap().contains("too many callers"), "{refused}");
+    let waited = silent.remove(0).hear().unwrap();
+    assert!(waited["error"].as_str().unwrap().contains("no request came in time"), "{waited}");
+    until("a place for Anna", || helper.connect(ANNA).hear_status());
+}
+
+impl Peer {
+    fn hear_status(&mut self) -> bool {
+        self.send(b"\"status\"\n").is_ok() && self.hear().is_some_and(|answer| answer["status"].is_object())
+    }
+}
+
+#[test]
+fn bytes_of_every_kind_leave_the_helper_alive() {
+    let helper = HelperDaemon::start(&[]);
+    let mut bystander = Bystander::new(&helper);
+    let deep = "[".repeat(60_000) + "\n";
+    for bytes in [&b"\0\xff\n"[..], b"\n", b"{}\n", b"null\n", b"{\"apply\":7}\n", b"\"restore\"\n", deep.as_bytes()] {
+        let answer = helper.say_once(ANNA, bytes);
+        assert!(answer["error"].is_string(), "{answer}");
+    }
+    bystander.is_served();
+}
+
+#[test]
+fn mutated_lines_leave_the_helper_as_it_was() {
+    let helper = HelperDaemon::start(&[]);
+    send_mutated("helper", &helper.dir.path().join("helper.sock"), helper.pid());
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Favour for who sits at the machine, as long as that is so, and only for what runs in front.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use crate::family::until;
+use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tipme_policy::Strength;
+
+/// The login manager's files: one seat with two sessions.
+struct Seat(TempDir);
+
+impl Seat {
+    /// With Anna's session in front, `a1`; Bert's is `b1`.
+    fn new() -> Seat {
+        let seat = Seat(TempDir::new().unwrap());
+        for folder in ["seats", "sessions"] {
+            std::fs::create_dir(seat.0.path().join(folder)).unwrap();
+        }
+        for (session, user) in [("a1", ANNA), ("b1", BERT)] {
+            std::fs::write(seat.0.path().join("sessions").join(session), format!("UID={user}\nTYPE=x11\n")).unwrap();
+        }
+        seat.switch_to("a1");
+        seat
+    }
+
+    fn switch_to(&self, session: &str) {
+        let new = self.0.path().join("new");
+        std::fs::write(&new, format!("IS_SEAT0=1\nACTIVE={session}\n")).unwrap();
+        std::fs::rename(new, self.0.path().join("seats/seat0")).unwrap();
+    }
+}
+
+/// Control groups as the service manager makes them for a session of Anna's; removed with the value.
+struct Scopes(Vec<PathBuf>);
+
+impl Scopes {
+    fn new() -> Scopes {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let line = mounts.lines().find(|line| line.contains(" - cgroup2 ")).expect("mount the unified control groups");
+        let mut path = PathBuf::from(line.split(' ').nth(4).unwrap());
+        let mut made = Vec::new();
+        for part in ["user.slice".to_owned(), format!("user-{ANNA}.slice")] {
+            path.push(part);
+            if std::fs::create_dir(&path).is_ok() {
+                made.push(path.clone());
+            }
+        }
+        for scope in ["session-a1.scope", "session-ssh.scope"] {
+            // A test that was killed may have left it.
+            std::fs::create_dir_all(path.join(scope)).unwrap();
+            made.push(path.join(scope));
+        }
+        Scopes(made)
+    }
+
+    /// Puts a process into one of them.
+    fn put(&self, who: &Sleeper, scope: &str) {
+        let path = self.0.iter().find(|path| path.ends_with(scope)).unwrap();
+        std::fs::write(path.join("cgroup.procs"), who.pid().to_string()).unwrap();
+    }
+}
+
+impl Drop for Scopes {
+    fn drop(&mut self) {
+        for path in self.0.iter().rev() {
+            let empty =
+                |path: &Path| std::fs::read_to_string(path.join("cgroup.procs")).is_ok_and(|all| all.is_empty());
+            until("that the group is empty", || empty(path));
+            std::fs::remove_dir(path).ok();
+        }
+    }
+}
+
+#[test]
+fn who_is_switched_away_loses_the_favour_and_the_session() {
+    let seat = Seat::new();
+    // One test at a time has the helper, and so the groups.
+    let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());
+    let own = Sleeper::of(ANNA);
+    scopes.put(&own, "session-a1.scope");
+    let mut anna = helper.session(ANNA);
+    anna.assign("focused", &[own.who()]);
+    assert_eq!(own.nice(), favour(Strength::Normal));
+    let refused = helper.connect(BERT).hear().unwrap();
+    assert!(refused["error"].as_str().unwrap().contains("does not sit at a seat"), "{refused}");
+
+    seat.switch_to("b1");
+    until("the end of the favour, though nobody asks for anything", || own.nice() == 0);
+    let told = anna.hear().unwrap();
+    assert!(told["error"].as_str().unwrap().contains("does not sit at a seat"), "{told}");
+    assert_eq!(anna.hear(), None);
+
+    seat.switch_to("a1");
+    let mut anna = helper.session(ANNA);
+    seat.switch_to("b1");
+    let told = anna.ask(&serde_json::json!({ "apply": [assignment("focused", &[own.who()])] }));
+    assert!(told["error"].as_str().unwrap().contains("does not sit at a seat"), "{told}");
+    assert_eq!(own.nice(), 0);
+}
+
+#[test]
+fn what_a_user_runs_elsewhere_is_not_favoured() {
+    let seat = Seat::new();
+    // One test at a time has the helper, and so the groups.
+    let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());
+    let (front, remote, loose) = (Sleeper::of(ANNA), Sleeper::of(ANNA), Sleeper::of(ANNA));
+    scopes.put(&front, "session-a1.scope");
+    scopes.put(&remote, "session-ssh.scope");
+    let mut anna = helper.session(ANNA);
+    for role in ["core", "focused", "visible", "recent"] {
+        let applied = anna.assign(role, &[front.who(), remote.who(), loose.who()]);
+        assert_eq!(applied["skipped"], 2, "{role}: {applied}");
+        assert!(front.nice() < 0 && (remote.nice(), loose.nice()) == (0, 0), "{role}");
+    }
+    anna.assign("hog", &[remote.who(), loose.who()]);
+    assert_eq!((remote.policy(), loose.policy()), (5, 5), "everything may be held back");
+}

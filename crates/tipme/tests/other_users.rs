@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the processes and files of another user can do to a recorder that names their functions: nothing.
+//! Needs root, and perl for the processes.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::{Recording, meta};
+use tempfile::TempDir;
+use tipme_record::incident::{Incident, Section};
+
+/// A user without an account.
+const OTHER_UID: u32 = 4242;
+
+/// Growth of the recorder's memory that is not a fault: a second capture, and what it is packed with.
+const GROWTH_MAX_KIB: u64 = 64 * 1024;
+
+/// Calls a function of the C library, or computes with a perf map of its own in memory that no file describes, as a compiler does that
+/// compiles while it runs.
+const COMPUTE: &str = r#"
+    syscall 157, 1, 9; my ($how) = @ARGV; my $map = "/tmp/perf-$$.map";
+    if ($how eq "fifo") {
+        system("mkfifo", $map) == 0 or die "no fifo";
+    } elsif ($how ne "library") {
+        my $line = join "", map { sprintf "%x 10 a_function_of_this_program_%d\n", 0x10000 + 16 * $_, $_ } 0 .. 9999;
+        my $lines = $line x (60_000_000 / length $line);
+        open M, ">", $map or die; syswrite M, $lines;
+        if ($how eq "cut" && !fork) {
+            syscall 157, 1, 9;
+            while (1) { truncate M, 0; select undef, undef, undef, 0.01; sysseek M, 0, 0; syswrite M, $lines }
+        }
+    }
+    $| = 1; print "ready\n";
+    if ($how eq "library") { 1 while syscall 39 }
+    require DynaLoader;
+    my $page = syscall 9, 0, 4096, 7, 0x22, -1, 0;
+    open my $memory, "+<", "/proc/self/mem" or die; sysseek $memory, $page, 0; syswrite $memory, "\xeb\xfe";
+    DynaLoader::dl_install_xsub("main::spin", $page); spin();
+"#;
+
+/// Serves a file that the other user maps, and never gives its content; that user waits for a lock in it.
+const SILENT: &str = r#"
+    syscall 157, 1, 9; my ($file) = @ARGV;
+    open my $device, "+<", "/dev/fuse" or die "no fuse: $!";
+    my $options = sprintf "fd=%d,rootmode=100444,user_id=4242,group_id=4242", fileno $device;
+    my ($kind, $name) = ("fuse", "silent");
+    syscall(165, $name, $file, $kind, 6, $options) == 0 or die "no mount: $!";
+    if (!fork) {
+        close $device; $( = $) = "4242 4242"; $< = $> = 4242;
+        open my $own, "<", $file or die "cannot open: $!";
+        my $page = syscall 9, 0, 4096, 1, 1, fileno $own, 0;
+        $| = 1; print "ready\n";
+        syscall 202, $page, 0, 0, 0, 0, 0;
+        exit;
+    }
+    my $attributes = pack "QLL Q6 L10", 60, 0, 0, 1, 4096, 8, 0, 0, 0, 0, 0, 0, 0100444, 1, 4242, 4242, 0, 4096, 0;
+    my $begin = pack "L4 S2 L2 S2 L8", 7, 31, 0, 0, 0, 0, 4096, 1, 1, 0, (0) x 8;
+    my %answers = (3 => $attributes, 14 => pack("QLL", 0, 0, 0), 26 => $begin);
+    while (sysread $device, my $request, 135168) {
+        my (undef, $what, $unique) = unpack "LLQ", $request;
+        next if $what == 15;
+        my $answer = $answers{$what} // "";
+        syswrite $device, pack("LlQ", 16 + length $answer, $answer eq "" ? -38 : 0, $unique) . $answer;
+    }
+"#;
+
+/// A file that is mounted over another one until the value goes.
+struct Mount(PathBuf);
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(&self.0).status().ok();
+    }
+}
+
+/// A process of a script, which ends with the test (`syscall 157` sees to that), with its children; killed with the value.
+struct Process(Child);
+
+impl Process {
+    /// As the other user.
+    fn compute(how: &str) -> Process {
+        Process::start(Command::new("perl").args(["-e", COMPUTE, how]).uid(OTHER_UID).gid(OTHER_UID))
+    }
+
+    fn start(command: &mut Command) -> Process {
+        let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines().next();
+        assert!(said.is_some_and(|line| line.is_ok_and(|line| line == "ready")), "the script failed");
+        Process(child)
+    }
+
+    fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let group = rustix::process::Pid::from_raw(self.id() as i32).unwrap();
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).ok();
+        self.0.wait().ok();
+        std::fs::remove_file(format!("/tmp/perf-{}.map", self.id())).ok();
+    }
+}
+
+fn record() -> Recording {
+    Recording::start(&["--display", "none", "--memory", "16M"])
+}
+
+/// Long enough for samples of whoever computes.
+fn let_pass() {
+    std::thread::sleep(Duration::from_secs(2));
+}
+
+fn peak_kib(recording: &Recording) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", recording.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// The names and modules that the incident has for the functions of a process.
+fn functions(incident: &Incident, pid: u32) -> Vec<(String, String)> {
+    let (mut bytes, mut found) = (incident.bytes(Section::Symbols), Vec::new());
+    while let Some((head, rest)) = bytes.split_first_chunk::<16>() {
+        let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
+        let (name, module) = rest[..length(4) + length(6)].split_at(length(4));
+        if head[..4] == pid.to_le_bytes() {
+            found.push([name, module].map(|text| String::from_utf8(text.to_vec()).unwrap()).into());
+        }
+        bytes = &rest[(length(4) + length(6)).next_multiple_of(8)..];
+    }
+    found
+}
+
+fn names_of_library(incident: &Incident, pid: u32) -> usize {
+    functions(incident, pid).iter().filter(|(name, module)| !name.is_empty() && module.starts_with("libc.so")).count()
+}
+
+/// What the incident says of names that could not be found.
+fn why_nameless(incident: &Incident) -> String {
+    let found = meta(incident).missing.into_iter().find(|missing| missing.what == "names");
+    found.map(|missing| missing.why).unwrap_or_default()
+}
+
+#[test]
+fn a_fifo_for_a_perf_map_holds_nothing_up() {
+    let recording = record();
+    let _others = ["fifo"; 3].map(Process::compute);
+    let computing = Process::compute("library");
+    let_pass();
+    for _ in 0..4 {
+        let (_, incident) = recording.mark();
+        assert!(names_of_library(&incident, computing.id()) > 0);
+        assert_eq!(why_nameless(&incident), "");
+    }
+}
+
+#[test]
+fn a_large_perf_map_takes_no_memory() {
+    let recording = record();
+    let_pass();
+    recording.mark();
+    let before = peak_kib(&recording);
+    let _other = Process::compute("large");
+    let_pass();
+    recording.mark();
+    recording.mark();
+    let growth = peak_kib(&recording) - before;
+    assert!(growth < GROWTH_MAX_KIB, "{growth} KiB more");
+}
+
+#[test]
+fn a_perf_map_that_is_cut_ends_nobody() {
+    let recording = record();
+    let _others = ["cut"; 2].map(Process::compute);
+    for _ in 0..4 {
+        let_pass();
+        recording.mark();
+    }
+}
+
+/// A copy of the C library that belongs to the other user.
+fn own_library(dir: &Path) -> PathBuf {
+    std::fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
+    let copy = dir.join("libc.so.6");
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let library = maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("/libc.so")));
+    std::fs::copy(library.unwrap(), &copy).unwrap();
+    chown(&copy, Some(OTHER_UID), Some(OTHER_UID)).unwrap();
+    copy
+}
+
+/// Takes the last pages of a file away and puts them back, over and over.
+const CUT: &str = r#"
+    syscall 157, 1, 9; my ($path) = @ARGV; my $size = -s $path; my $begin = ($size - 1) & ~4095;
+    open F, "+<", $path or die $!; sysseek F, $begin, 0; sysread F, my $end, 4096;
+    $| = 1; print "ready\n";
+    while (1) { truncate F, $begin; select undef, undef, undef, 0.001; sysseek F, $begin, 0; syswrite F, $end }
+"#;
+
+#[test]
+fn a_library_that_is_cut_ends_nobody() {
+    let dir = TempDir::new().unwrap();
+    let library = own_library(dir.path());
+    let mut computing = Command::new("perl");
+    computing.args(["-e", COMPUTE, "library"]).env("LD_LIBRARY_PATH", dir.path()).uid(OTHER_UID).gid(OTHER_UID);
+    let others = [(); 4].map(|()| Process::start(&mut computing));
+    let recording = record();
+    let_pass();
+    let (_, incident) = recording.mark();
+    assert!(names_of_library(&incident, others[0].id()) > 0, "an own library is named while it is whole");
+    let mut cutting = Command::new("perl");
+    let _cutting = Process::start(cutting.args(["-e", CUT]).arg(&library).uid(OTHER_UID).gid(OTHER_UID));
+    for _ in 0..10 {
+        recording.mark();
+    }
+}
+
+#[test]
+fn a_process_that_does_not_answer_costs_names_and_no_incident() {
+    let recording = record();
+    let file = Mount(recording.dir.path().join("silent"));
+    std::fs::write(&file.0, "").unwrap();
+    std::fs::set_permissions(recording.dir.path(), Permissions::from_mode(0o755)).unwrap();
+    // It goes before the recorder does, which could not end while it waits for it.
+    let silent = Process::start(Command::new("perl").args(["-e", SILENT]).arg(&file.0));
+    let computing = Process::start(Command::new("perl").args(["-e", COMPUTE, "library"]));
+    let_pass();
+    for why in ["did not answer within", "have not answered", "have not answered", "have not answered"] {
+        let (_, incident) = recording.mark();
+        let missing = meta(&incident).missing;
+        let told = missing.iter().any(|one| one.why.contains(why) && one.why.contains("user 4242"));
+        assert!(told, "{why}: {missing:?}");
+        assert!(names_of_library(&incident, computing.id()) > 0, "processes of others are named");
+    }
+    drop(silent);
+    std::thread::sleep(Duration::from_millis(500));
+    let (_, incident) = recording.mark();
+    assert_eq!(why_nameless(&incident), "", "the thread came back");
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The helper of the test's own, and callers of it. Needs root.
+#![allow(dead_code, reason = "each test target uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use crate::family::until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+use tipme_policy::{Backend, Role, Strength, knobs};
+
+/// Two users who may ask the helper, and one who may not.
+pub const ANNA: u32 = 64_101;
+pub const BERT: u32 = 64_102;
+pub const OTHER_UID: u32 = 64_103;
+
+/// Two helpers with sessions for the same user would take back each other's favours, as what a process can only have
+/// inherited. A machine has one helper, and so has this program at a time.
+static ONLY_ONE: Mutex<()> = Mutex::new(());
+
+/// `tipme manage-helper` in a folder of its own; killed with the value.
+pub struct HelperDaemon {
+    pub child: Child,
+    pub dir: TempDir,
+    _only: MutexGuard<'static, ()>,
+}
+
+impl HelperDaemon {
+    /// Serves Anna, Bert and the users who are named besides.
+    pub fn start(more: &[u32]) -> HelperDaemon {
+        HelperDaemon::start_by(|_| (), more)
+    }
+
+    /// The same, by a command to which something was done.
+    pub fn start_by(prepare: impl FnOnce(&mut Command), more: &[u32]) -> HelperDaemon {
+        let mut command = helper();
+        prepare(&mut command);
+        HelperDaemon::begun(command, &users(more))
+    }
+
+    /// Serves whom this login manager has at a seat, and nobody else but root. It is seen by this helper only.
+    pub fn start_for_seats(logind: &Path) -> HelperDaemon {
+        const SCRIPT: &str = "set -e; mount -t tmpfs none /run; mkdir /run/systemd
+            mount --bind \"$1\" /run/systemd; shift; exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"]).arg(logind);
+        command.arg(env!("CARGO_BIN_EXE_tipme"));
+        HelperDaemon::begun(command, &[])
+    }
+
+    fn begun(command: Command, users: &[u32]) -> HelperDaemon {
+        // A test that failed has killed its helper as well.
+        let only = ONLY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // Services have a `/tmp` of their own.
+        let dir = TempDir::new_in("/var/tmp").unwrap();
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let child = begin(command, dir.path(), users);
+        HelperDaemon { child, dir, _only: only }
+    }
+
+    /// Starts another one in place of the one that has ended.
+    pub fn start_again(&mut self, more: &[u32]) {
+        self.child = begin(helper(), self.dir.path(), &users(more));
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it with a signal; returns its exit code.
+    pub fn stop(&mut self, signal: Signal) -> Option<i32> {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+        let mut status = None;
+        until("the helper's end", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap().code()
+    }
+
+    /// Connects as a user: who calls is what the thread was that connected.
+    pub fn connect(&self, uid: u32) -> Peer {
+        let path = self.dir.path().join("helper.sock");
+        let thread = std::thread::spawn(move || {
+            rustix::thread::set_thread_uid(rustix::fs::Uid::from_raw(uid)).expect("root may; run the tests as root");
+            UnixStream::connect(path).unwrap()
+        });
+        let stream = thread.join().unwrap();
+        stream.set_read_timeout(Some(crate::family::TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+        Peer { reader: BufReader::new(stream) }
+    }
+
+    /// Connects, and opens a session with the back end of nice values.
+    pub fn session(&self, uid: u32) -> Peer {
+        let mut peer = self.connect(uid);
+        let opened = peer.ask(&json!({ "open": { "backend": "nice" } }));
+        assert_eq!(opened["opened"]["backend"], "nice", "{opened}");
+        peer
+    }
+
+    /// Asks over a connection of its own, as soon as the user's last one is forgotten.
+    pub fn ask_once(&self, uid: u32, request: &Value) -> Value {
+        self.say_once(uid, format!("{request}\n").as_bytes())
+    }
+
+    /// The same with bytes as they are.
+    pub fn say_once(&self, uid: u32, bytes: &[u8]) -> Value {
+        let mut answer = Value::Null;
+        until("a place for one more caller", || {
+            let mut peer = self.connect(uid);
+            // Who finds no place may be refused before anything is said.
+            let said = peer.send(bytes);
+            answer = peer.hear().expect("everybody has an answer");
+            let refused = answer["error"].as_str().is_some_and(|why| why.contains("too many callers"));
+            assert!(said.is_ok() || refused, "{said:?}");
+            !refused
+        });
+        answer
+    }
+
+    /// Bytes of its memory but for that of files: how much of the program is mapped is not its doing.
+    pub fn resident(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// Waits until no session is open.
+    pub fn expect_no_session(&self) {
+        until("the end of all sessions", || self.connect(0).ask(&json!("status"))["status"]["leases"] == 0);
+    }
+}
+
+fn helper() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tipme"))
+}
+
+/// Anna, Bert and others.
+fn users(more: &[u32]) -> Vec<u32> {
+    [&[ANNA, BERT], more].concat()
+}
+
+fn begin(mut command: Command, dir: &Path, users: &[u32]) -> Child {
+    command.arg("manage-helper").arg("--state-dir").arg(dir);
+    for user in users {
+        command.arg("--allow-user").arg(user.to_string());
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("helping managers at "), "not ready: {line:?}; these tests need root");
+    child
+}
+
+impl Drop for HelperDaemon {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A caller.
+pub struct Peer {
+    reader: BufReader<UnixStream>,
+}
+
+impl Peer {
+    pub fn ask(&mut self, request: &Value) -> Value {
+        self.send(format!("{request}\n").as_bytes()).unwrap();
+        self.hear().unwrap_or_else(|| panic!("no answer to {request}"))
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&self, bytes: &[u8]) -> std::io::Result<()> {
+        self.reader.get_ref().write_all(bytes)
+    }
+
+    /// The next answer; `None` at the end of the connection.
+    pub fn hear(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        // A connection that is closed with bytes unread ends with a reset.
+        self.reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
+        Some(serde_json::from_str(&line).unwrap())
+    }
+
+    /// Has these processes be a set of this role, named after the first.
+    pub fn assign(&mut self, role: &str, members: &[Value]) -> Value {
+        self.ask(&json!({ "apply": [assignment(role, members)] }))["applied"].clone()
+    }
+
+    pub fn stream(&self) -> &UnixStream {
+        self.reader.get_ref()
+    }
+}
+
+pub fn assignment(role: &str, members: &[Value]) -> Value {
+    let list: Vec<Value> = members.iter().map(|who| json!({ "who": who, "because": "client" })).collect();
+    json!({ "assign": { "set": members[0], "role": role, "reason": "keyboard_focus", "faded": 0.0, "members": list } })
+}
+
+/// The nice value that the table gives to what has the focus.
+pub fn favour(strength: Strength) -> i32 {
+    knobs(Backend::Nice, strength, Role::Focused, 0.0).nice.unwrap().into()
+}
+
+/// A process of a user that sleeps, and is ended with the value.
+pub struct Sleeper(pub Child);
+
+impl Sleeper {
+    pub fn of(uid: u32) -> Sleeper {
+        rustix::process::setpriority_process(None, 0).unwrap();
+        Sleeper(Command::new("sleep").arg("1000").uid(uid).gid(uid).spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Number and start, as requests have it.
+    pub fn who(&self) -> Value {
+        json!({ "pid": self.pid(), "start": self.stat(19).parse::<u64>().unwrap() })
+    }
+
+    pub fn nice(&self) -> i32 {
+        self.stat(16).parse().unwrap()
+    }
+
+    /// The number of the scheduling policy.
+    pub fn policy(&self) -> u32 {
+        self.stat(38).parse().unwrap()
+    }
+
+    fn stat(&self, field: usize) -> String {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        text.rsplit_once(')').unwrap().1.split_whitespace().nth(field).unwrap().to_owned()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
