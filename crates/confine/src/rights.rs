@@ -17,6 +17,14 @@ pub const NOBODY: u32 = 65_534;
 /// The first descriptor that is not one of the three that every process has.
 const FIRST_OTHER: libc::c_uint = 3;
 
+/// Whom a process of root becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Account {
+    pub user: u32,
+    /// The only group that it is in.
+    pub group: u32,
+}
+
 /// What a confined process may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
@@ -26,6 +34,8 @@ pub struct Bounds {
     pub memory: u64,
     /// Bytes of a file that it writes.
     pub file: u64,
+    /// Files that it may open for reading, at once, where its user may; 0 for none.
+    pub reads: u32,
     /// Its nice value, unless it has a greater one.
     pub nice: i32,
 }
@@ -53,11 +63,11 @@ fn bound_to(kept: CapabilitySet) {
 }
 
 /// Gives up all but what stands open as the three standard streams, and what `open` opens, for good: to be called by a
-/// process with one thread, before it reads anything. Root becomes this user; who is not root stays who it is.
+/// process with one thread, before it reads anything. Root becomes this account; who is not root stays who it is.
 ///
 /// # Errors
 /// Where anything of it could not be done. The process must not go on then.
-pub fn confine<T>(user: u32, bounds: Bounds, open: impl FnOnce() -> T) -> io::Result<T> {
+pub fn confine<T>(account: Account, bounds: Bounds, open: impl FnOnce() -> T) -> io::Result<T> {
     // SAFETY: nothing in this process has a descriptor from here on, since it has just begun.
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST_OTHER, libc::c_uint::MAX, 0) } < 0 {
         return Err(io::Error::last_os_error());
@@ -66,10 +76,10 @@ pub fn confine<T>(user: u32, bounds: Bounds, open: impl FnOnce() -> T) -> io::Re
     limit(bounds)?;
     bound_to(CapabilitySet::empty());
     if rustix::process::geteuid().is_root() {
-        become_user(user)?;
+        become_account(account)?;
     }
     keep(CapabilitySet::empty())?;
-    restrict().map_err(io::Error::other)?;
+    restrict(bounds.reads > 0).map_err(io::Error::other)?;
     Ok(opened)
 }
 
@@ -82,7 +92,7 @@ fn limit(bounds: Bounds) -> io::Result<()> {
         (Resource::Cpu, seconds),
         (Resource::As, bounds.memory),
         (Resource::Fsize, bounds.file),
-        (Resource::Nofile, FIRST_OTHER.into()),
+        (Resource::Nofile, u64::from(FIRST_OTHER + bounds.reads)),
         (Resource::Core, 0),
     ];
     for (resource, limit) in limits {
@@ -94,8 +104,8 @@ fn limit(bounds: Bounds) -> io::Result<()> {
 }
 
 /// The calls are those of the thread, which is all that there is.
-fn become_user(user: u32) -> io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+fn become_account(account: Account) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(account.user), Gid::from_raw(account.group));
     set_thread_groups(&[])?;
     set_thread_res_gid(gid, gid, gid)?;
     Ok(set_thread_res_uid(uid, uid, uid)?)

@@ -466,7 +466,7 @@ impl<'a> Recorder<'a> {
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
         let (folder, sealer) = (self.folder.clone(), self.options.sealer.clone());
         std::thread::spawn(move || {
-            let raw = capture.and_then(|capture| Raw::gather(capture, &displays, &inquiries));
+            let raw = capture.and_then(|capture| Raw::gather(capture, &displays, &inquiries, &sealer));
             let sealed = raw.and_then(|raw| raw.seal_or_rescue(&folder, &sealer));
             let refused = |error| refuse(format!("{error:#}"));
             let response = sealed.map_or_else(refused, |path| marked(path, begun, input_stopped));

@@ -37,10 +37,11 @@ mod who;
 
 pub use auto::{AutoMode, AutoOptions};
 pub use daemon::{Options, Tap, run};
-pub use fuzz::{exercise_baselines, exercise_image};
+pub use fuzz::{exercise_answers, exercise_baselines, exercise_image};
 pub use hot_keys::{HotKeyOptions, Scope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;
+pub use symbols::{NAMER_FILES, name, own_memory};
 pub use tipme_kernel::{Detail, Finding, check};
 
 /// A window of whole seconds, for [`Options`].

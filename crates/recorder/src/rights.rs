@@ -11,14 +11,12 @@ const URGENT: i32 = -10;
 /// Kernel programs cannot be loaded any more. What is left:
 /// - `SYS_ADMIN`: switching the kernel's count of what programs cost on and off;
 /// - `SYSLOG`: the places of the kernel's functions, to name them;
-/// - `SYS_PTRACE`, `CHECKPOINT_RESTORE`, `DAC_READ_SEARCH`: open files, mappings and lock words of processes;
+/// - `SYS_PTRACE`, `DAC_OVERRIDE`: open files, mappings and lock words of processes, as the kernel tells them;
 /// - `CHOWN`, `DAC_OVERRIDE`: incidents belong to who marked, and get that user's words later;
-/// - `SETUID`, `SETGID`, `KILL`: processes that seal and judge become another user, and are ended in time.
+/// - `SETUID`, `SETGID`, `KILL`: processes that name, seal and judge become another user, and are ended in time.
 const KEPT: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SYSLOG)
     .union(CapabilitySet::SYS_PTRACE)
-    .union(CapabilitySet::CHECKPOINT_RESTORE)
-    .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::CHOWN)
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::SETUID)
