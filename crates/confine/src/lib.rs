@@ -10,5 +10,5 @@ mod child;
 mod rights;
 
 pub use child::{Fault, Heard, hear, hear_each, hear_errors};
-pub use rights::{Account, Bounds, NOBODY, confine, keep};
+pub use rights::{Account, Bounds, NOBODY, Reach, confine, keep};
 pub use rustix::thread::CapabilitySet;

@@ -6,7 +6,8 @@ use rustix::fs::{Gid, Uid};
 use rustix::process::{Resource, Rlimit, getpriority_process, setpriority_process, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, remove_capability_from_bounding_set,
-    set_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
 };
 use std::io;
 use std::time::Duration;
@@ -25,6 +26,16 @@ pub struct Account {
     pub group: u32,
 }
 
+/// What a confined process can come to besides what it has open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    Nothing,
+    /// Files that its user may read, so many at once.
+    Files(u32),
+    /// The kernel's count of what kernel programs cost, which takes `SYS_ADMIN`.
+    Count,
+}
+
 /// What a confined process may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
@@ -34,10 +45,23 @@ pub struct Bounds {
     pub memory: u64,
     /// Bytes of a file that it writes.
     pub file: u64,
-    /// Files that it may open for reading, at once, where its user may; 0 for none.
-    pub reads: u32,
+    pub reach: Reach,
     /// Its nice value, unless it has a greater one.
     pub nice: i32,
+}
+
+impl Reach {
+    fn files(self) -> u32 {
+        match self {
+            Reach::Nothing => 0,
+            Reach::Files(files) => files,
+            Reach::Count => 1,
+        }
+    }
+
+    fn capabilities(self) -> CapabilitySet {
+        if self == Reach::Count { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
+    }
 }
 
 /// Keeps these capabilities of those that it has, and gives up all others for good, in this thread and those that it will
@@ -76,10 +100,11 @@ pub fn confine<T>(account: Account, bounds: Bounds, open: impl FnOnce() -> T) ->
     limit(bounds)?;
     bound_to(CapabilitySet::empty());
     if rustix::process::geteuid().is_root() {
+        set_keep_capabilities(true)?;
         become_account(account)?;
     }
-    keep(CapabilitySet::empty())?;
-    restrict(bounds.reads > 0).map_err(io::Error::other)?;
+    keep(bounds.reach.capabilities())?;
+    restrict(bounds.reach).map_err(io::Error::other)?;
     Ok(opened)
 }
 
@@ -92,7 +117,7 @@ fn limit(bounds: Bounds) -> io::Result<()> {
         (Resource::Cpu, seconds),
         (Resource::As, bounds.memory),
         (Resource::Fsize, bounds.file),
-        (Resource::Nofile, u64::from(FIRST_OTHER + bounds.reads)),
+        (Resource::Nofile, u64::from(FIRST_OTHER + bounds.reach.files())),
         (Resource::Core, 0),
     ];
     for (resource, limit) in limits {

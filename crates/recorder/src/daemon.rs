@@ -3,6 +3,7 @@
 
 use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, Mark, Sources};
+use crate::counter::Counter;
 use crate::descriptions::Descriptions;
 use crate::displays::Displays;
 use crate::hot_keys::{Causes, HotKeyOptions, Scope};
@@ -97,8 +98,9 @@ pub fn run(options: &Options) -> Result<()> {
     let signals = Signals::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
-    rights::settle()?;
-    let mut recorder = Recorder::new(options, kernel, folder)?;
+    let counter = Counter::start(&options.sealer);
+    rights::settle(&kernel)?;
+    let mut recorder = Recorder::new(options, kernel, folder, counter)?;
     recorder.announce()?;
     recorder.serve(server, &signals)?;
     recorder.finish();
@@ -141,7 +143,7 @@ struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder) -> Result<Recorder<'a>> {
+    fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder, counter: Counter) -> Result<Recorder<'a>> {
         let armed = monotonic_now();
         look::tidy(&folder)?;
         let auto = options.auto.as_ref().map(|auto| {
@@ -160,7 +162,7 @@ impl<'a> Recorder<'a> {
             displays: Displays::default(),
             inputs,
             sampler: Sampler::open(options.window),
-            watch: Watch::new(armed),
+            watch: Watch::new(armed, counter),
             learning: Learning::open(options.dirs.baselines(), armed),
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),

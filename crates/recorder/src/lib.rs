@@ -10,6 +10,7 @@
 mod auto;
 mod baselines;
 mod capture;
+mod counter;
 mod daemon;
 mod descriptions;
 mod displays;
@@ -42,7 +43,7 @@ pub use hot_keys::{HotKeyOptions, Scope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;
 pub use symbols::{NAMER_FILES, name, own_memory};
-pub use tipme_kernel::{Detail, Finding, check};
+pub use tipme_kernel::{Detail, Finding, check, count};
 
 /// A window of whole seconds, for [`Options`].
 pub fn seconds(seconds: u64) -> tipme_record::Nanos {

@@ -147,6 +147,9 @@ pub enum Verb {
     /// Name the functions that standard input asks for, with the rights of a user; the recorder starts it
     #[command(hide = true)]
     Name(Confined),
+    /// Have the kernel count what its programs cost when standard input says so; the recorder starts it
+    #[command(hide = true)]
+    Count(Confined),
 }
 
 #[derive(Args)]

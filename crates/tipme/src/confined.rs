@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs that nobody types: what the recorder and the agent have done by processes that have given up all rights before
 //! they read a byte. They get what they need as open files; who names functions may open files for reading besides, where
-//! the user who marked may.
+//! the user who marked may, and who counts has one capability.
 
 use crate::arguments::{Confined, Judge};
 use crate::diagnose;
@@ -12,12 +12,12 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 use tipme_analysis::Options;
-use tipme_confine::{Account, Bounds, confine};
+use tipme_confine::{Account, Bounds, Reach, confine};
 use tipme_report::Layout;
 use tipme_store::MAX_TOTAL_BYTES;
 
 /// What is not stated otherwise.
-const NOTHING: Bounds = Bounds { time: Duration::ZERO, memory: 0, file: 0, reads: 0, nice: 0 };
+const NOTHING: Bounds = Bounds { time: Duration::ZERO, memory: 0, file: 0, reach: Reach::Nothing, nice: 0 };
 
 /// Memory of a diagnosis, in bytes: four times the largest recording with default options, and room for the largest file.
 const JUDGE_MEMORY: u64 = 4 << 30;
@@ -59,14 +59,25 @@ pub fn seal(arguments: &Confined) -> Result<ExitCode> {
 
 /// Memory of who names functions, in bytes: most of it is room that the allocator sets aside for each thread.
 const NAME_MEMORY: u64 = 1 << 30;
-/// Programs of others are looked into.
-const NAME_NICE: i32 = 10;
+/// Names count for a few seconds only, and a machine that is marked is busy.
+const NAME_NICE: i32 = 0;
 
 /// Writes the names of the functions that the standard input asks for to the standard output.
 pub fn name(arguments: &Confined) -> Result<ExitCode> {
-    let bounds = Bounds { memory: NAME_MEMORY, reads: tipme_recorder::NAMER_FILES, nice: NAME_NICE, ..NOTHING };
+    let reach = Reach::Files(tipme_recorder::NAMER_FILES);
+    let bounds = Bounds { memory: NAME_MEMORY, reach, nice: NAME_NICE, ..NOTHING };
     let memory = give_up(arguments, bounds, || tipme_recorder::own_memory().ok())?;
     tipme_recorder::name(std::io::stdin().lock(), std::io::stdout(), memory.as_ref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Memory of who counts, in bytes: that of a program.
+const COUNT_MEMORY: u64 = 256 << 20;
+
+/// Has the kernel count what its programs cost as the standard input says, and writes how long it did to the standard output.
+pub fn count(arguments: &Confined) -> Result<ExitCode> {
+    give_up(arguments, Bounds { memory: COUNT_MEMORY, reach: Reach::Count, ..NOTHING }, || ())?;
+    tipme_recorder::count(std::io::stdin().lock(), std::io::stdout());
     Ok(ExitCode::SUCCESS)
 }
 

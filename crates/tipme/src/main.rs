@@ -87,5 +87,6 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Judge(arguments) => confined::judge(&arguments),
         Verb::Seal(arguments) => confined::seal(&arguments),
         Verb::Name(arguments) => confined::name(&arguments),
+        Verb::Count(arguments) => confined::count(&arguments),
     }
 }
