@@ -23,7 +23,7 @@ const OTHER: u32 = 4343;
 const NOBODY: u32 = 65_534;
 
 /// An incident without all names is late by so much at most, on a machine that has other things to do.
-const LATE_MAX: Duration = Duration::from_secs(10);
+const LATE_MAX: Duration = Duration::from_secs(30);
 
 /// Growth of the recorder's memory that is no fault: a second capture, and what it is packed with.
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
