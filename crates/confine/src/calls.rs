@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The system calls that a confined process has: for its memory, its threads, the time, and what is open.
+//! The system calls that a confined process has: for its memory, its threads, the time, and what is open. One that is to
+//! look into files may open them too, for reading; one that counts what kernel programs cost may switch that on.
 
+use crate::rights::Reach;
 use seccompiler::{
     BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, apply_filter,
@@ -48,15 +50,30 @@ const ALLOWED: [libc::c_long; 37] = [
     libc::SYS_writev,
 ];
 
+/// Bits of an `openat` by which a file is made, changed or cut.
+const CHANGES: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u64;
+
+/// `BPF_ENABLE_STATS`, the only thing that is asked of kernel programs.
+const COUNT: u64 = 32;
+
 /// Allows this thread, and those that it will start, these calls only; all others fail. Threads may be started, no
-/// processes, and no memory can be executed that cannot now.
-pub(crate) fn restrict() -> Result<(), Error> {
+/// processes, and no memory can be executed that cannot now. Files within reach may be looked at and opened, but for
+/// reading only.
+pub(crate) fn restrict(reach: Reach) -> Result<(), Error> {
     let mut allowed: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     let thread = libc::CLONE_THREAD as u64;
     allowed.insert(libc::SYS_clone, one(0, SeccompCmpOp::MaskedEq(thread), thread)?);
     let executable = libc::PROT_EXEC as u64;
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         allowed.insert(call, one(2, SeccompCmpOp::MaskedEq(executable), 0)?);
+    }
+    match reach {
+        Reach::Nothing => {}
+        Reach::Files(_) => {
+            allowed.insert(libc::SYS_statx, Vec::new());
+            allowed.insert(libc::SYS_openat, one(2, SeccompCmpOp::MaskedEq(CHANGES), 0)?);
+        }
+        Reach::Count => drop(allowed.insert(libc::SYS_bpf, one(0, SeccompCmpOp::Eq, COUNT)?)),
     }
     // What clone3 is to do stands in memory, which no filter sees. Who is told that there is none takes clone.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
@@ -80,6 +97,8 @@ fn apply(rules: BTreeMap<i64, Vec<SeccompRule>>, others: SeccompAction, these: S
 mod tests {
     use super::*;
     use std::fs::File;
+    use std::os::fd::{FromRawFd, OwnedFd};
+    use std::os::unix::fs::OpenOptionsExt;
     use std::os::unix::net::UnixDatagram;
     use std::process::Command;
     use std::thread;
@@ -89,7 +108,7 @@ mod tests {
     fn nothing_is_left_but_what_is_open() {
         let open = File::open("/proc/self/status").unwrap();
         let tried = thread::spawn(move || {
-            restrict().unwrap();
+            restrict(Reach::Nothing).unwrap();
             assert!(open.metadata().is_ok() || std::io::read_to_string(&open).is_ok_and(|text| !text.is_empty()));
             assert_eq!(thread::spawn(|| 7).join().unwrap(), 7, "zstd has threads");
             assert_eq!(vec![1u8; 64 << 20].len(), 64 << 20);
@@ -110,5 +129,48 @@ mod tests {
             errors.map(|error| error.and_then(|error| error.raw_os_error()))
         });
         assert_eq!(tried.join().unwrap(), [Some(libc::EPERM); 3]);
+    }
+    #[test]
+    fn who_reads_files_changes_none() {
+        let dir = std::env::temp_dir().join(format!("tipme-calls-{}", std::process::id()));
+        std::fs::write(&dir, "text").unwrap();
+        let path = dir.clone();
+        let tried = thread::spawn(move || {
+            restrict(Reach::Files(1)).unwrap();
+            assert!(File::open(&path).unwrap().metadata().unwrap().is_file());
+            let tries = [
+                File::options().write(true).open(&path).err(),
+                File::options().read(true).write(true).open(&path).err(),
+                File::options().read(true).custom_flags(libc::O_CREAT).open(path.with_extension("new")).err(),
+                File::options().read(true).custom_flags(libc::O_TRUNC).open(&path).err(),
+                std::fs::remove_file(&path).err(),
+                std::fs::rename(&path, path.with_extension("new")).err(),
+                std::fs::read_dir("/").and_then(|mut names| names.next().unwrap_or_else(|| panic!("no names"))).err(),
+                UnixDatagram::unbound().err(),
+                Command::new("true").spawn().err(),
+            ];
+            tries.map(|error| error.and_then(|error| error.raw_os_error()))
+        });
+        let tried = tried.join().unwrap();
+        let text = std::fs::read_to_string(&dir).unwrap();
+        std::fs::remove_file(&dir).unwrap();
+        assert_eq!((tried, text.as_str()), ([Some(libc::EPERM); 9], "text"));
+    }
+
+    #[test]
+    fn who_counts_does_nothing_else_with_kernel_programs() {
+        let tried = thread::spawn(|| {
+            restrict(Reach::Count).unwrap();
+            [0, 5, COUNT].map(|command| {
+                // SAFETY: the kernel takes what is not there for zeroes, and there is nothing else to read.
+                let tried = unsafe { libc::syscall(libc::SYS_bpf, command, 0, 0) };
+                let error = std::io::Error::last_os_error().raw_os_error();
+                // SAFETY: the kernel has just made this descriptor.
+                let made = (tried >= 0).then(|| drop(unsafe { OwnedFd::from_raw_fd(tried as i32) }));
+                made.is_none().then_some(error)
+            })
+        });
+        let refused = Some(Some(libc::EPERM));
+        assert_eq!(tried.join().unwrap(), [refused, refused, None], "maps, programs, the count; run as root");
     }
 }

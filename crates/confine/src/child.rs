@@ -45,17 +45,32 @@ pub enum Fault {
 pub fn hear(command: &mut Command, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
     let mut child = start(command.stdout(Stdio::piped()))?;
     let said = child.stdout.take().map(OwnedFd::from);
-    attend(child, said, bytes, timeout, stop)
+    attend_to(child, said, bytes, timeout, stop)
 }
 
-/// The same with what it says on its standard error.
+/// The same, where all that it says is given to `take` as it comes.
+///
+/// # Errors
+/// As [`hear`].
+pub fn hear_each(
+    command: &mut Command,
+    timeout: Duration,
+    stop: &AtomicBool,
+    take: impl FnMut(&[u8]),
+) -> Result<ExitStatus, Fault> {
+    let mut child = start(command.stdout(Stdio::piped()))?;
+    let said = child.stdout.take().map(OwnedFd::from);
+    attend(child, said, timeout, stop, take)
+}
+
+/// The same as [`hear`] with what it says on its standard error.
 ///
 /// # Errors
 /// As [`hear`].
 pub fn hear_errors(command: &mut Command, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
     let mut child = start(command.stderr(Stdio::piped()))?;
     let said = child.stderr.take().map(OwnedFd::from);
-    attend(child, said, bytes, timeout, stop)
+    attend_to(child, said, bytes, timeout, stop)
 }
 
 fn start(command: &mut Command) -> Result<Child, Fault> {
@@ -63,25 +78,39 @@ fn start(command: &mut Command) -> Result<Child, Fault> {
     command.spawn().map_err(|cause| Fault::Start { program, cause })
 }
 
-fn attend(
-    mut child: Child,
+/// Keeps the first bytes of what it says.
+fn attend_to(
+    child: Child,
     said: Option<OwnedFd>,
     bytes: usize,
     timeout: Duration,
     stop: &AtomicBool,
 ) -> Result<Heard, Fault> {
-    let heard = said.map_or(Ok(Vec::new()), |said| listen(File::from(said), bytes, timeout, stop));
+    let mut kept = Vec::new();
+    let keep = |step: &[u8]| kept.extend_from_slice(&step[..step.len().min(bytes - kept.len())]);
+    let status = attend(child, said, timeout, stop, keep)?;
+    Ok(Heard { status, said: kept })
+}
+
+fn attend(
+    mut child: Child,
+    said: Option<OwnedFd>,
+    timeout: Duration,
+    stop: &AtomicBool,
+    take: impl FnMut(&[u8]),
+) -> Result<ExitStatus, Fault> {
+    let heard = said.map_or(Ok(()), |said| listen(File::from(said), timeout, stop, take));
     let killed = if heard.is_err() { child.kill() } else { Ok(()) };
     if killed.is_err() && stop.load(Ordering::Acquire) {
         return Err(Fault::Stopped);
     }
     let status = child.wait()?;
-    heard.map(|said| Heard { status, said })
+    heard.map(|()| status)
 }
 
-fn listen(mut from: File, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Fault> {
+fn listen(mut from: File, timeout: Duration, stop: &AtomicBool, mut take: impl FnMut(&[u8])) -> Result<(), Fault> {
     let until = Instant::now() + timeout;
-    let (mut said, mut step) = (Vec::new(), vec![0; STEP_BYTES]);
+    let mut step = vec![0; STEP_BYTES];
     loop {
         if stop.load(Ordering::Acquire) {
             return Err(Fault::Stopped);
@@ -96,9 +125,9 @@ fn listen(mut from: File, bytes: usize, timeout: Duration, stop: &AtomicBool) ->
         };
         let count = from.read(&mut step)?;
         if count == 0 {
-            return Ok(said);
+            return Ok(());
         }
-        said.extend_from_slice(&step[..count.min(bytes - said.len())]);
+        take(&step[..count]);
     }
 }
 
@@ -116,6 +145,17 @@ mod tests {
     fn what_is_said_is_heard_up_to_a_bound() {
         let heard = say("head -c 1000000 /dev/zero | tr '\\0' a; exit 3", LONG, false).expect("it speaks");
         assert_eq!((heard.said.as_slice(), heard.status.code()), (&b"aaaaaaaaaa"[..], Some(3)));
+    }
+
+    #[test]
+    fn what_was_said_before_somebody_is_late_is_heard() {
+        let mut heard = Vec::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo first; exec sleep 60"]);
+        let (timeout, go_on) = (Duration::from_secs(1), AtomicBool::new(false));
+        let late = hear_each(&mut command, timeout, &go_on, |step| heard.extend_from_slice(step));
+        assert!(matches!(late, Err(Fault::Late(_))));
+        assert_eq!(heard, b"first\n");
     }
 
     #[test]

@@ -3,12 +3,12 @@
 //!
 //! A daemon [keeps](keep()) the capabilities that it goes on needing. What reads bytes that others have made is done by a
 //! process of its own, which is [confined](confine()) before it reads the first of them: it has what it was given
-//! open, and no way to anything else. Who started it [hears](hear()) what it says, up to a bound and for a time.
+//! open, and no way to anything else, but where it is to read files that a user may read. Who started it [hears](hear()) what it says, up to a bound and for a time.
 
 mod calls;
 mod child;
 mod rights;
 
-pub use child::{Fault, Heard, hear, hear_errors};
-pub use rights::{Bounds, NOBODY, confine, keep};
+pub use child::{Fault, Heard, hear, hear_each, hear_errors};
+pub use rights::{Account, Bounds, NOBODY, Reach, confine, keep};
 pub use rustix::thread::CapabilitySet;

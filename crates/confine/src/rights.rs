@@ -6,7 +6,8 @@ use rustix::fs::{Gid, Uid};
 use rustix::process::{Resource, Rlimit, getpriority_process, setpriority_process, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, remove_capability_from_bounding_set,
-    set_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
 };
 use std::io;
 use std::time::Duration;
@@ -17,6 +18,24 @@ pub const NOBODY: u32 = 65_534;
 /// The first descriptor that is not one of the three that every process has.
 const FIRST_OTHER: libc::c_uint = 3;
 
+/// Whom a process of root becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Account {
+    pub user: u32,
+    /// The only group that it is in.
+    pub group: u32,
+}
+
+/// What a confined process can come to besides what it has open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    Nothing,
+    /// Files that its user may read, so many at once.
+    Files(u32),
+    /// The kernel's count of what kernel programs cost, which takes `SYS_ADMIN`.
+    Count,
+}
+
 /// What a confined process may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
@@ -26,8 +45,23 @@ pub struct Bounds {
     pub memory: u64,
     /// Bytes of a file that it writes.
     pub file: u64,
+    pub reach: Reach,
     /// Its nice value, unless it has a greater one.
     pub nice: i32,
+}
+
+impl Reach {
+    fn files(self) -> u32 {
+        match self {
+            Reach::Nothing => 0,
+            Reach::Files(files) => files,
+            Reach::Count => 1,
+        }
+    }
+
+    fn capabilities(self) -> CapabilitySet {
+        if self == Reach::Count { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
+    }
 }
 
 /// Keeps these capabilities of those that it has, and gives up all others for good, in this thread and those that it will
@@ -53,11 +87,11 @@ fn bound_to(kept: CapabilitySet) {
 }
 
 /// Gives up all but what stands open as the three standard streams, and what `open` opens, for good: to be called by a
-/// process with one thread, before it reads anything. Root becomes this user; who is not root stays who it is.
+/// process with one thread, before it reads anything. Root becomes this account; who is not root stays who it is.
 ///
 /// # Errors
 /// Where anything of it could not be done. The process must not go on then.
-pub fn confine<T>(user: u32, bounds: Bounds, open: impl FnOnce() -> T) -> io::Result<T> {
+pub fn confine<T>(account: Account, bounds: Bounds, open: impl FnOnce() -> T) -> io::Result<T> {
     // SAFETY: nothing in this process has a descriptor from here on, since it has just begun.
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST_OTHER, libc::c_uint::MAX, 0) } < 0 {
         return Err(io::Error::last_os_error());
@@ -66,10 +100,11 @@ pub fn confine<T>(user: u32, bounds: Bounds, open: impl FnOnce() -> T) -> io::Re
     limit(bounds)?;
     bound_to(CapabilitySet::empty());
     if rustix::process::geteuid().is_root() {
-        become_user(user)?;
+        set_keep_capabilities(true)?;
+        become_account(account)?;
     }
-    keep(CapabilitySet::empty())?;
-    restrict().map_err(io::Error::other)?;
+    keep(bounds.reach.capabilities())?;
+    restrict(bounds.reach).map_err(io::Error::other)?;
     Ok(opened)
 }
 
@@ -82,7 +117,7 @@ fn limit(bounds: Bounds) -> io::Result<()> {
         (Resource::Cpu, seconds),
         (Resource::As, bounds.memory),
         (Resource::Fsize, bounds.file),
-        (Resource::Nofile, FIRST_OTHER.into()),
+        (Resource::Nofile, u64::from(FIRST_OTHER + bounds.reach.files())),
         (Resource::Core, 0),
     ];
     for (resource, limit) in limits {
@@ -94,8 +129,8 @@ fn limit(bounds: Bounds) -> io::Result<()> {
 }
 
 /// The calls are those of the thread, which is all that there is.
-fn become_user(user: u32) -> io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+fn become_account(account: Account) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(account.user), Gid::from_raw(account.group));
     set_thread_groups(&[])?;
     set_thread_res_gid(gid, gid, gid)?;
     Ok(set_thread_res_uid(uid, uid, uid)?)

@@ -11,11 +11,17 @@ const BYTES_MAX: u64 = 4 << 20;
 
 /// The name of a user; `None` for one without an account on this machine.
 pub fn user_name(uid: u32) -> Option<String> {
-    lines(PASSWD).find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
-    })
+    account(uid)?.split(':').next().map(str::to_owned)
+}
+
+/// The group that a user logs in to; `None` for one without an account on this machine.
+pub fn first_group(uid: u32) -> Option<u32> {
+    account(uid)?.split(':').nth(3)?.parse().ok()
+}
+
+/// A user's line, `anna:x:1000:1000:…`.
+fn account(uid: u32) -> Option<String> {
+    lines(PASSWD).find(|line| line.split(':').nth(2).is_some_and(|number| number.parse() == Ok(uid)))
 }
 
 /// A user in a sentence: `anna (1000)`, or `user 1000` where there is no account.
@@ -42,7 +48,8 @@ mod tests {
     #[test]
     fn root_has_a_name_and_unknown_users_are_members_of_nothing() {
         assert_eq!(user_name(0).as_deref(), Some("root"));
-        assert_eq!(user_name(4_294_967_000), None);
+        assert_eq!((user_name(4_294_967_000), first_group(4_294_967_000)), (None, None));
+        assert_eq!(first_group(0), Some(0));
         assert!(!is_member("root", 4_294_967_000) && !is_member("no such group", 0));
     }
 }

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the programs cost: the kernel's own run statistics, switched on only for short samples.
+//! What the programs cost: the kernel's own run statistics, switched on only for short samples, since to take the time of
+//! each run costs some, too.
 
 use crate::load::Kernel;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::Skel;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Instant;
+
+/// What [`count()`] is told.
+pub const BEGIN: u8 = b'1';
+pub const END: u8 = b'0';
+/// Bytes of its answers.
+pub const COUNTED_BYTES: usize = size_of::<u64>();
 
 /// Counters of one program since it was loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,14 +28,45 @@ pub struct ProgramRuns {
     pub missed: u64,
 }
 
+/// Has the kernel count when it is told so, and answers at the end of each time how many nanoseconds that was; 0 where the
+/// kernel refuses it. Returns when nobody tells it any more.
+pub fn count(mut orders: impl Read, mut answers: impl Write) {
+    let (mut order, mut counting) = ([0], None);
+    while orders.read_exact(&mut order).is_ok() {
+        if order == [BEGIN] {
+            counting = switch_on().map(|count| (count, Instant::now())).ok();
+            continue;
+        }
+        let counted = counting.take().map_or(0, |(_, since): (OwnedFd, Instant)| since.elapsed().as_nanos() as u64);
+        if answers.write_all(&counted.to_le_bytes()).and_then(|()| answers.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Switches run statistics on for as long as the result lives.
+fn switch_on() -> Result<OwnedFd> {
+    // SAFETY: the call takes an enumerator and returns a new descriptor or a negative error.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    anyhow::ensure!(fd >= 0, "cannot switch on run statistics: {}", std::io::Error::from_raw_os_error(-fd));
+    // SAFETY: the kernel has just made this descriptor and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether the caller may ask for the counters of a program that is open. Before Linux 5.19 that takes `CAP_BPF` where
+/// `kernel.unprivileged_bpf_disabled` is set, and so does to read any map.
+pub fn may_ask(program: BorrowedFd<'_>) -> bool {
+    runs(String::new(), program.as_raw_fd()).is_ok()
+}
+
 impl Kernel<'_> {
-    /// Switches run statistics on for as long as the result lives.
-    pub fn measure_cost(&self) -> Result<OwnedFd> {
-        // SAFETY: the call takes an enumerator and returns a new descriptor or a negative error.
-        let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
-        anyhow::ensure!(fd >= 0, "cannot switch on run statistics: {}", std::io::Error::from_raw_os_error(-fd));
-        // SAFETY: the kernel has just made this descriptor and nobody else owns it.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    /// One of the programs, whichever.
+    ///
+    /// # Errors
+    /// Where none is loaded, or there are too many open files.
+    pub fn any_program(&self) -> Result<OwnedFd> {
+        let program = self.skeleton.object().progs().find(|program| program.autoload());
+        Ok(program.context("no kernel program is loaded")?.as_fd().try_clone_to_owned()?)
     }
 
     /// The counters of all loaded programs.

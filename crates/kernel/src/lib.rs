@@ -21,7 +21,7 @@ mod skeleton {
 }
 
 pub use answers::{BUCKETS, CLASSES, Counted, Counts, Notable, Open};
-pub use cost::ProgramRuns;
+pub use cost::{BEGIN, COUNTED_BYTES, END, ProgramRuns, count, may_ask};
 pub use detail::Detail;
 pub use doctor::{Finding, check};
 pub use load::{Kernel, Options, Storage};

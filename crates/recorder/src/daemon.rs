@@ -3,6 +3,7 @@
 
 use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, Mark, Sources};
+use crate::counter::Counter;
 use crate::descriptions::Descriptions;
 use crate::displays::Displays;
 use crate::hot_keys::{Causes, HotKeyOptions, Scope};
@@ -97,8 +98,9 @@ pub fn run(options: &Options) -> Result<()> {
     let signals = Signals::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
-    rights::settle()?;
-    let mut recorder = Recorder::new(options, kernel, folder)?;
+    let counter = Counter::start(&options.sealer);
+    rights::settle(&kernel)?;
+    let mut recorder = Recorder::new(options, kernel, folder, counter)?;
     recorder.announce()?;
     recorder.serve(server, &signals)?;
     recorder.finish();
@@ -142,7 +144,7 @@ struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder) -> Result<Recorder<'a>> {
+    fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder, counter: Counter) -> Result<Recorder<'a>> {
         let armed = monotonic_now();
         look::tidy(&folder)?;
         let auto = options.auto.as_ref().map(|auto| {
@@ -161,7 +163,7 @@ impl<'a> Recorder<'a> {
             displays: Displays::default(),
             inputs,
             sampler: Sampler::open(options.window),
-            watch: Watch::new(armed),
+            watch: Watch::new(armed, counter),
             learning: Learning::open(options.dirs.baselines(), armed),
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
@@ -470,7 +472,7 @@ impl<'a> Recorder<'a> {
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
         let (folder, sealer) = (self.folder.clone(), self.options.sealer.clone());
         std::thread::spawn(move || {
-            let raw = capture.and_then(|capture| Raw::gather(capture, &displays, &inquiries));
+            let raw = capture.and_then(|capture| Raw::gather(capture, &displays, &inquiries, &sealer));
             let sealed = raw.and_then(|raw| raw.seal_or_rescue(&folder, &sealer));
             let refused = |error| refuse(format!("{error:#}"));
             let response = sealed.map_or_else(refused, |path| marked(path, begun, input_stopped));

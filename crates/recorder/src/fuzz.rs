@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries for fuzzing: the file of what is usual, and the images that functions are named from.
+//! The entries for fuzzing: the file of what is usual, the images that functions are named from, and the names that are
+//! answered.
 
 use crate::baselines;
 use crate::symbols;
@@ -12,4 +13,9 @@ pub fn exercise_baselines(bytes: &[u8]) -> bool {
 /// Names functions of an ELF image; whether there was one. It must not panic.
 pub fn exercise_image(bytes: &[u8]) -> bool {
     symbols::name_any(bytes)
+}
+
+/// Takes what is answered about functions; whether there was a name. It must not panic.
+pub fn exercise_answers(bytes: &[u8]) -> bool {
+    symbols::hear_any(bytes)
 }

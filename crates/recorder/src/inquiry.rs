@@ -37,11 +37,12 @@ pub(crate) struct Asker<T> {
 }
 
 impl Inquiries {
-    /// Runs `ask` in a thread, and gives what it has told when it ends or `timeout` does.
+    /// Runs `ask` in a thread, and gives what it has told when it ends or `timeout` does. It returns why it could not tell
+    /// more.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         timeout: Duration,
-        ask: impl FnOnce(&Asker<T>) + Send + 'static,
+        ask: impl FnOnce(&Asker<T>) -> Option<String> + Send + 'static,
     ) -> Answers<T> {
         let silent = self.silent();
         if silent.len() >= ABANDONED_MAX {
@@ -52,16 +53,15 @@ impl Inquiries {
         let asker = Asker { answers, until, asked: asked.clone(), silent: silent.clone() };
         let thread = std::thread::spawn(move || ask(&asker));
         let (found, in_time) = receive(&receiver, until);
-        let missing = if !in_time {
+        if !in_time {
             let user = asked.load(Ordering::Acquire);
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&asked));
-            Some(format!("processes of user {user} did not answer within {} s", timeout.as_secs_f32()))
-        } else if thread.join().is_err() {
-            Some("the thread that asked processes failed; see the messages of the recorder".to_owned())
-        } else {
-            (!silent.is_empty()).then(|| unanswered(&silent))
-        };
-        Answers { found, missing }
+            let why = format!("processes of user {user} did not answer within {} s", timeout.as_secs_f32());
+            return Answers { found, missing: Some(why) };
+        }
+        let failed = "the thread that asked processes failed; see the messages of the recorder";
+        let missing = thread.join().unwrap_or_else(|_| Some(failed.to_owned()));
+        Answers { found, missing: missing.or_else(|| (!silent.is_empty()).then(|| unanswered(&silent))) }
     }
 
     /// The users whose processes keep threads from coming back, once for each thread.
@@ -92,8 +92,18 @@ fn unanswered(silent: &[u32]) -> String {
 impl<T> Asker<T> {
     /// Whether a process of this user may be asked now: there is time, and the user is not one of the silent.
     pub(crate) fn may_ask(&self, user: u32) -> bool {
-        self.asked.store(user, Ordering::Release);
+        self.waits_for(user);
         Instant::now() < self.until && !self.silent.contains(&user)
+    }
+
+    /// A process of this user is being asked.
+    pub(crate) fn waits_for(&self, user: u32) {
+        self.asked.store(user, Ordering::Release);
+    }
+
+    /// How long answers count.
+    pub(crate) fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
     }
 
     /// Who no longer listens has written the incident.
@@ -111,8 +121,10 @@ mod tests {
 
     /// Asks a process of each user in turn, and tells who was asked.
     fn ask_all(inquiries: &Inquiries, users: &'static [u32]) -> Answers<u32> {
-        inquiries
-            .ask(LONG, |asker| users.iter().filter(|user| asker.may_ask(**user)).for_each(|user| asker.tell(*user)))
+        inquiries.ask(LONG, |asker| {
+            users.iter().filter(|user| asker.may_ask(**user)).for_each(|user| asker.tell(*user));
+            None
+        })
     }
 
     /// Asks user 7, whose process is silent until the sender goes.
@@ -123,6 +135,7 @@ mod tests {
             asker.may_ask(7);
             receiver.recv().ok();
             assert!(!asker.may_ask(8), "it is too late");
+            None
         });
         (answers, sender)
     }
@@ -131,6 +144,8 @@ mod tests {
     fn what_is_answered_in_time_counts() {
         let all = ask_all(&Inquiries::default(), &[1, 7]);
         assert_eq!((all.found, all.missing), (vec![1, 7], None));
+        let failed = Inquiries::default().ask(LONG, |_: &Asker<u32>| Some("it is not there".to_owned()));
+        assert_eq!(failed.missing.as_deref(), Some("it is not there"));
         let (some, _sender) = ask_silent(&Inquiries::default());
         assert_eq!(some.found, [1]);
         assert_eq!(some.missing.as_deref(), Some("processes of user 7 did not answer within 0.1 s"));

@@ -10,6 +10,7 @@
 mod auto;
 mod baselines;
 mod capture;
+mod counter;
 mod daemon;
 mod descriptions;
 mod displays;
@@ -37,11 +38,12 @@ mod who;
 
 pub use auto::{AutoMode, AutoOptions};
 pub use daemon::{Options, Tap, run};
-pub use fuzz::{exercise_baselines, exercise_image};
+pub use fuzz::{exercise_answers, exercise_baselines, exercise_image};
 pub use hot_keys::{HotKeyOptions, Scope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;
-pub use tipme_kernel::{Detail, Finding, check};
+pub use symbols::{NAMER_FILES, name, own_memory};
+pub use tipme_kernel::{Detail, Finding, check, count};
 
 /// A window of whole seconds, for [`Options`].
 pub fn seconds(seconds: u64) -> tipme_record::Nanos {

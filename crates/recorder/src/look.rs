@@ -90,7 +90,7 @@ impl Looks {
             rustix::process::setpriority_process(None, 19).ok();
             let judged = capture.and_then(|capture| {
                 let before = Nanos(capture.meta.mark_ns).since(suspicion.at);
-                let path = Raw::gather(capture, &displays, &inquiries)?.seal(&beside, &sealer)?;
+                let path = Raw::gather(capture, &displays, &inquiries, &sealer)?.seal(&beside, &sealer)?;
                 let judgement = judge(&program, &path, before.0 as f64 / 1e9, &stop);
                 Ok((path, judgement))
             });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Losses by second, and the sampled cost of the kernel programs.
 
+use crate::counter::Counter;
 use crate::identity::monotonic_now;
 use anyhow::Result;
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use tipme_kernel::{Kernel, ProgramRuns};
 use tipme_record::incident::{Cost, Loss, Losses, ProgramCost};
 use tipme_record::{Class, Nanos};
@@ -23,14 +23,15 @@ pub(crate) struct Watch {
     armed: Nanos,
     cpu_at_start: u64,
     next_cost: Nanos,
-    measuring: Option<(OwnedFd, Nanos)>,
+    counter: Counter,
+    measuring: bool,
     /// Time during which statistics were on.
     measured: Nanos,
 }
 
 impl Watch {
     /// Begins at the arming; the first cost sample is due at once, while records are tainted anyway.
-    pub(crate) fn new(armed: Nanos) -> Watch {
+    pub(crate) fn new(armed: Nanos, counter: Counter) -> Watch {
         Watch {
             seen: Vec::new(),
             per_second: VecDeque::new(),
@@ -38,14 +39,15 @@ impl Watch {
             armed,
             cpu_at_start: cpu_time(),
             next_cost: armed,
-            measuring: None,
+            counter,
+            measuring: false,
             measured: Nanos(0),
         }
     }
 
     /// Whether the cost is being sampled, which the next tick ends.
     pub(crate) fn is_measuring(&self) -> bool {
-        self.measuring.is_some()
+        self.measuring
     }
 
     /// Records that were lost since the arming, as of the last second.
@@ -55,7 +57,7 @@ impl Watch {
 
     /// To be called at every tick; does its work once a second.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
-        self.sample_cost(kernel, now)?;
+        self.sample_cost(now);
         if now < self.next_second {
             return Ok(());
         }
@@ -63,14 +65,16 @@ impl Watch {
         self.count_losses(kernel, overruns, now)
     }
 
-    fn sample_cost(&mut self, kernel: &Kernel<'_>, now: Nanos) -> Result<()> {
-        if let Some((_, since)) = self.measuring.take() {
-            self.measured = self.measured.after(now.since(since));
+    fn sample_cost(&mut self, now: Nanos) {
+        self.measured = self.measured.after(self.counter.counted());
+        if self.measuring {
+            self.measuring = false;
+            self.counter.end();
         } else if now >= self.next_cost {
             self.next_cost = now.after(COST_PERIOD);
-            self.measuring = Some((kernel.measure_cost()?, now));
+            self.measuring = true;
+            self.counter.begin();
         }
-        Ok(())
     }
 
     fn count_losses(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
@@ -104,8 +108,8 @@ impl Watch {
 
     /// Mean cost of every program that ran while it was sampled.
     pub(crate) fn cost(&self, kernel: &Kernel<'_>) -> Result<Cost> {
-        let seconds = self.measured.0.max(1) as f64 / 1e9;
-        let programs = kernel.program_runs()?.into_iter().filter(|program| program.runs > 0);
+        let seconds = self.measured.0 as f64 / 1e9;
+        let programs = kernel.program_runs()?.into_iter().filter(|program| program.runs > 0 && seconds > 0.0);
         Ok(Cost {
             programs: programs.map(|program| program_cost(program, seconds)).collect(),
             user_cpu_ns: cpu_time() - self.cpu_at_start,

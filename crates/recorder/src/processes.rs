@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What /proc tells of a process: as much as is stated, and without waiting for anybody who owns a file.
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, statx};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -107,22 +107,6 @@ impl<'a> Mapping<'a> {
         let path = self.path.trim_end_matches(" (deleted)");
         path.rsplit('/').next().unwrap_or(path)
     }
-
-    /// The very file that is mapped, wherever it lies and whether it has a name or not, if it is a regular one.
-    ///
-    /// To open a device can change its state, so the file is looked at first. Its owner may hold a lease on it,
-    /// which is not waited for.
-    pub(crate) fn open(&self, pid: u32) -> Option<File> {
-        let link = format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end);
-        let found = open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        let kind = statx(&found, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
-        if FileType::from_raw_mode(kind.stx_mode.into()) != FileType::RegularFile {
-            return None;
-        }
-        let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found));
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        open(again, flags, Mode::empty()).ok().map(File::from)
-    }
 }
 
 /// Which file a path of the kernel leads to, as it remembers it: a file system that does not answer is not asked.
@@ -153,14 +137,5 @@ mod tests {
     fn the_user_of_a_process_is_known() {
         assert_eq!(user(std::process::id()), Some(rustix::process::getuid().as_raw()));
         assert_eq!(user(u32::MAX), None);
-    }
-
-    #[test]
-    fn only_regular_files_are_opened() {
-        let maps = maps(std::process::id());
-        let own = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path.starts_with('/'));
-        let own = own.expect("a test has a file");
-        assert!(own.open(std::process::id()).is_some(), "run the tests as root");
-        assert!(Mapping { end: own.end + 1, ..own }.open(std::process::id()).is_none());
     }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From captured bytes to a sealed file, in a thread of its own.
 //!
-//! What has to be asked of living processes is asked here, with the recorder's rights. What was captured is then
-//! handed, in a file in memory, to a process without any, which names the kernel's functions, conceals, compresses
+//! What the kernel says of living processes is asked here, with the recorder's rights. Which functions their programs
+//! have is asked by a process with the rights of who marked. What was captured is then handed, in a file in memory, to a process without any, which names the kernel's functions, conceals, compresses
 //! and writes to the file that it was given; the recorder seals that and gives it its name. Where that process fails,
 //! what was captured is kept as it is, for root.
 
 mod ends;
 mod files;
+mod naming;
 mod questions;
 
 use crate::capture::Capture;
@@ -39,11 +40,12 @@ const WHY_BYTES: usize = 4096;
 /// Exit code of who seals where the disk is full.
 pub const NO_ROOM: u8 = 28;
 
-/// Who conceals and compresses what was captured.
+/// Who names functions in what was captured, conceals it and compresses it.
 #[derive(Clone, Debug)]
 pub enum Sealer {
     /// A process of this program, called with `seal --user UID --seconds S`: the incident as it was captured is its
-    /// standard input, the file to be its standard output. It gives up all rights before it reads.
+    /// standard input, the file to be its standard output; and with `name`, where the standard input has what is to be
+    /// named. It gives up all rights before it reads.
     Program(PathBuf),
     /// The caller.
     #[cfg(test)]
@@ -59,9 +61,9 @@ pub(crate) struct Raw {
 
 impl Raw {
     /// Looks up what has to be asked of living processes.
-    pub(crate) fn gather(capture: Capture, displays: &Displays, inquiries: &Inquiries) -> Result<Raw> {
+    pub(crate) fn gather(capture: Capture, displays: &Displays, inquiries: &Inquiries, sealer: &Sealer) -> Result<Raw> {
         let (id, owner) = (capture.meta.id.clone(), capture.meta.marked_by_uid);
-        let incident = assemble(capture, displays, inquiries)?;
+        let incident = assemble(capture, displays, inquiries, sealer)?;
         let mut file = File::from(memory_file().context("cannot make a file in memory")?);
         tipme_store::write_plain(&mut file, &incident).context("cannot hand the incident on")?;
         Ok(Raw { id, owner, file })
@@ -146,11 +148,11 @@ pub fn functions() -> io::Result<File> {
 }
 
 /// All but what needs rights: nothing is parsed but what was asked of processes.
-fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries) -> Result<Incident> {
+fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries, sealer: &Sealer) -> Result<Incident> {
     let proc_locks = owners::file_locks();
     let port_owners = ports::port_owners(&capture.tasks);
     let stacks = parse_stacks(&capture.stacks);
-    let known = questions::ask(inquiries, &capture, &stacks);
+    let known = questions::ask(inquiries, &capture, &stacks, sealer);
     let locks = Locks { proc_locks, futexes: known.owners, pipes: known.pipes };
     capture.meta.missing.extend(known.missing);
     capture.meta.machine = identity::machine();

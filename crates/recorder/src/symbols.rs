@@ -2,15 +2,19 @@
 //! Names of the functions that stacks point into, looked up when an incident is sealed: later the
 //! processes are gone, and on another machine so are their programs.
 //!
-//! Only what the kernel says that a process maps is looked at, and only regular files, or the kernel's own code in
-//! every process. No path that a process could have chosen is opened: so no table is read that a program wrote of
-//! functions that it compiled itself (`/tmp/perf-PID.map`).
+//! Nobody's programs are opened here: that is done by a process with the rights of the user who marked, which is told
+//! what the kernel says of mappings, and answers names. Only what is mapped is looked at, and only regular files, or
+//! the kernel's own code in every process: no table is read that a program wrote of functions that it compiled
+//! itself (`/tmp/perf-PID.map`).
 
 mod elf;
+mod modules;
+mod namer;
 mod placeless;
 
-use crate::processes::{Mapping, maps};
-use elf::Image;
+pub(crate) use modules::Modules;
+pub use namer::{NAMER_FILES, name, own_memory};
+
 use placeless::Placeless;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -90,40 +94,6 @@ pub(crate) fn user_addresses(stacks: &Stacks, rare: &[u8]) -> Vec<(u32, BTreeSet
     most.into_iter().take(PROCESSES).map(|(pid, (_, addresses))| (pid, named(addresses))).collect()
 }
 
-/// Names functions of a process, mapping by mapping: tells of each what the symbol section has, while it may go on.
-pub(crate) fn name_user(pid: u32, addresses: &BTreeSet<u64>, may: impl Fn() -> bool, tell: impl Fn(Vec<u8>)) {
-    let maps = maps(pid);
-    let mappings = maps.lines().filter_map(Mapping::parse).filter(|mapping| !mapping.path.is_empty());
-    for mapping in mappings {
-        let ips: Vec<u64> = addresses.range(mapping.start..mapping.end).copied().collect();
-        if ips.is_empty() {
-            continue;
-        }
-        if !may() {
-            return;
-        }
-        let offsets: Vec<u64> = ips.iter().map(|ip| ip - mapping.start + mapping.offset).collect();
-        let names = image(pid, &mapping).map_or(vec![None; ips.len()], |image| image.names(&offsets));
-        let mut out = Vec::new();
-        for (ip, name) in ips.into_iter().zip(names).take_while(|_| may()) {
-            push(&mut out, pid, ip, &name.map(|name| readable(&name)).unwrap_or_default(), mapping.name());
-        }
-        tell(out);
-    }
-}
-
-/// What a process has mapped, if it is code that can be looked into.
-fn image(pid: u32, mapping: &Mapping<'_>) -> Option<Image> {
-    match mapping.path {
-        "[vdso]" => {
-            let file = File::open(format!("/proc/{pid}/mem")).ok()?;
-            Some(Image { file, base: mapping.start })
-        }
-        path if path.starts_with('/') => Some(Image { file: mapping.open(pid)?, base: 0 }),
-        _ => None,
-    }
-}
-
 /// A name as it is written in the program, where it stands otherwise in the image. A name is cut at its bound
 /// while it is written: short ones can stand for very long ones.
 fn readable(name: &str) -> String {
@@ -162,12 +132,17 @@ fn push(out: &mut Vec<u8>, pid: u32, ip: u64, name: &str, module: &str) {
     out.resize(out.len().next_multiple_of(8), 0);
 }
 
+/// Hears any answer to what is asked of two functions; whether it is one.
+pub(crate) fn hear_any(bytes: &[u8]) -> bool {
+    !Modules::sample().hear(bytes).is_empty()
+}
+
 /// Names functions at a few places of any image; whether there was one.
 pub(crate) fn name_any(bytes: &[u8]) -> bool {
     let Ok(memory) = rustix::fs::memfd_create("image", rustix::fs::MemfdFlags::CLOEXEC) else { return false };
     let file = std::fs::File::from(memory);
     let written = std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).is_ok();
-    let names = elf::Image { file, base: 0 }.names(&[0, 0x1000, 0x1080, 0x2000, u64::MAX]);
+    let names = elf::Image { file: &file, base: 0 }.names(&[0, 0x1000, 0x1080, 0x2000, u64::MAX]);
     written && names.iter().any(Option::is_some)
 }
 
@@ -180,23 +155,6 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn named(ip: u64) -> String {
-        let out = std::cell::RefCell::new(Vec::new());
-        name_user(std::process::id(), &BTreeSet::from([ip]), || true, |found| out.borrow_mut().extend(found));
-        String::from_utf8_lossy(&out.into_inner()).into_owned()
-    }
-
-    #[test]
-    fn own_functions_are_named() {
-        let text = named(own_functions_are_named as *const () as u64);
-        assert!(text.contains("own_functions_are_named"), "{text}");
-        let maps = maps(std::process::id());
-        let vdso = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path == "[vdso]");
-        let vdso = vdso.expect("the kernel maps its code");
-        let all: String = (vdso.start..vdso.end).step_by(16).map(named).collect();
-        assert!(all.contains("clock_gettime") && all.contains("[vdso]"));
-    }
 
     #[test]
     fn names_are_readable_and_bounded() {

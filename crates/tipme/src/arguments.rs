@@ -144,6 +144,12 @@ pub enum Verb {
     /// Seal the incident at standard input with all rights given up; the recorder starts it
     #[command(hide = true)]
     Seal(Confined),
+    /// Name the functions that standard input asks for, with the rights of a user; the recorder starts it
+    #[command(hide = true)]
+    Name(Confined),
+    /// Have the kernel count what its programs cost when standard input says so; the recorder starts it
+    #[command(hide = true)]
+    Count(Confined),
 }
 
 #[derive(Args)]
@@ -454,6 +460,9 @@ pub struct Confined {
     /// Become this user, where it is root
     #[arg(long, value_name = "UID")]
     pub user: u32,
+    /// Be in this group only; by default the one with the user's number
+    #[arg(long, value_name = "GID")]
+    pub group: Option<u32>,
     /// End after this time
     #[arg(long, value_name = "SECONDS")]
     pub seconds: u32,

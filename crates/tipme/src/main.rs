@@ -86,5 +86,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Helper(arguments) => demo::helper(arguments),
         Verb::Judge(arguments) => confined::judge(&arguments),
         Verb::Seal(arguments) => confined::seal(&arguments),
+        Verb::Name(arguments) => confined::name(&arguments),
+        Verb::Count(arguments) => confined::count(&arguments),
     }
 }

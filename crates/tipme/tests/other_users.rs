@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes and files of another user can do to a recorder that names their functions: nothing.
-//! Needs root, and perl for the processes.
+//! What the processes and files of another user can do to a recorder that has their functions named: nothing, and which
+//! of them are named to whom. Needs root, and perl and FUSE for the processes.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-use support::{Recording, meta};
+use std::time::{Duration, Instant};
+use support::{Recording, meta, tipme};
 use tempfile::TempDir;
 use tipme_record::incident::{Incident, Section};
 
-/// A user without an account.
+/// Users without an account.
 const OTHER_UID: u32 = 4242;
+const THIRD_UID: u32 = 4343;
+const NOBODY: u32 = 65_534;
+
+/// An incident without all names is late by so much at most, on a machine that has other things to do.
+const LATE_MAX: Duration = Duration::from_secs(30);
 
 /// Growth of the recorder's memory that is not a fault: a second capture, and what it is packed with.
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
@@ -71,6 +77,37 @@ const SILENT: &str = r#"
     }
 "#;
 
+/// Serves the other user's file with the content of another one to all users, and writes down as whom which process of
+/// which other one opens it and reads in it; may keep silent to everybody but that user.
+const SERVE: &str = r#"
+    syscall 157, 1, 9; my ($file, $content, $openers, $how) = @ARGV;
+    open my $device, "+<", "/dev/fuse" or die "no fuse: $!";
+    open my $library, "<", $content or die $!;
+    open my $log, ">>", $openers or die $!; (select $log)[0]; $log->autoflush(1);
+    my $options = sprintf "fd=%d,rootmode=100444,user_id=4242,group_id=4242,allow_other", fileno $device;
+    my ($kind, $name) = ("fuse", "served");
+    syscall(165, $name, $file, $kind, 6, $options) == 0 or die "no mount: $!";
+    $( = $) = "4242 4242"; $< = $> = 4242; select STDOUT; $| = 1; print "ready\n";
+    my $attributes = pack "QLL Q6 L10", 60, 0, 0, 1, -s $library, 8, 0, 0, 0, 0, 0, 0, 0100444, 1, 4242, 4242, 0, 4096, 0;
+    my $begin = pack "L4 S2 L2 S2 L8", 7, 31, 131072, 0, 0, 0, 4096, 1, 1, 0, (0) x 8;
+    my %answers = (3 => $attributes, 14 => pack("QLL", 0, 0, 0), 26 => $begin);
+    while (sysread $device, my $request, 135168) {
+        my (undef, $what, $unique, undef, $user, undef, $pid) = unpack "LLQQLLL", $request;
+        if ($what == 14 || $what == 15) {
+            open my $status, "<", "/proc/$pid/status"; my $text = join "", <$status>;
+            print $log join(" ", $user, map { $text =~ /^$_:\s*(\d+)/m } "Tgid", "PPid"), "\n";
+        }
+        next if $what == 2 || $what == 36 || $what == 14 && $user != 4242 && $how eq "silent";
+        my $answer = $answers{$what} // "";
+        if ($what == 15) {
+            my ($offset, $count) = unpack "x48 QL", $request;
+            sysseek $library, $offset, 0; sysread $library, $answer, $count;
+        }
+        my $known = $answer ne "" || $what == 15 || $what == 18;
+        syswrite $device, pack("LlQ", 16 + length $answer, $known ? 0 : -38, $unique) . $answer;
+    }
+"#;
+
 /// A file that is mounted over another one until the value goes.
 struct Mount(PathBuf);
 
@@ -110,8 +147,19 @@ impl Drop for Process {
     }
 }
 
+/// A recorder that the users of these tests may have mark.
 fn record() -> Recording {
-    Recording::start(&["--display", "none", "--memory", "16M"])
+    let users = ["--allow-user", "4242", "--allow-user", "4343"];
+    Recording::start_in(open_folder(), &[&["--display", "none", "--memory", "16M"][..], &users].concat())
+}
+
+/// What this user gets.
+fn mark(recording: &Recording, uid: u32) -> Incident {
+    let mut command = tipme();
+    command.args(["mark", "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    tipme_store::read(Path::new(String::from_utf8(output.stdout).unwrap().trim_end())).unwrap()
 }
 
 /// Long enough for samples of whoever computes.
@@ -186,15 +234,33 @@ fn a_perf_map_that_is_cut_ends_nobody() {
     }
 }
 
-/// A copy of the C library that belongs to the other user.
-fn own_library(dir: &Path) -> PathBuf {
-    std::fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
-    let copy = dir.join("libc.so.6");
+/// The C library.
+fn library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let library = maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("/libc.so")));
-    std::fs::copy(library.unwrap(), &copy).unwrap();
+    library.unwrap().into()
+}
+
+/// A folder that all may look into.
+fn open_folder() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+/// A copy of the C library that belongs to the other user.
+fn own_library(dir: &Path) -> PathBuf {
+    let copy = dir.join("libc.so.6");
+    std::fs::copy(library(), &copy).unwrap();
     chown(&copy, Some(OTHER_UID), Some(OTHER_UID)).unwrap();
     copy
+}
+
+/// A process of the other user that computes in the C library of this folder.
+fn computing_in(dir: &Path) -> Process {
+    let mut command = Command::new("perl");
+    command.args(["-e", COMPUTE, "library"]).env("LD_LIBRARY_PATH", dir);
+    Process::start(command.uid(OTHER_UID).gid(OTHER_UID))
 }
 
 /// Takes the last pages of a file away and puts them back, over and over.
@@ -207,11 +273,9 @@ const CUT: &str = r#"
 
 #[test]
 fn a_library_that_is_cut_ends_nobody() {
-    let dir = TempDir::new().unwrap();
+    let dir = open_folder();
     let library = own_library(dir.path());
-    let mut computing = Command::new("perl");
-    computing.args(["-e", COMPUTE, "library"]).env("LD_LIBRARY_PATH", dir.path()).uid(OTHER_UID).gid(OTHER_UID);
-    let others = [(); 4].map(|()| Process::start(&mut computing));
+    let others = [(); 4].map(|()| computing_in(dir.path()));
     let recording = record();
     let_pass();
     let (_, incident) = recording.mark();
@@ -244,4 +308,110 @@ fn a_process_that_does_not_answer_costs_names_and_no_incident() {
     std::thread::sleep(Duration::from_millis(500));
     let (_, incident) = recording.mark();
     assert_eq!(why_nameless(&incident), "", "the thread came back");
+}
+
+/// The C library as a file that the other user serves, and its mount.
+struct Served {
+    // The server goes first: a mount that it still serves may be waited for.
+    _server: Process,
+    _mount: Mount,
+    dir: TempDir,
+}
+
+impl Served {
+    fn start(how: &str) -> Served {
+        let dir = open_folder();
+        let file = dir.path().join("libc.so.6");
+        std::fs::write(&file, "").unwrap();
+        let mut command = Command::new("perl");
+        command.args(["-MIO::Handle", "-e", SERVE]).arg(&file).arg(library()).arg(dir.path().join("openers")).arg(how);
+        Served { _server: Process::start(&mut command), _mount: Mount(file), dir }
+    }
+
+    /// As whom a recorder, or a process that it started, has opened the file or read in it. Others on this machine do so, too.
+    fn openers(&self, recording: &Recording) -> BTreeSet<u32> {
+        let log = std::fs::read_to_string(self.dir.path().join("openers")).unwrap();
+        let lines = log.lines().map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect());
+        let own = lines.filter(|line: &Vec<u32>| line[1..].contains(&recording.child.id()));
+        own.map(|line| line[0]).collect()
+    }
+}
+
+#[test]
+fn programs_are_opened_as_who_marked_and_never_as_root() {
+    let served = Served::start("answers");
+    let computing = computing_in(served.dir.path());
+    let recording = record();
+    let_pass();
+    let mut expected = BTreeSet::new();
+    for (marker, opener) in [(0, NOBODY), (THIRD_UID, THIRD_UID), (OTHER_UID, OTHER_UID)] {
+        let incident = mark(&recording, marker);
+        let (told, openers) = (why_nameless(&incident), served.openers(&recording));
+        assert!(names_of_library(&incident, computing.id()) > 0, "user {marker}: {openers:?} {told}");
+        expected.insert(opener);
+        assert_eq!(openers, expected, "user {marker}");
+    }
+}
+
+#[test]
+fn what_a_user_may_not_read_is_not_named_to_that_user() {
+    let dir = open_folder();
+    let library = own_library(dir.path());
+    std::fs::set_permissions(&library, Permissions::from_mode(0o700)).unwrap();
+    let computing = computing_in(dir.path());
+    let recording = record();
+    let_pass();
+    for (marker, named) in [(OTHER_UID, true), (THIRD_UID, false), (0, false)] {
+        let incident = mark(&recording, marker);
+        let found = functions(&incident, computing.id());
+        assert!(found.iter().any(|(_, module)| module.starts_with("libc.so")), "user {marker}: {found:?}");
+        assert_eq!(names_of_library(&incident, computing.id()) > 0, named, "user {marker}: {found:?}");
+        assert_eq!(why_nameless(&incident), "");
+    }
+}
+
+/// A file of that path is another one outside, so that who may not look inside finds no names.
+#[test]
+fn what_runs_where_paths_lead_elsewhere_is_named_to_its_user() {
+    let dir = open_folder();
+    let (inside, outside) = (own_library(dir.path()), dir.path().join("outside"));
+    std::fs::rename(&inside, &outside).unwrap();
+    std::fs::write(&inside, "no library").unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c"]).arg(
+        r#"mount --bind "$1" "$2" && exec setpriv --reuid 4242 --regid 65534 --clear-groups \
+           env LD_LIBRARY_PATH="${2%/*}" perl -e "$3" library"#,
+    );
+    let computing = Process::start(command.arg("sh").args([&outside, &inside]).arg(COMPUTE));
+    let recording = record();
+    let_pass();
+    for (marker, named) in [(OTHER_UID, true), (THIRD_UID, false)] {
+        let incident = mark(&recording, marker);
+        let found = functions(&incident, computing.id());
+        assert_eq!(names_of_library(&incident, computing.id()) > 0, named, "user {marker}: {found:?}");
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_opened_costs_its_own_names_only() {
+    let served = Served::start("silent");
+    let silent = computing_in(served.dir.path());
+    let computing = Process::compute("library");
+    let own = Process::start(Command::new("perl").args(["-e", COMPUTE, "library"]));
+    let recording = record();
+    let_pass();
+    for why in ["did not answer within 5 s", "have not answered", "have not answered"] {
+        let begun = Instant::now();
+        let (_, incident) = recording.mark();
+        assert!(begun.elapsed() < LATE_MAX, "{:?}", begun.elapsed());
+        let told = why_nameless(&incident);
+        assert!(told.contains(why) && told.contains("user 4242"), "{why}: {told}");
+        assert!(names_of_library(&incident, own.id()) > 0, "processes of others are named");
+        assert_eq!(names_of_library(&incident, silent.id()), 0);
+    }
+    drop(served);
+    std::thread::sleep(Duration::from_millis(500));
+    let (_, incident) = recording.mark();
+    assert_eq!(why_nameless(&incident), "", "the thread came back");
+    assert!(names_of_library(&incident, computing.id()) > 0, "what the user has besides is named again");
 }

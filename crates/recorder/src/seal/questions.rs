@@ -2,13 +2,15 @@
 //! What an incident wants to know of living processes. An incident is sealed within the time that is stated here,
 //! whatever they do.
 
+use super::Sealer;
 use super::ends::Waiting;
 use super::files::Wanted;
+use super::naming::name;
 use crate::capture::Capture;
 use crate::inquiry::{Asker, Inquiries};
 use crate::owners::{futex_owner, futex_waits};
 use crate::processes::user;
-use crate::symbols::{Stacks, name_user, user_addresses};
+use crate::symbols::{Modules, Stacks, user_addresses};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tipme_record::incident::{FileName, FutexOwner, Missing, PipeEnd};
@@ -36,14 +38,18 @@ enum Name {
 }
 
 /// Asks all processes that have to do with the incident, those of whoever gets it first.
-pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks) -> Known {
+pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks, sealer: &Sealer) -> Known {
     let marker = capture.meta.marked_by_uid;
     let mut waits: BTreeMap<u32, Vec<Wait>> = BTreeMap::new();
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
     let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
     let files = Wanted::by(&capture.tasks, &capture.rings[1], marker);
     let functions = user_addresses(stacks, &capture.rings[1]);
-    let names = inquiries.ask(NAMES_TIMEOUT, move |asker| ask_names(asker, files, functions, marker));
+    let sealer = sealer.clone();
+    let names = inquiries.ask(NAMES_TIMEOUT, move |asker| {
+        ask_files(asker, files);
+        ask_functions(asker, functions, marker, &sealer)
+    });
     let missing = [("owners of locks", owners.missing), ("names", names.missing)];
     let missing = missing.into_iter().filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
     let mut known = Known {
@@ -62,25 +68,48 @@ pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks) -> 
     known
 }
 
-fn ask_locks(asker: &Asker<FutexOwner>, waits: BTreeMap<u32, Vec<Wait>>, marker: u32) {
+fn ask_locks(asker: &Asker<FutexOwner>, waits: BTreeMap<u32, Vec<Wait>>, marker: u32) -> Option<String> {
     for (who, _, waits) in with_users(waits, marker) {
         let waits = waits.iter().take_while(|_| asker.may_ask(who));
         waits.filter_map(futex_owner).for_each(|owner| asker.tell(owner));
     }
+    None
 }
 
-fn ask_names(asker: &Asker<Name>, files: Wanted, functions: Vec<(u32, BTreeSet<u64>)>, marker: u32) {
+fn ask_files(asker: &Asker<Name>, files: Wanted) {
     let may_ask = |pid: u32| user(pid).is_some_and(|who| asker.may_ask(who));
     files.resolve(|pid| may_ask(pid.0), |file| asker.tell(Name::File(file)));
-    for (who, pid, addresses) in with_users(functions, marker) {
-        name_user(pid, &addresses, || asker.may_ask(who), |found| asker.tell(Name::Functions(found)));
-    }
 }
 
-/// What is asked of each process that still lives, and who started it; those of the marker come first.
+/// Names functions as far as the marker may read programs; why there are not more.
+fn ask_functions(
+    asker: &Asker<Name>,
+    functions: Vec<(u32, BTreeSet<u64>)>,
+    marker: u32,
+    sealer: &Sealer,
+) -> Option<String> {
+    let mut modules = Modules::default();
+    for (who, pid, addresses) in with_users(functions, marker) {
+        if asker.may_ask(who) {
+            modules.add(who, pid, &addresses);
+        }
+    }
+    let tell = |found| asker.tell(Name::Functions(found));
+    tell(modules.nameless());
+    let first = modules.waits_for()?;
+    asker.waits_for(first);
+    let named = name(sealer, marker, &modules.questions(), asker.left(), |answers| {
+        tell(modules.hear(answers));
+        modules.waits_for().into_iter().for_each(|user| asker.waits_for(user));
+    });
+    tell(modules.give_up());
+    named.err().map(|error| format!("functions of programs: {error:#}"))
+}
+
+/// What is asked of each process that still lives, and who started it; those of the marker come first, then root's.
 fn with_users<T>(questions: impl IntoIterator<Item = (u32, T)>, marker: u32) -> Vec<(u32, u32, T)> {
     let questions = questions.into_iter().filter_map(|(pid, question)| Some((user(pid)?, pid, question)));
     let mut questions: Vec<(u32, u32, T)> = questions.collect();
-    questions.sort_by_key(|(who, _, _)| *who != marker);
+    questions.sort_by_key(|(who, _, _)| (*who != marker, *who));
     questions
 }

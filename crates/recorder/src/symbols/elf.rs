@@ -98,8 +98,8 @@ fn number(bytes: &[u8], (at, width): Field) -> u64 {
 }
 
 /// An image in a file, or in the memory of a process from `base` on.
-pub(super) struct Image {
-    pub(super) file: File,
+pub(super) struct Image<'a> {
+    pub(super) file: &'a File,
     pub(super) base: u64,
 }
 
@@ -118,7 +118,7 @@ struct Function {
     name: u64,
 }
 
-impl Image {
+impl Image<'_> {
     /// The names of the functions at these offsets into the image, as they stand there.
     pub(super) fn names(&self, offsets: &[u64]) -> Vec<Option<String>> {
         let head = self.read(Range { offset: 0, length: 64 });
@@ -283,7 +283,7 @@ mod tests {
     fn names(bytes: &[u8], offsets: &[u64]) -> Vec<Option<String>> {
         let mut file = tempfile::tempfile().expect("a file can be made");
         file.write_all(bytes).expect("it can be written");
-        Image { file, base: 0 }.names(offsets)
+        Image { file: &file, base: 0 }.names(offsets)
     }
 
     const SAMPLE: [(&str, u64, u64, u64); 5] = [
@@ -323,7 +323,7 @@ mod tests {
         let file = tempfile::tempfile().expect("a file can be made");
         file.write_all_at(&bytes, 0).expect("it can be written");
         file.set_len(1 << 40).expect("it can be sparse");
-        let name = |ip| Image { file: file.try_clone().expect("it can be shared"), base: 0 }.names(&[ip]).remove(0);
+        let name = |ip| Image { file: &file, base: 0 }.names(&[ip]).remove(0);
         assert_eq!(name(0x1205).as_deref(), Some("second"));
     }
 }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is to be named of the programs and libraries of processes, each file once, and what becomes of the answers.
+//!
+//! Of processes only the kernel's text of their mappings is read here. The files are opened by somebody with fewer
+//! rights, who says which functions lie at which offsets.
+
+use super::push;
+use crate::processes::{Mapping, maps};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
+use std::iter::repeat;
+
+/// Files that are looked into for an incident.
+const MODULES: usize = 1_024;
+/// Places where one file is looked for.
+const PLACES: usize = 8;
+/// Bytes of a path; longer ones are not looked for.
+const PATH_BYTES: usize = 1_024;
+/// Bytes of all answers together; what lies beyond is not heard.
+const ANSWER_BYTES: usize = 8 << 20;
+
+/// The kernel's own code in every process.
+pub(super) const VDSO: &str = "[vdso]";
+
+/// Device of a file in the kernel's encoding, and inode.
+pub(crate) type Key = (u32, u64);
+
+/// A file that processes map, and where in it functions are to be named.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Module {
+    /// `None` for the code that the kernel brings.
+    pub(crate) file: Option<Key>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) offsets: Vec<u64>,
+}
+
+/// Where a file may be found: by this path, as this process sees it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) pid: u32,
+    pub(crate) path: String,
+}
+
+/// The names of the functions at the offsets of a module, which is told by its number.
+pub(crate) type Answer = (usize, Vec<Option<String>>);
+
+/// Whose address lies at an offset, and how the file is called there.
+struct Caller {
+    pid: u32,
+    ip: u64,
+    module: String,
+}
+
+/// Who asks for the names of a module.
+#[derive(Default)]
+struct Callers {
+    /// Whose process was the first.
+    user: u32,
+    /// One for each offset.
+    callers: Vec<Caller>,
+    answered: bool,
+}
+
+/// All that is to be named for an incident.
+#[derive(Default)]
+pub(crate) struct Modules {
+    modules: Vec<Module>,
+    callers: Vec<Callers>,
+    numbers: HashMap<Option<Key>, usize>,
+    /// Where something is mapped that has no functions.
+    nameless: Vec<u8>,
+    /// What was heard and is no whole line yet, and bytes that were heard in all.
+    line: Vec<u8>,
+    heard: usize,
+}
+
+impl Modules {
+    /// What a process of user 7 asks of one file at two addresses.
+    pub(super) fn sample() -> Modules {
+        let mut modules = Modules::default();
+        let mapping = Mapping { start: 0x1000, end: 0x3000, offset: 0x500, file: (1, 2), path: "/usr/lib/a.so" };
+        if let Some(number) = modules.number(7, 9, &mapping) {
+            [0x1010, 0x2020].into_iter().for_each(|ip| modules.ask(number, 9, ip, &mapping));
+        }
+        modules
+    }
+
+    /// Adds what a user's process has at these addresses.
+    pub(crate) fn add(&mut self, user: u32, pid: u32, addresses: &BTreeSet<u64>) {
+        let maps = maps(pid);
+        for mapping in maps.lines().filter_map(Mapping::parse).filter(|mapping| !mapping.path.is_empty()) {
+            let ips: Vec<u64> = addresses.range(mapping.start..mapping.end).copied().collect();
+            if ips.is_empty() {
+                continue;
+            }
+            match self.number(user, pid, &mapping) {
+                Some(number) => ips.into_iter().for_each(|ip| self.ask(number, pid, ip, &mapping)),
+                None => ips.into_iter().for_each(|ip| push(&mut self.nameless, pid, ip, "", mapping.name())),
+            }
+        }
+    }
+
+    /// What there is to be asked, for [`super::name()`].
+    pub(crate) fn questions(&self) -> Vec<u8> {
+        // Numbers and texts can always be written.
+        serde_json::to_vec(&self.modules).unwrap_or_default()
+    }
+
+    /// What the symbol section has of places without functions.
+    pub(crate) fn nameless(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.nameless)
+    }
+
+    /// The user to whom the first module belongs that nothing was answered for.
+    pub(crate) fn waits_for(&self) -> Option<u32> {
+        self.callers.iter().find(|callers| !callers.answered).map(|callers| callers.user)
+    }
+
+    /// What the symbol section has by what was answered: lines of any bytes, in any pieces.
+    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let room = ANSWER_BYTES - self.heard;
+        for byte in &bytes[..bytes.len().min(room)] {
+            match byte {
+                b'\n' => out.extend(self.answer()),
+                byte => self.line.push(*byte),
+            }
+        }
+        self.heard += bytes.len().min(room);
+        out
+    }
+
+    /// What the symbol section has of the modules that nothing was answered for: where they are mapped.
+    pub(crate) fn give_up(&mut self) -> Vec<u8> {
+        let left = self.callers.iter_mut().filter(|callers| !callers.answered);
+        left.flat_map(|callers| callers.name(&[])).collect()
+    }
+
+    fn number(&mut self, user: u32, pid: u32, mapping: &Mapping<'_>) -> Option<usize> {
+        let file = match mapping.path {
+            // Code of 32 bits is another one.
+            VDSO if mapping.start > u64::from(u32::MAX) => None,
+            path if path.starts_with('/') && path.len() <= PATH_BYTES => Some(mapping.file),
+            _ => return None,
+        };
+        let number = *self.numbers.get(&file).unwrap_or(&self.modules.len());
+        if number == self.modules.len() {
+            if number == MODULES {
+                return None;
+            }
+            self.numbers.insert(file, number);
+            self.modules.push(Module { file, places: Vec::new(), offsets: Vec::new() });
+            self.callers.push(Callers { user, ..Callers::default() });
+        }
+        let place = Place { pid, path: mapping.path.to_owned() };
+        let places = &mut self.modules[number].places;
+        if file.is_some() && places.len() < PLACES && !places.contains(&place) {
+            places.push(place);
+        }
+        Some(number)
+    }
+
+    fn ask(&mut self, number: usize, pid: u32, ip: u64, mapping: &Mapping<'_>) {
+        let offset = (ip - mapping.start).saturating_add(mapping.offset);
+        self.modules[number].offsets.push(offset);
+        self.callers[number].callers.push(Caller { pid, ip, module: mapping.name().to_owned() });
+    }
+
+    /// Nothing that is said is believed but names, once for each module.
+    fn answer(&mut self) -> Vec<u8> {
+        let line = std::mem::take(&mut self.line);
+        let Ok((number, names)) = serde_json::from_slice::<Answer>(&line) else { return Vec::new() };
+        let callers = self.callers.get_mut(number).filter(|callers| !callers.answered);
+        callers.map(|callers| callers.name(&names)).unwrap_or_default()
+    }
+}
+
+impl Callers {
+    fn name(&mut self, names: &[Option<String>]) -> Vec<u8> {
+        self.answered = true;
+        let mut out = Vec::new();
+        let names = names.iter().map(Option::as_deref).chain(repeat(None));
+        for (caller, name) in self.callers.iter().zip(names) {
+            push(&mut out, caller.pid, caller.ip, name.unwrap_or_default(), &caller.module);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(entries: &[(u64, &str)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        entries.iter().for_each(|(ip, name)| push(&mut out, 9, *ip, name, "a.so"));
+        out
+    }
+
+    #[test]
+    fn a_file_is_asked_for_once_wherever_it_is_mapped() {
+        let mut modules = Modules::sample();
+        let mut again = Mapping { start: 0x9000, end: 0xa000, offset: 0, file: (1, 2), path: "/usr/lib/a.so" };
+        for pid in 10..100 {
+            let number = modules.number(8, pid, &again).expect("there is room");
+            modules.ask(number, pid, 0x9004, &again);
+        }
+        assert_eq!((modules.modules.len(), modules.modules[0].places.len()), (1, PLACES));
+        assert_eq!(modules.modules[0].offsets[..3], [0x510, 0x1520, 4]);
+        assert_eq!(modules.waits_for(), Some(7));
+        again.path = "[vdso]";
+        assert_eq!(modules.number(8, 9, &again), None, "the code of 32 bits");
+        again.start = 1 << 40;
+        assert_eq!(modules.number(8, 9, &again), Some(1));
+        let many = (0..2 * MODULES as u64)
+            .filter_map(|inode| modules.number(8, 9, &Mapping { file: (3, inode), path: "/many", ..again }));
+        assert_eq!(many.count(), MODULES - 2);
+    }
+
+    #[test]
+    fn answers_come_in_any_pieces() {
+        let mut modules = Modules::sample();
+        let found: Vec<u8> = br#"[0,["first",null]]
+"#
+        .iter()
+        .flat_map(|byte| modules.hear(&[*byte]))
+        .collect();
+        assert_eq!(found, section(&[(0x1010, "first"), (0x2020, "")]));
+        assert_eq!((modules.waits_for(), modules.give_up()), (None, Vec::new()));
+    }
+
+    #[test]
+    fn nothing_is_believed_but_names() {
+        for wrong in ["[1,[\"a\"]]\n", "[-1,[]]\n", "rubbish\n", "[18446744073709551615,[]]\n", "\n", "[0,[\"a\"]]"] {
+            let mut modules = Modules::sample();
+            assert!(modules.hear(wrong.as_bytes()).is_empty(), "{wrong}");
+            assert_eq!(modules.give_up(), section(&[(0x1010, ""), (0x2020, "")]), "{wrong}");
+        }
+        let (mut few, mut many) = (Modules::sample(), Modules::sample());
+        assert_eq!(few.hear(b"[0,[]]\n[0,[\"late\"]]\n"), section(&[(0x1010, ""), (0x2020, "")]));
+        let long = "a".repeat(1 << 20);
+        let found = many.hear(format!("[0,[\"{long}\",\"b\",\"c\"]]\n").as_bytes());
+        assert_eq!(found, section(&[(0x1010, &long[..super::super::NAME_BYTES]), (0x2020, "b")]));
+        let mut endless = Modules::sample();
+        (0..20).for_each(|_| assert!(endless.hear(long.as_bytes()).is_empty()));
+        assert_eq!(endless.line.len(), ANSWER_BYTES);
+    }
+}
