@@ -4,13 +4,15 @@
 use crate::arms::Estimate;
 use crate::process::{Process, missing};
 use anyhow::{Context, Result, bail};
+use rustix::fs::FlockOperation;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_desktop::window::{DamageWatch, Watcher};
 use tipme_desktop::{Target, authority_file};
@@ -18,6 +20,7 @@ use tipme_desktop::{Target, authority_file};
 /// How long a program of the session may take to be ready; a first font cache takes fifteen seconds, and longer on an
 /// emulated machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What may be chosen about a session.
 #[derive(Clone, Copy, Debug, Default)]
@@ -193,11 +196,12 @@ fn write_authority(path: &Path) -> Result<()> {
 
 fn start_server(folder: &Path, options: Options) -> Result<(Process, u32)> {
     let log = folder.join("server.log");
-    let errors = std::fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = Command::new("Xvfb");
     command.args(["-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", "1024x768x24", "-auth"]);
     command.arg(folder.join("authority"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
+    let _alone = wait_for_others();
     let mut server = Process::start("the X server", command, options.cpu)?;
     let output = server.child().stdout.take().context("the X server has no output")?;
     let line = first_line(output, START_TIMEOUT);
@@ -205,6 +209,20 @@ fn start_server(folder: &Path, options: Options) -> Result<(Process, u32)> {
     let line = line.with_context(|| format!("the X server did not start: {}", said().trim()))?;
     let display = line.trim().parse().with_context(|| format!("the X server did not start: {}", said().trim()))?;
     Ok((server, display))
+}
+
+/// Lets one server choose its number at a time: of two that choose at once, both may take the same one, since servers that
+/// choose their number themselves use no lock files. Whoever holds the lock for longer than that is not waited for.
+fn wait_for_others() -> Option<File> {
+    let folder = File::open(std::env::temp_dir()).ok()?;
+    let begun = Instant::now();
+    while rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if begun.elapsed() > START_TIMEOUT {
+            return None;
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    Some(folder)
 }
 
 /// The first line that a program writes, read on a thread so that the wait can end.

@@ -40,9 +40,10 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
             lines.extend(attempts_line(budget, group));
             lines.extend(far_end_lines(budget, group));
         }
-        Kind::OwnComputation => lines.extend(output::line(budget, group)),
+        Kind::OwnComputation => {}
         _ => lines.extend(wait_line(budget, group)),
     }
+    lines.extend(output::line(budget, group));
     lines.extend(function_lines(budget, group));
     lines
 }

@@ -10,9 +10,10 @@ use tipme_record::{Nanos, Tid};
 /// From so many writes a second on, a terminal is kept busy by them.
 const WRITES_MIN_PER_S: f64 = 50.0;
 
-/// The thread that wrote most to the terminal of whoever computed, and how often, where that is a flood.
+/// The thread that wrote most to the terminal of whoever computed, and how often, where that is a flood. Who writes may
+/// itself wait until all that is shown.
 fn flood(budget: &Budget<'_>, group: &Group) -> Option<(Tid, u64)> {
-    if group.kind != Kind::OwnComputation {
+    if !matches!(group.kind, Kind::OwnComputation | Kind::PeerWait) {
         return None;
     }
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
