@@ -8,9 +8,9 @@
 //! where nobody else has clients at that display. Who owns a process that is not known is not this user.
 
 use crate::incident::{Display, Incident, Locks, PortOwner, Section, Withheld};
-use crate::records::{Exec, Exit, Kind, Message, Owner, Polled, Tty, Wait};
+use crate::records::{Exec, Exit, Kind, Message, Owner, Polled, Task, Tty, Wait};
 use crate::rewrite;
-use crate::units::{Pid, Tid};
+use crate::units::{Nanos, Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_locks};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
@@ -24,13 +24,34 @@ pub fn is_system(uid: u32) -> bool {
     matches!(uid, 0..1000 | 61_184..=65_519 | 65_534)
 }
 
+/// A process is its user's until so long after its end was recorded: records of one exit differ by less.
+const END_MAX: Nanos = Nanos::from_millis(1);
+
+/// What lives at the mark has no end.
+const AT_MARK: Nanos = Nanos(u64::MAX);
+
+/// A process that had a number, and whose it was.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    /// Its start, where it is known.
+    from: Option<Nanos>,
+    until: Nanos,
+    uid: u32,
+}
+
+impl Life {
+    fn covers(&self, at: Nanos) -> bool {
+        self.from.is_some_and(|from| from <= at) && at <= self.until.after(END_MAX)
+    }
+}
+
 /// Whose process something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Of {
     Own,
     System,
     Other(u32),
-    /// Not known, or the number was of several users' processes one after the other.
+    /// Not known, or the number was of several users' processes one after the other, and it is not known whose then.
     Unknown,
 }
 
@@ -60,7 +81,7 @@ pub fn conceal(incident: &mut Incident, user: u32, disguise: &dyn Fn(u64) -> u64
 /// What one user may know.
 struct View {
     user: u32,
-    owners: HashMap<Pid, Option<u32>>,
+    lives: HashMap<Pid, Vec<Life>>,
     /// The processes of threads that waited.
     processes: HashMap<Tid, Pid>,
     /// Displays that nobody but this user has clients at.
@@ -73,37 +94,44 @@ struct View {
 impl View {
     fn of(incident: &Incident, user: u32) -> View {
         let (displays, hidden) = (BTreeSet::new(), BTreeSet::new());
-        let (owners, processes) = (owners(incident), waiters(incident));
-        let mut view = View { user, owners, processes, displays, withheld: Withheld::default(), hidden };
+        let (lives, processes) = (lives(incident), waiters(incident));
+        let mut view = View { user, lives, processes, displays, withheld: Withheld::default(), hidden };
         view.displays = view.own_displays(incident);
         view
     }
 
-    fn whose(&self, pid: Pid) -> Of {
-        match self.owners.get(&pid) {
-            Some(Some(uid)) if *uid == self.user => Of::Own,
-            Some(Some(uid)) if is_system(*uid) => Of::System,
-            Some(Some(uid)) => Of::Other(*uid),
-            Some(None) | None => Of::Unknown,
+    /// Whose process had a number at a time.
+    fn whose(&self, pid: Pid, at: Nanos) -> Of {
+        match self.user_of(pid, at) {
+            Some(uid) if uid == self.user => Of::Own,
+            Some(uid) if is_system(uid) => Of::System,
+            Some(uid) => Of::Other(uid),
+            None => Of::Unknown,
         }
+    }
+
+    fn user_of(&self, pid: Pid, at: Nanos) -> Option<u32> {
+        let lives = self.lives.get(&pid)?;
+        let one = lives.first().filter(|first| lives.iter().all(|life| life.uid == first.uid));
+        one.or_else(|| lives.iter().find(|life| life.covers(at))).map(|life| life.uid)
     }
 
     /// This user's threads that wait at the mark.
     fn own_waiters(&self, incident: &Incident) -> BTreeSet<Tid> {
         let waits = rewrite::records(incident, Section::Tasks).filter(|(kind, _)| *kind == Kind::Wait);
         let waits = waits.filter_map(|(_, bytes)| Wait::read(bytes));
-        waits.filter(|wait| self.whose(wait.pid) == Of::Own).map(|wait| wait.head.tid).collect()
+        waits.filter(|wait| self.whose(wait.pid, AT_MARK) == Of::Own).map(|wait| wait.head.tid).collect()
     }
 
     fn own_displays(&self, incident: &Incident) -> BTreeSet<u32> {
         let servers: Vec<Display> = incident.json(Section::Displays).unwrap_or_default();
-        let servers = servers.into_iter().map(|display| (display.display, Pid(display.server_pid)));
+        let servers = servers.into_iter().map(|one| (one.display, self.whose(Pid(one.server_pid), AT_MARK)));
         let messages = rewrite::records(incident, Section::Rare).filter(|(kind, _)| *kind == Kind::Message);
         let messages = messages.filter_map(|(_, bytes)| Message::read(bytes));
         let mut only: BTreeMap<u32, bool> = BTreeMap::new();
-        let clients: BTreeSet<(u32, Pid)> = messages.map(|message| (message.display, message.client)).collect();
-        for (display, pid) in clients.into_iter().chain(servers) {
-            match self.whose(pid) {
+        let clients = messages.map(|message| (message.display, self.whose(message.client, message.head.ts)));
+        for (display, of) in clients.chain(servers) {
+            match of {
                 Of::Own => drop(only.entry(display).or_insert(true)),
                 Of::System => {}
                 Of::Other(_) | Of::Unknown => drop(only.insert(display, false)),
@@ -119,15 +147,15 @@ impl View {
             Kind::Tty => self.terminal(record),
             Kind::Wait => self.wait(record, disguise),
             Kind::Polled => self.polled(record),
-            Kind::Exec => self.line(record, Exec::read(record).map(|exec| exec.pid), Exec::SIZE),
-            Kind::Exit => self.line(record, Exit::read(record).map(|exit| exit.pid), Exit::SIZE),
+            Kind::Exec => self.line(record, Exec::read(record).map(|exec| (exec.pid, exec.head.ts)), Exec::SIZE),
+            Kind::Exit => self.line(record, Exit::read(record).map(|exit| (exit.pid, exit.head.ts)), Exit::SIZE),
             _ => true,
         }
     }
 
     fn message(&mut self, record: &[u8]) -> bool {
         let Some(message) = Message::read(record) else { return false };
-        let of = self.whose(message.client);
+        let of = self.whose(message.client, message.head.ts);
         if of == Of::Own || (of == Of::System && self.displays.contains(&message.display)) {
             return true;
         }
@@ -137,7 +165,7 @@ impl View {
 
     fn terminal(&mut self, record: &[u8]) -> bool {
         let Some(tty) = Tty::read(record) else { return false };
-        let of = self.whose(tty.session);
+        let of = self.whose(tty.session, tty.head.ts);
         if of == Of::Own {
             return true;
         }
@@ -147,7 +175,7 @@ impl View {
 
     fn wait(&mut self, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         let Some(wait) = Wait::read(record) else { return false };
-        let of = self.whose(wait.pid);
+        let of = self.whose(wait.pid, wait.head.ts);
         if of != Of::Own {
             conceal_arguments(record, disguise);
         }
@@ -161,7 +189,7 @@ impl View {
     fn polled(&mut self, record: &mut [u8]) -> bool {
         let Some(polled) = Polled::read(record) else { return false };
         let pid = self.processes.get(&polled.head.tid).copied();
-        if !matches!(pid.map_or(Of::Unknown, |pid| self.whose(pid)), Of::Own | Of::System) {
+        if !matches!(pid.map_or(Of::Unknown, |pid| self.whose(pid, polled.head.ts)), Of::Own | Of::System) {
             rewrite::put(record, offset_of!(Polled, address), &[0; 4]);
             rewrite::put(record, offset_of!(Polled, port), &[0; 2]);
         }
@@ -171,13 +199,13 @@ impl View {
     /// The ports of this user's processes and of services.
     fn ports(&self, bytes: &[u8]) -> Vec<u8> {
         let mut ports: Vec<PortOwner> = serde_json::from_slice(bytes).unwrap_or_default();
-        ports.retain(|port| matches!(self.whose(Pid(port.pid)), Of::Own | Of::System));
+        ports.retain(|port| matches!(self.whose(Pid(port.pid), AT_MARK), Of::Own | Of::System));
         serde_json::to_vec(&ports).unwrap_or_default()
     }
 
     /// Takes out the command line behind a record's fixed part.
-    fn line(&mut self, record: &mut [u8], pid: Option<Pid>, fixed: usize) -> bool {
-        let of = pid.map_or(Of::Unknown, |pid| self.whose(pid));
+    fn line(&mut self, record: &mut [u8], of: Option<(Pid, Nanos)>, fixed: usize) -> bool {
+        let of = of.map_or(Of::Unknown, |(pid, at)| self.whose(pid, at));
         if !matches!(of, Of::Own | Of::System)
             && let Some(line) = record.get_mut(fixed..).filter(|line| line.iter().any(|byte| *byte != 0))
         {
@@ -193,7 +221,7 @@ impl View {
         while let Some(([a, b, c, d, e, f, g, h], behind)) = rest.split_first_chunk::<LINE_HEAD>() {
             let length = u32::from_le_bytes([*e, *f, *g, *h]) as usize;
             let Some(size) = length.checked_next_multiple_of(8).filter(|size| *size <= behind.len()) else { break };
-            let of = self.whose(Pid(u32::from_le_bytes([*a, *b, *c, *d])));
+            let of = self.whose(Pid(u32::from_le_bytes([*a, *b, *c, *d])), AT_MARK);
             if matches!(of, Of::Own | Of::System) {
                 clean.extend_from_slice(&rest[..LINE_HEAD + size]);
             } else {
@@ -228,17 +256,38 @@ fn waiters(incident: &Incident) -> HashMap<Tid, Pid> {
     waits.map(|wait| (wait.head.tid, wait.pid)).collect()
 }
 
-/// The user of each process that lived at the mark, or ended before it.
-fn owners(incident: &Incident) -> HashMap<Pid, Option<u32>> {
-    let mut owners: HashMap<Pid, Option<u32>> = HashMap::new();
+/// The processes that lived at the mark, or ended before it, by their number.
+fn lives(incident: &Incident) -> HashMap<Pid, Vec<Life>> {
+    let ends = starts(incident);
+    let mut lives: HashMap<Pid, Vec<Life>> = HashMap::new();
     for section in [Section::Exits, Section::Tasks] {
         let records = rewrite::records(incident, section).filter(|(kind, _)| *kind == Kind::Owner);
         for owner in records.filter_map(|(_, bytes)| Owner::read(bytes)) {
-            let known = owners.entry(owner.pid).or_insert(Some(owner.uid));
-            *known = known.filter(|uid| *uid == owner.uid);
+            let until = if section == Section::Tasks { AT_MARK } else { owner.head.ts };
+            let same = |end: &&(Nanos, Nanos)| end.0 == until || end.0.since(until).max(until.since(end.0)) <= END_MAX;
+            let from = ends.get(&owner.pid).and_then(|ends| ends.iter().find(same)).map(|(_, from)| *from);
+            lives.entry(owner.pid).or_default().push(Life { from, until, uid: owner.uid });
         }
     }
-    owners
+    lives
+}
+
+/// When processes ended, and when they had started, by their number.
+fn starts(incident: &Incident) -> HashMap<Pid, Vec<(Nanos, Nanos)>> {
+    let mut starts: HashMap<Pid, Vec<(Nanos, Nanos)>> = HashMap::new();
+    for section in [Section::Rare, Section::Exits, Section::Tasks] {
+        for (kind, bytes) in rewrite::records(incident, section) {
+            let end = match kind {
+                Kind::Exit => Exit::read(bytes).map(|exit| (exit.head.tid, exit.pid, exit.head.ts, exit.start)),
+                Kind::Task => Task::read(bytes).map(|task| (task.head.tid, task.pid, AT_MARK, task.start)),
+                _ => None,
+            };
+            if let Some((_, pid, until, from)) = end.filter(|(tid, pid, ..)| tid.0 == pid.0) {
+                starts.entry(pid).or_default().push((until, from));
+            }
+        }
+    }
+    starts
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::decode::messages::Side;
 use crate::timeline::pauses::EventWaits;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
-use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, polls, signature};
+use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, is_private_futex, polls, signature};
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
@@ -105,7 +105,8 @@ impl Recording {
         match self.event_waits().has(wait.head.tid, self.signature(wait)) {
             _ if self.awaits_remote(wait) => false,
             Some(event_wait) => event_wait || polls(wait) && !is_lone(wait),
-            None => kind == Waited::Events || is_condition(wait),
+            // What other processes share is waited for as their answer is.
+            None => kind == Waited::Events || is_condition(wait) && is_private_futex(wait),
         }
     }
 

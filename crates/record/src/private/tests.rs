@@ -95,11 +95,53 @@ fn a_terminal_is_of_the_user_of_its_session() {
     assert_eq!(withheld.told().as_deref(), Some("input of 1 other user"));
 }
 
+/// A process of Bob's with Ann's later number, which ended at 5 ms; without its start, where that is lost.
+fn reused(ended: &[(Pid, Nanos)]) -> Vec<u8> {
+    let exits = ended.iter().map(|(pid, start)| {
+        let mut exit = Exit::new_zeroed();
+        exit.head = Head { tid: Tid(pid.0), ..head(Kind::Exit, Exit::SIZE) };
+        (exit.pid, exit.start) = (*pid, *start);
+        exit.as_bytes().to_vec()
+    });
+    chunk(&exits.chain([owner(OF_ANN, BOB)]).collect::<Vec<_>>())
+}
+
+/// Ann's process, which lives at the mark.
+fn living(start: Nanos) -> Vec<u8> {
+    let mut task = Task::new_zeroed();
+    task.head = Head { tid: Tid(OF_ANN.0), ..head(Kind::Task, Task::SIZE) };
+    (task.pid, task.start) = (OF_ANN, start);
+    task.as_bytes().to_vec()
+}
+
+/// How many of three messages of a number are kept from Ann: while Bob had it, while nobody had it, while Ann has it.
+fn kept_from_ann(exits: Vec<u8>, lives: Vec<u8>) -> u64 {
+    let at = |ms: u64| {
+        let mut message = Message::read(&message(OF_ANN, 0)).expect("a message");
+        message.head.ts = Nanos::from_millis(ms);
+        message.as_bytes().to_vec()
+    };
+    let mut incident = incident(&[at(4), at(8), at(12)]);
+    incident.push(Section::Exits, exits);
+    let tasks = incident.sections.iter_mut().find(|(section, _)| *section == Section::Tasks);
+    tasks.expect("it has tasks").1.extend(lives);
+    let withheld = conceal(&mut incident, ANN, &|address| !address);
+    let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
+    assert!(left.into_iter().all(|message| message.head.ts == Nanos::from_millis(12)), "of Bob's time nothing is told");
+    withheld.messages
+}
+
 #[test]
-fn a_number_that_two_users_had_is_of_neither() {
-    let mut incident = incident(&[message(OF_ANN, 0)]);
-    incident.push(Section::Exits, chunk(&[owner(OF_ANN, BOB)]));
-    assert_eq!(conceal(&mut incident, ANN, &|address| !address).messages, 1);
+fn a_number_that_two_users_had_is_of_each_in_its_time() {
+    let bob = reused(&[(OF_ANN, Nanos(1_000_000))]);
+    assert_eq!(kept_from_ann(bob, living(Nanos::from_millis(10))), 2);
+}
+
+#[test]
+fn a_number_that_two_users_had_is_of_neither_where_the_time_is_not_known() {
+    let bob = || reused(&[(OF_ANN, Nanos(1_000_000))]);
+    assert_eq!(kept_from_ann(bob(), Vec::new()), 3);
+    assert_eq!(kept_from_ann(reused(&[]), living(Nanos::from_millis(10))), 2);
 }
 
 #[test]
