@@ -8,14 +8,14 @@ use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{Recording, diagnose, meta, records, tipme};
 use tipme_bench::Session;
-use tipme_record::Kind;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::{Message, Tty};
+use tipme_record::{Kind, Nanos};
 
 /// Users without an account.
 const ANN: u32 = 4242;
@@ -127,19 +127,64 @@ fn command_lines_of_processes_that_ended_are_told_to_whose_they_are() {
     assert_eq!(told, [true, false, true]);
 }
 
+/// The display's cookie, as a file that everybody may read.
+fn cookie_for_all(session: &Session, recording: &Recording) -> PathBuf {
+    let cookie = recording.dir.path().join("cookie");
+    std::fs::copy(session.folder().join("authority"), &cookie).unwrap();
+    std::fs::set_permissions(&cookie, Permissions::from_mode(0o644)).unwrap();
+    cookie
+}
+
+/// A client of this user that draws each second.
+fn clock(session: &Session, cookie: &Path, uid: u32) -> Program {
+    let mut command = Command::new("xclock");
+    command.args(["-update", "1", "-display", &session.display_name()]).env("XAUTHORITY", cookie);
+    Program(command.uid(uid).gid(uid).spawn().unwrap())
+}
+
+/// The same under a number that another process had: others may be started in between, so it takes some tries.
+fn clock_numbered(session: &Session, cookie: &Path, uid: u32, number: u32) -> Program {
+    for _ in 0..100 {
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
+        let clock = clock(session, cookie, uid);
+        if clock.0.id() == number {
+            return clock;
+        }
+    }
+    panic!("the number {number} was not had again");
+}
+
+/// When messages of a client's were sent and received, for one user.
+fn times_of(recording: &Recording, uid: u32, client: u32) -> Vec<Nanos> {
+    let (_, incident) = mark(recording, uid);
+    let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == Kind::Message);
+    let messages = messages.filter_map(|entry| Message::read(entry.bytes));
+    messages.filter(|message| message.client.0 == client).map(|message| message.head.ts).collect()
+}
+
+#[test]
+fn a_number_that_two_users_had_tells_each_the_own_messages() {
+    let session = Session::start(tipme_bench::session::Options::default()).unwrap();
+    let recording = record(&session.display_name());
+    let cookie = cookie_for_all(&session, &recording);
+    let bob = clock(&session, &cookie, BOB);
+    std::thread::sleep(Duration::from_secs(2));
+    let number = bob.0.id();
+    drop(bob);
+    let between = tipme_desktop::clock::now();
+    let _ann = clock_numbered(&session, &cookie, ANN, number);
+    std::thread::sleep(Duration::from_secs(2));
+    let (of_ann, of_bob) = (times_of(&recording, ANN, number), times_of(&recording, BOB, number));
+    assert!(!of_ann.is_empty() && of_ann.iter().all(|at| *at > between), "{of_ann:?}, {between:?}");
+    assert!(!of_bob.is_empty() && of_bob.iter().all(|at| *at < between), "{of_bob:?}, {between:?}");
+}
+
 #[test]
 fn messages_are_told_to_whose_client_it_is_though_root_runs_the_server() {
     let session = Session::start(tipme_bench::session::Options::default()).unwrap();
     let recording = record(&session.display_name());
-    let cookie = recording.dir.path().join("cookie");
-    std::fs::copy(session.folder().join("authority"), &cookie).unwrap();
-    std::fs::set_permissions(&cookie, Permissions::from_mode(0o644)).unwrap();
-    let clock = |uid: u32| {
-        let mut command = Command::new("xclock");
-        command.args(["-update", "1", "-display", &session.display_name()]).env("XAUTHORITY", &cookie);
-        Program(command.uid(uid).gid(uid).spawn().unwrap())
-    };
-    let (ann, bob) = (clock(ANN), clock(BOB));
+    let cookie = cookie_for_all(&session, &recording);
+    let (ann, bob) = (clock(&session, &cookie, ANN), clock(&session, &cookie, BOB));
     std::thread::sleep(Duration::from_secs(4));
     let (_, incident) = mark(&recording, ANN);
     let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == Kind::Message);
