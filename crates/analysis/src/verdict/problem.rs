@@ -40,6 +40,9 @@ const WEIGHT_WORDS: f64 = 3.0;
 const RECENT: Nanos = Nanos::from_secs(15);
 const WEIGHT_RECENT: f64 = 8.0;
 
+/// Fewer other commands do not tell what is usual: of few, several may have been held up by the same.
+const COMMANDS_MIN: usize = 5;
+
 /// Words of the user shorter than this name no application.
 const WORD_MIN: usize = 3;
 
@@ -295,7 +298,8 @@ fn score(
 ) -> f64 {
     let summary = groups.get(&group(recording, interaction));
     let latency = interaction.latency();
-    let usual = summary.and_then(|summary| summary.value_without(latency.0, Share::P50)).unwrap_or(0);
+    let others = summary.filter(|summary| !interaction.command || summary.n() > COMMANDS_MIN);
+    let usual = others.and_then(|summary| summary.value_without(latency.0, Share::P50)).unwrap_or(0);
     let threshold = interaction.noticed.0;
     let excess = latency.0.saturating_sub(usual.min(threshold));
     let client = interaction.delivery.client;
@@ -323,7 +327,8 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
     let others = Summary::new(others.map(|latency| latency.0).collect());
     let usual = Usual::of(others, &recording.baselines, (milestone, class_name(class), &application));
     let threshold = worst.noticed;
-    let normal = usual.median().min(threshold);
+    let known = !command || usual.n() >= COMMANDS_MIN;
+    let normal = if known { usual.median().min(threshold) } else { Nanos(0) };
     Problem {
         start,
         end,
