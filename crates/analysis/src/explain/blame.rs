@@ -11,6 +11,7 @@ use crate::explain::chain::{Chain, Doing, Piece, Via};
 use crate::model::Kind;
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
+use crate::timeline::tasks::Life;
 use crate::timeline::waits::{Waited, has_timeout, is_condition, is_over, polls};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -46,6 +47,12 @@ pub struct Judge<'a> {
 
 /// A CPU that idles this long while a thread is ready for it is no mere latency of the wake-up.
 pub const HELD_BACK_MIN: Nanos = Nanos::from_millis(4);
+
+/// Who looks for the end of a child between sleeps does not sleep longer than this.
+const NAP_MAX: Nanos = Nanos::from_millis(200);
+
+/// An earlier input may have started that child, so long before.
+const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
 
 /// The control group that every process is in by default.
 const ROOT_GROUP: u64 = 1;
@@ -190,8 +197,24 @@ impl<'a> Judge<'a> {
                 Blame { kind: Kind::ChildWait, who: Who::Thread(holder) }
             }
             Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
-            None => self.itself(piece),
+            None => self.polled_child(chain, piece).unwrap_or_else(|| self.itself(piece)),
         }
+    }
+
+    /// The child whose end a thread looks for between short sleeps: started not long before, alive during the sleep, and
+    /// ended where the interval ends, or not yet at the mark.
+    fn polled_child(&self, chain: &Chain, piece: &Piece) -> Option<Blame> {
+        let Doing::Waited(waited, wait) = piece.doing else { return None };
+        let naps = idle_kind(waited, wait.as_ref()) == Kind::TimerSleep && piece.hi.since(piece.lo) <= NAP_MAX;
+        let begin = chain.pieces.first()?.lo.min(chain.pieces.last()?.lo);
+        let pid = self.recording.tasks.pid(piece.tid, piece.lo);
+        let ended = |life: &&Life| life.until >= self.recording.mark || self.at.since(life.until) <= NAP_MAX;
+        let mut lives = self.recording.tasks.lives().iter().filter(|_| naps && self.is_family(pid));
+        let child = lives.find(|life| {
+            let awaited = life.parent == pid && life.tid.0 == life.pid.0 && life.from.after(STARTED_BEFORE) >= begin;
+            awaited && life.from <= piece.lo && life.until >= piece.hi.before(NAP_MAX) && ended(life)
+        });
+        child.map(|child| Blame { kind: Kind::ChildWait, who: Who::Thread(child.tid) })
     }
 
     fn peer(&self, via: &Via) -> Option<Kind> {
