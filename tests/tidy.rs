@@ -22,5 +22,8 @@ mod source;
 #[path = "tidy/tree.rs"]
 mod tree;
 #[cfg(test)]
+#[path = "tidy/walks.rs"]
+mod walks;
+#[cfg(test)]
 #[path = "tidy/words.rs"]
 mod words;
