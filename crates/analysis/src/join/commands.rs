@@ -58,12 +58,12 @@ fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usiz
         let life = recording.tasks.life(*reader, *written);
         life.is_some_and(|life| life.pid != own && !life.is_kernel())
     };
-    readers.filter(other).filter_map(|(reader, written)| read(recording, reader, written, relays)).collect()
+    readers.filter(other).filter_map(|(reader, written)| read(recording, writer, reader, written, relays)).collect()
 }
 
 /// What a reader did with what was written, and those whom it handed it on to.
-fn read(recording: &Recording, reader: Tid, written: Nanos, relays: usize) -> Option<Way> {
-    let woken = woken(recording, reader, written)?;
+fn read(recording: &Recording, writer: Tid, reader: Tid, written: Nanos, relays: usize) -> Option<Way> {
+    let woken = woken(recording, writer, reader, written)?;
     let end = recording.pause_after(reader, woken, Pause::EventWait);
     let (end, tid) = shown_below(recording, reader, woken, end).unwrap_or((end, reader));
     let (end, tid) = read_below(recording, reader, woken, end).unwrap_or((end, tid));
@@ -87,11 +87,13 @@ fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> i
     writers.flat_map(move |(at, writer)| follow(recording, writer, at, at.after(RELAYED_MAX), relays.saturating_sub(1)))
 }
 
-/// When the reader that waited for its terminal, or was stopped, got what was written.
-fn woken(recording: &Recording, reader: Tid, written: Nanos) -> Option<Nanos> {
+/// When the reader that waited for its terminal, or was stopped, got what was written. A terminal that collects lines
+/// wakes nobody before the line ends: then a later write does.
+fn woken(recording: &Recording, writer: Tid, reader: Tid, written: Nanos) -> Option<Nanos> {
     let span = recording.timeline.at(reader, written)?;
-    let waits = recording.is_event_wait(&span) && span.segment.state == State::Blocked || is_stopped(recording, &span);
-    waits.then_some(span.end)
+    let waits = recording.is_event_wait(&span) && span.segment.state == State::Blocked;
+    let wakes = || !recording.terminals.writes_again(writer, reader, written, span.end);
+    (waits && wakes() || is_stopped(recording, &span)).then_some(span.end)
 }
 
 fn is_stopped(recording: &Recording, span: &Span) -> bool {

@@ -80,6 +80,14 @@ impl Terminals {
         ports.iter().flat_map(|(port, at)| readers(port).map(|reader| (*reader, *at))).collect()
     }
 
+    /// Whether a writer writes again to the terminal that a thread reads, after one time and before another.
+    pub fn writes_again(&self, writer: Tid, reader: Tid, after: Nanos, before: Nanos) -> bool {
+        let writes = self.written_by.get(&writer).map_or(&[][..], Vec::as_slice);
+        let later = writes[writes.partition_point(|(at, _)| *at <= after)..].iter();
+        let port = self.readers.get(&reader);
+        later.take_while(|(at, _)| *at < before).any(|(_, of)| Some(of) == port)
+    }
+
     /// All threads that read the terminal that a thread read last.
     pub fn fellows(&self, reader: Tid) -> impl Iterator<Item = Tid> {
         let port = self.readers.get(&reader);
