@@ -236,7 +236,7 @@ const ABOUT: [About; 20] = [
         of_process: None,
         of_device: None,
         what: "The program was not allowed to run: a signal had stopped it (as Ctrl-Z does), its control group was \
-               frozen, or a debugger held it.",
+               frozen, a debugger held it, or the output of its terminal was stopped (as Ctrl-S does).",
         helps: "kill -CONT PID lets it go on; the verdict says who stopped it, and how to thaw a group.",
         see: "The column STAT of ps has T for stopped, t for a debugger; cgroup.freeze of its group in \
               /proc/PID/cgroup.",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Programs that make themselves wait or compute: the input itself is the fault."""
 
+import time
+
 from .fault import Fault
 
 
@@ -27,4 +29,18 @@ class Ended(Fault):
         return self.session.input.key(self.chord, expects=False)
 
 
-FAULTS = {"own": Own, "ended": Ended}
+class Paused(Ended):
+    """A chord stops what the program shows, and another lets it go on: `paused ctrl+s ctrl+q`."""
+
+    WORDS = 2
+
+    def __init__(self, session, stop, go):
+        super().__init__(session, go)
+        self.stop = stop
+
+    def begin(self):
+        self.session.input.key(self.stop, expects=False)
+        time.sleep(0.3)
+
+
+FAULTS = {"own": Own, "ended": Ended, "paused": Paused}

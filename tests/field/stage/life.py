@@ -139,6 +139,10 @@ ROWS = {
     "stopped-server": ("mousepad", "openbox", "none", "lasting", "stop server", ("key x",), "first", STOPPED, ""),
     "stopped-server-xterm": ("xterm", "xfwm4", "none", "lasting", "stop server", ("key x",), "first", STOPPED, ""),
     "traced-mousepad": ("mousepad", "openbox", "none", "lasting", "traced", ("key x",), "first", (("stopped", "any"),), ""),
+    "paused-xterm": ("xterm", "openbox", "none", "lasting", "paused ctrl+s ctrl+q", ("key x",), "first",
+                     (("stopped", "program"),), ""),
+    "paused-tmux": ("tmux", "openbox", "none", "lasting", "paused ctrl+s ctrl+q", ("command seq 3",), "last",
+                    (("stopped", "any"),), ""),
     # CPUs and the display.
     "hogs-xterm": ("xterm", "openbox", "none", "lasting", "hogs nice0 20", ("write echo one",), "slowest", HOGGED, ""),
     "storm-featherpad": ("featherpad", "openbox", "none", "lasting", "storm nice0 20", ("write abcdef",), "slowest",

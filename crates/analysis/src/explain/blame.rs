@@ -12,7 +12,7 @@ use crate::model::Kind;
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
-use crate::timeline::waits::{Waited, has_timeout, is_condition, is_over, polls};
+use crate::timeline::waits::{Waited, has_timeout, is_condition, is_over, polls, writes_to_terminal};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use tipme_record::records::{Signal, Wait};
@@ -144,6 +144,10 @@ impl<'a> Judge<'a> {
     fn waited(&self, chain: &Chain, piece: &Piece, waited: Waited, wait: Option<&Wait>) -> Blame {
         let device = || Who::Device(self.device(piece), piece.tid);
         match waited {
+            // Who stops the output of a terminal sits before it.
+            Waited::Stopped if wait.is_some_and(writes_to_terminal) => {
+                Blame { kind: Kind::Stopped, who: Who::Thread(piece.tid) }
+            }
             Waited::Stopped => Blame { kind: Kind::Stopped, who: self.stopper(piece) },
             Waited::SwapIn => Blame { kind: Kind::SwapIn, who: device() },
             Waited::PageIn => Blame { kind: Kind::PageIn, who: device() },

@@ -13,9 +13,12 @@ use crate::timeline::interrupts::Source;
 use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
-use crate::timeline::waits::{Waited, is_private_futex, polls};
+use crate::timeline::waits::{Waited, is_private_futex, polls, writes_to_terminal};
 use tipme_record::records::Wait;
 use tipme_record::{Cpu, Nanos, Pid, Tid};
+
+/// Who shows the output of a terminal, and takes none for so much of a wait to write, is not who is waited for.
+const IDLE_SHARE: f64 = 0.9;
 
 /// Waits are followed this deep.
 const DEPTH_MAX: usize = 64;
@@ -318,8 +321,20 @@ impl Walker<'_> {
         waited == Waited::Events && self.recording.messages.is_server(self.recording.tasks.pid(span.tid, span.start))
     }
 
-    /// Whether another process ended a wait for a futex that it cannot know, by letting a stopped process go on.
+    /// Whether a wait that does not say so was one to be let go on: of a process, or of the output of its terminal.
     fn was_stopped(&self, span: &Span, wait: Option<&Wait>) -> bool {
+        self.was_continued(span, wait) || wait.is_some_and(|wait| self.output_stopped(span, wait))
+    }
+
+    /// Whether a terminal took no output although those at its other end had nothing to do: Ctrl-S stopped it.
+    fn output_stopped(&self, span: &Span, wait: &Wait) -> bool {
+        let ends = || self.recording.terminals.other_ends(span.tid);
+        let idle = |tid: &Tid| self.recording.idle_share(*tid, span.start, span.end) >= IDLE_SHARE;
+        writes_to_terminal(wait) && !ends().is_empty() && ends().iter().all(idle)
+    }
+
+    /// Whether another process ended a wait for a futex that it cannot know, by letting a stopped process go on.
+    fn was_continued(&self, span: &Span, wait: Option<&Wait>) -> bool {
         let pid = |tid| self.recording.tasks.pid(tid, span.start);
         let private = wait.is_some_and(is_private_futex) && span.end < self.recording.mark;
         let other = span.task_waker().filter(|by| private && pid(*by) != pid(span.tid));

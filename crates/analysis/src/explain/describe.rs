@@ -3,7 +3,7 @@
 
 use crate::explain::chain::{Doing, Piece};
 use crate::timeline::recording::Recording;
-use crate::timeline::waits::{Waited, call_name, locks_files};
+use crate::timeline::waits::{Waited, call_name, locks_files, writes_to_terminal};
 use std::net::Ipv4Addr;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
@@ -53,6 +53,9 @@ pub fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
     let call = wait.filter(|wait| wait.syscall >= 0).map(|wait| format!(" in {}", call_name(wait.syscall)));
     let call = call.unwrap_or_default();
     let what = match waited {
+        Waited::Stopped if wait.is_some_and(writes_to_terminal) => {
+            return "waited to write to its terminal".to_owned();
+        }
         Waited::Stopped => return "was stopped".to_owned(),
         Waited::KernelLock => "waited for a kernel lock",
         Waited::SwapIn => "waited for a page from swap",

@@ -93,6 +93,17 @@ impl Recording {
         }
     }
 
+    /// The share of a time in which a thread waited for the next event.
+    pub fn idle_share(&self, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
+        let first = self.timeline.at(tid, lo).map_or(0, |span| span.index);
+        let spans = (first..).map_while(|index| self.timeline.span(tid, index)).take_while(|span| span.start < hi);
+        let idle: u64 = spans
+            .filter(|span| self.is_event_wait(span))
+            .map(|span| span.end.min(hi).since(span.start.max(lo)).0)
+            .sum();
+        idle as f64 / hi.since(lo).0.max(1) as f64
+    }
+
     /// A stopped or frozen thread, and one that waits for a device or a lock, is never in an event wait.
     fn awaits_events(&self, span: &Span) -> bool {
         let kind = self.waits.kind(span);

@@ -94,6 +94,17 @@ impl Terminals {
         port.and_then(|port| self.readers_of.get(port)).into_iter().flatten().copied()
     }
 
+    /// The threads at the other end of a thread's terminal: who reads what it writes, or else writes what it reads.
+    pub fn other_ends(&self, tid: Tid) -> BTreeSet<Tid> {
+        let ports: BTreeSet<u64> = self.written_by.get(&tid).into_iter().flatten().map(|(_, port)| *port).collect();
+        let shows: BTreeSet<Tid> =
+            ports.iter().filter_map(|port| self.readers_of.get(port)).flatten().copied().collect();
+        if !shows.is_empty() {
+            return shows;
+        }
+        self.written_to(tid, Nanos(0), Nanos(u64::MAX)).map(|(writer, _)| writer).collect()
+    }
+
     /// Whether a thread reads a terminal.
     pub fn reads(&self, tid: Tid) -> bool {
         self.readers.contains_key(&tid)

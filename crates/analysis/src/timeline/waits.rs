@@ -358,6 +358,9 @@ fn file_kind(wait: &Wait) -> Waited {
     if polls(wait) {
         return Waited::Events;
     }
+    if writes_to_terminal(wait) {
+        return Waited::Peer;
+    }
     match (wait.family, wait.magic, wait.mode & TYPE_BITS) {
         (2 | 10, _, _) => Waited::Network,
         (1, _, _) | (_, PIPE_FILES, _) | (_, _, TYPE_FIFO) => Waited::Peer,
@@ -395,6 +398,11 @@ pub fn selects(syscall: i32) -> bool {
 /// Whether a wait is in one of the calls by which event loops wait.
 pub fn polls(wait: &Wait) -> bool {
     EVENT_CALLS.contains(&wait.syscall)
+}
+
+/// Whether a wait is one until a terminal takes output: write, writev.
+pub fn writes_to_terminal(wait: &Wait) -> bool {
+    matches!(wait.syscall, 1 | 20) && wait.magic == TERMINAL_FILES
 }
 
 /// Whether a wait is in one of the calls that lock files: flock, fcntl.

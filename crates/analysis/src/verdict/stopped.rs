@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of a process that was stopped: by a signal, by the freezer of its control group, or by a debugger.
+//! What is said of a process that was stopped: by a signal, by the freezer of its control group, by a
+//! debugger, or with the output of its terminal.
 
 use crate::explain::chain::Doing;
 use crate::explain::partition::{Budget, Group, length};
 use crate::model::Culprit;
+use crate::timeline::waits::writes_to_terminal;
 use tipme_record::Pid;
 
 /// Kernel functions in which frozen threads stand, and traced ones.
@@ -16,12 +18,16 @@ enum Hold {
     Signal,
     Frozen,
     Traced,
+    Output,
 }
 
 /// That, and the process that was held.
 fn hold(budget: &Budget<'_>, group: &Group) -> Option<(Hold, Pid)> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let Doing::Waited(_, Some(wait)) = longest.doing else { return None };
+    if writes_to_terminal(&wait) {
+        return Some((Hold::Output, wait.pid));
+    }
     let mut functions = budget.recording.names.kernel_functions(wait.stack);
     let how = functions.find_map(|name| match name {
         name if FREEZES.contains(&name) => Some(Hold::Frozen),
@@ -36,6 +42,7 @@ pub fn headline(budget: &Budget<'_>, group: &Group, culprit: &str, waiters: &str
     match hold(budget, group) {
         Some((Hold::Frozen, _)) => format!("the control group of {waiters} was frozen"),
         Some((Hold::Traced, _)) => format!("a debugger held {waiters}"),
+        Some((Hold::Output, _)) => format!("the output of {waiters}'s terminal was stopped, as Ctrl-S does"),
         Some((Hold::Signal, _)) | None => format!("{culprit} stopped {waiters}"),
     }
 }
@@ -52,6 +59,7 @@ pub fn remedy(budget: &Budget<'_>, group: &Group, culprit: &Culprit) -> Option<S
         (Hold::Frozen, pid) => format!(
             "thaw its control group: 0 into cgroup.freeze, or THAWED into freezer.state, of the group in /proc/{pid}/cgroup"
         ),
+        (Hold::Output, _) => "Ctrl-Q lets the output go on; stty -ixon makes Ctrl-S a key like others".to_owned(),
         (Hold::Traced, pid) => format!("let it go in the debugger: TracerPid in /proc/{pid}/status"),
     })
 }
