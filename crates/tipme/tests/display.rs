@@ -4,7 +4,10 @@
 
 mod support;
 
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use std::collections::BTreeSet;
+use std::io::{IoSlice, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose, records, tipme};
@@ -19,6 +22,12 @@ use tipme_record::records::Message;
 
 /// Only a test that fails waits for so long.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A send whose messages could not be read.
+const UNREAD: u16 = 2;
+
+/// Bytes of an answer of the display server.
+const ANSWER_BYTES: usize = 32;
 
 /// A word that no program of this machine has in its command line.
 const WORD: &str = "xyloquartz";
@@ -73,6 +82,8 @@ fn typed_keys_are_seen_as_events_and_never_as_text() {
     let (path, incident, codes) = marked_with_presses(&recording, terminal);
     let messages = messages(&incident);
     assert!(codes.iter().all(|word| word[1] == 0 && word[2] == 0), "a key press carries more than its code");
+    let unread = messages.iter().filter(|(message, _)| message.flags & UNREAD != 0).count();
+    assert_eq!(unread, 0, "of {} sends", messages.len());
     let draws = messages.iter().filter(|(message, _)| message.client.0 == terminal && message.direction == 0);
     assert!(draws.flat_map(|(_, words)| words).any(|word| word[0] == 76 || word[0] == 74), "no text was drawn");
     let raw = std::fs::read(&path).unwrap();
@@ -80,6 +91,54 @@ fn typed_keys_are_seen_as_events_and_never_as_text() {
     for bytes in sections {
         assert!(!contains(bytes, WORD.as_bytes()), "the word is in the incident");
     }
+}
+
+/// What a client has sent, as far as it was read: the number of sends that were not, and the codes of the requests.
+fn requests(incident: &Incident, client: u32) -> (usize, Vec<u8>) {
+    let messages = messages(incident).into_iter();
+    let sent: Vec<_> = messages.filter(|(message, _)| message.client.0 == client && message.direction == 0).collect();
+    let unread = sent.iter().filter(|(message, _)| message.flags & UNREAD != 0).count();
+    (unread, sent.iter().flat_map(|(_, words)| words).map(|word| word[0]).collect())
+}
+
+#[test]
+fn what_is_sent_is_read_however_it_is_given() {
+    let session = Session::start(Options::default()).unwrap();
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let target = session.target();
+    let mut server = UnixStream::connect(format!("/tmp/.X11-unix/X{}", target.display)).unwrap();
+    let authority = std::fs::read(target.authority.unwrap()).unwrap();
+    // The cookie is the last that the file has.
+    let cookie = authority.last_chunk::<16>().unwrap();
+    let parts: [&[u8]; 3] = [&[b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0], b"MIT-MAGIC-COOKIE-1\0\0", cookie];
+    server.write_all(&parts.concat()).unwrap();
+    let mut setup = [0; 8];
+    server.read_exact(&mut setup).unwrap();
+    assert_eq!(setup[0], 1, "the server refuses the test");
+    let (nothing, bell) = ([127, 0, 1, 0], [104, 0, 1, 0]);
+    server.write_all(&nothing).unwrap();
+    let parted = [&nothing[..3], &nothing[3..], &bell[..], &nothing[..2], &nothing[2..]].map(IoSlice::new);
+    assert_eq!(server.write_vectored(&parted).unwrap(), 12);
+    let flags = SendFlags::empty();
+    let both = [IoSlice::new(&bell), IoSlice::new(&nothing)];
+    assert_eq!(send(&server, &bell, flags).unwrap(), 4);
+    assert_eq!(sendmsg(&server, &both, &mut SendAncillaryBuffer::default(), flags).unwrap(), 8);
+    // Until the server has answered this, it has taken all.
+    server.write_all(&[43, 0, 1, 0]).unwrap();
+    let mut rest = Vec::new();
+    while rest.len() < setup_bytes(&setup) + ANSWER_BYTES {
+        let mut part = [0; 4096];
+        let count = server.read(&mut part).unwrap();
+        rest.extend_from_slice(&part[..count]);
+    }
+    let (_, incident) = recording.mark();
+    let read = requests(&incident, std::process::id());
+    assert_eq!(read, (0, vec![127, 127, 104, 127, 104, 104, 127, 43]));
+}
+
+/// Bytes that follow the first eight of the server's answer to a set-up.
+fn setup_bytes(head: &[u8; 8]) -> usize {
+    4 * usize::from(u16::from_le_bytes([head[6], head[7]]))
 }
 
 #[test]
@@ -92,7 +151,6 @@ fn a_long_request_hides_nothing_that_follows() {
     let mut typist = typist(&session);
     for _ in 0..3 {
         window.picture().unwrap();
-        // An answer is sent with nothing before it: from there on messages are read again.
         typist.key('a').unwrap();
         window.next(TIMEOUT).unwrap().unwrap();
     }

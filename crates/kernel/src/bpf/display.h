@@ -2,14 +2,23 @@
 /* The display tap: X11 traffic over AF_UNIX, seen when it is sent and when it is taken.
  *
  * A socket belongs to an X server when it is bound to /tmp/.X11-unix/X<n> (also in the abstract name
- * space); accepted sockets inherit the name. At the send the end of the receiver's queue holds the
- * bytes: the heads of the messages are read there and reduced to opcodes, event codes and lengths.
- * Key codes and everything else stay where they are. */
+ * space); accepted sockets inherit the name. At the send the sender's memory still holds the bytes: the heads
+ * of the messages are read there and reduced to opcodes, event codes and lengths. Where the call does not tell
+ * where they lie (io_uring, sendmmsg, callers of 32 bits), they are looked for at the end of the receiver's
+ * queue. Key codes and everything else stay where they are. */
 #pragma once
 #include "ring.h"
 #include "answers.h"
 
 #define OPERATIONS 24
+/* Pieces of memory of one send that are looked at. */
+#define SEGMENTS 8
+/* Bytes of a message that are looked at. */
+#define HEAD 20
+#define CALL_WRITE 1
+#define CALL_WRITEV 20
+#define CALL_SENDTO 44
+#define CALL_SENDMSG 46
 #define X_REQUEST_SENT 0
 #define X_REQUEST_TAKEN 1
 #define X_EVENT_SENT 2
@@ -32,15 +41,22 @@ struct {
 	__type(value, struct framing);
 } framings SEC(".maps");
 
-/* The reading of one socket buffer: where it stands, and the words found so far. */
+/* As programs give them to the kernel. */
+struct segment { __u64 base, bytes; };
+struct message_header { __u64 name; __u32 name_bytes, unused; __u64 segments, count; };
+
+/* The reading of what one send carried: where it stands, and the words found so far. */
 struct reading {
-	__u64 data;
+	struct segment segments[SEGMENTS];
+	/* The segment that the offset lies in, and where it begins; `user`: the memory is the sender's. */
+	__u32 segment, begin, user;
 	__u32 linear, offset, count, flags;
 	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do;
 	 * `strange`: what was taken for the head of a message is none. */
 	__u8 request, started, swapped, press, injects, draws, strange, unused;
-	__u32 stamp_ms, unused2;
+	__u32 stamp_ms;
 	__u32 words[OPERATIONS];
+	__u8 head[2 * (HEAD + 4)] __attribute__((aligned(8)));
 };
 
 struct {
@@ -133,16 +149,14 @@ static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
  * Events of the input extension are told from others of that form by their length: twelve units at least. */
 static __always_inline void look_for_press(struct reading *reading, __u8 *head, __u32 length)
 {
-	__u32 code = head[0], detail = head[1], stamp = *(__u32 *)(head + 4), tail[2] = {};
+	__u32 code = head[0], detail = head[1], stamp = *(__u32 *)(head + 4);
 
 	if ((reading->press && reading->press != MODIFIER_PRESSED) || input_hidden)
 		return;
 	if (code == 35 && length >= 80 && !reading->swapped && (head[8] == 2 || head[8] == 4)) {
-		if (bpf_probe_read_kernel(tail, sizeof(tail), (void *)(reading->data + reading->offset + 12)))
-			return;
 		code = head[8];
-		stamp = tail[0];
-		detail = tail[1];
+		stamp = *(__u32 *)(head + 12);
+		detail = *(__u32 *)(head + 16);
 	}
 	if (code == 2)
 		reading->press = is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED;
@@ -175,12 +189,44 @@ static __always_inline bool is_head(struct reading *reading, __u8 *head)
 	return *(__u16 *)(head + 2) || swap32(*(__u32 *)(head + 4), reading->swapped) > 1;
 }
 
+static __always_inline bool copy(struct reading *reading, __u32 at, __u32 bytes, __u64 from)
+{
+	barrier_var(at);
+	barrier_var(bytes);
+	if (at > HEAD || bytes > HEAD)
+		return 0;
+	return reading->user ? !bpf_probe_read_user(reading->head + at, bytes, (void *)from)
+			     : !bpf_probe_read_kernel(reading->head + at, bytes, (void *)from);
+}
+
+/* Brings the bytes at the offset, from as many segments as they lie in; false where they are not all there. */
+static __always_inline bool fetch_head(struct reading *reading)
+{
+	__u32 at = reading->segment, inside = reading->offset - reading->begin, left = reading->linear - reading->offset;
+	__u32 wanted = left < HEAD ? left : HEAD, have = 0;
+
+	for (int i = 0; i < SEGMENTS && at < SEGMENTS && inside >= reading->segments[at].bytes; i++)
+		inside -= reading->segments[at++].bytes;
+	reading->segment = at;
+	reading->begin = reading->offset - inside;
+	__builtin_memset(reading->head, 0, sizeof(reading->head));
+	for (int i = 0; i < SEGMENTS && at < SEGMENTS && have < wanted; i++, at++, inside = 0) {
+		__u64 here = reading->segments[at].bytes - inside;
+		if (here > wanted - have)
+			here = wanted - have;
+		if (!copy(reading, have, here, reading->segments[at].base + inside))
+			return 0;
+		have += here;
+	}
+	return have == wanted;
+}
+
 /* Reads the head of one message; 0 where there is another one behind it. A function of its own to the
  * verifier, which would else follow every path through every turn of the loop. */
 __noinline int read_head(struct reading *reading)
 {
-	__u8 head[12] __attribute__((aligned(8))) = {};
 	__u32 length = 0, word, at;
+	__u8 *head;
 
 	if (!reading || reading->offset + 4 > reading->linear)
 		return 1;
@@ -189,10 +235,11 @@ __noinline int read_head(struct reading *reading)
 		reading->offset = 0;
 		return 1;
 	}
-	if (bpf_probe_read_kernel(head, sizeof(head), (void *)(reading->data + reading->offset))) {
+	if (!fetch_head(reading)) {
 		reading->flags |= FLAG_UNREAD;
 		return 1;
 	}
+	head = reading->head;
 	if (!reading->started)
 		length = setup_length(reading, head);
 	reading->started = 1;
@@ -215,6 +262,56 @@ __noinline int read_head(struct reading *reading)
 	return 0;
 }
 
+static __always_inline void read_heads(struct reading *reading, __u32 linear, bool user)
+{
+	reading->linear = linear;
+	reading->user = user;
+	reading->segment = reading->begin = reading->flags = 0;
+	for (int i = 0; i <= OPERATIONS; i++)
+		if (read_head(reading))
+			break;
+}
+
+/* The segments that lie at an address in the sender's memory; how many bytes they have in all. */
+static __always_inline __u64 read_vector(struct reading *reading, __u64 address, __u64 count)
+{
+	__u64 bytes = 0;
+
+	if (count > SEGMENTS)
+		count = SEGMENTS;
+	if (bpf_probe_read_user(reading->segments, count * sizeof(struct segment), (void *)address))
+		return 0;
+	for (int i = 0; i < SEGMENTS; i++)
+		bytes += reading->segments[i].bytes < (1 << 30) ? reading->segments[i].bytes : 1 << 30;
+	return bytes;
+}
+
+/* Where the system call that sends says that the bytes lie; how many of them are known. */
+static __always_inline __u64 find_segments(struct reading *reading)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct message_header header = {};
+
+	__builtin_memset(reading->segments, 0, sizeof(reading->segments));
+	if (!regs || (task->flags & PF_KTHREAD))
+		return 0;
+	switch (regs->orig_ax) {
+	case CALL_WRITE:
+	case CALL_SENDTO:
+		reading->segments[0].base = regs->si;
+		return reading->segments[0].bytes = regs->dx;
+	case CALL_WRITEV:
+		return read_vector(reading, regs->si, regs->dx);
+	case CALL_SENDMSG:
+		if (bpf_probe_read_user(&header, sizeof(header), (void *)regs->si))
+			return 0;
+		return read_vector(reading, header.segments, header.count);
+	default:
+		return 0;
+	}
+}
+
 /* Reads the last buffer in the receiver's queue, if it is what was just sent. The receiver may take it meanwhile, and its
  * memory be given to others: what is not in the queue any more afterwards counts as unread. */
 static __always_inline void read_queue(struct reading *reading, struct sock *receiver, __u32 bytes)
@@ -225,12 +322,9 @@ static __always_inline void read_queue(struct reading *reading, struct sock *rec
 
 	if (!BPF_CORE_READ(receiver, sk_receive_queue.qlen) || BPF_CORE_READ(tail, len) != bytes)
 		return;
-	reading->data = (__u64)BPF_CORE_READ(tail, data);
-	reading->linear = bytes - BPF_CORE_READ(tail, data_len);
-	reading->flags = 0;
-	for (int i = 0; i <= OPERATIONS; i++)
-		if (read_head(reading))
-			break;
+	reading->segments[0].base = (__u64)BPF_CORE_READ(tail, data);
+	reading->segments[0].bytes = bytes - BPF_CORE_READ(tail, data_len);
+	read_heads(reading, reading->segments[0].bytes, 0);
 	if (BPF_CORE_READ(receiver, sk_receive_queue.prev) == tail)
 		return;
 	reading->offset = offset;
@@ -240,9 +334,8 @@ static __always_inline void read_queue(struct reading *reading, struct sock *rec
 	reading->count = reading->press = reading->injects = reading->draws = reading->strange = 0;
 }
 
-/* Reads what was just sent, and remembers where the next message on this socket begins. Of a long one the kernel
- * keeps bytes in pages that cannot be read here: where a head may have been among them, nobody knows where messages
- * begin until some fill what is sent exactly. */
+/* Reads what was just sent, and remembers where the next message on this socket begins. Where a head may have been
+ * among bytes that cannot be read, nobody knows where messages begin until some fill what is sent exactly. */
 static __always_inline void read_sent(struct reading *reading, struct sock *from, struct sock *receiver, __u32 bytes)
 {
 	struct framing *framing = bpf_sk_storage_get(&framings, from, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -252,7 +345,11 @@ static __always_inline void read_sent(struct reading *reading, struct sock *from
 	reading->offset = framing->lost ? 0 : framing->skip;
 	reading->started = framing->started;
 	reading->swapped = framing->swapped;
-	read_queue(reading, receiver, bytes);
+	__u64 known = find_segments(reading);
+	if (known)
+		read_heads(reading, known < bytes ? known : bytes, 1);
+	else
+		read_queue(reading, receiver, bytes);
 	bool whole = (reading->flags & FLAG_MORE) || reading->offset == bytes;
 	bool found = whole || (reading->offset > bytes && !framing->lost);
 	if (framing->lost && !found)
