@@ -100,7 +100,10 @@ pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
             let press = presses.get_mut(&device).and_then(VecDeque::pop_front);
             let input = press.map(|press| begin(recording, &press, &burst));
             let released = if input.is_none() { released(recording, part, &burst) } else { None };
-            let input = input.or_else(|| handed_on(recording, &deliveries, device, place.stream, &burst));
+            let handed =
+                if input.is_none() { handed_on(recording, &deliveries, device, place.stream, &burst) } else { None };
+            let released = released.or(handed.map(|(_, by)| (burst.start, by)));
+            let input = input.or(handed.map(|(input, _)| input));
             let held = |(at, by)| held_back(recording, &mut queues, &deliveries, stream.server, device, (at, by));
             let input = input.or_else(|| released.and_then(held));
             deliveries.push(Delivery { released, ..tell(class, stream, place, part, input.unwrap_or(burst.start)) });
@@ -205,14 +208,15 @@ impl Queue {
     }
 }
 
-/// The time of a press that another client was told of, where that client then woke the server for this burst.
+/// The time of a press that another client was told of, where that client then woke the server for this burst, and
+/// its thread that did.
 fn handed_on(
     recording: &Recording,
     deliveries: &[Delivery],
     device: Device,
     stream: usize,
     burst: &Burst,
-) -> Option<Nanos> {
+) -> Option<(Nanos, Tid)> {
     let Wake::Task(by) = burst.wake else { return None };
     let since = recording.burst(by, burst.start).start;
     let dequeued_by =
@@ -220,7 +224,7 @@ fn handed_on(
     let mut before = deliveries.iter().rev().take(HANDED_MAX);
     let first = before
         .find(|delivery| delivery.stream != stream && device_of(delivery.class) == device && dequeued_by(delivery));
-    first.map(|delivery| delivery.input)
+    first.map(|delivery| (delivery.input, by))
 }
 
 /// Who let held input go on in the burst that sent an event: by a request, or by leaving the display.
