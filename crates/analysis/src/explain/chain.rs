@@ -368,21 +368,18 @@ impl Walker<'_> {
         if is_internet(wait) && !is_loopback(wait) || wait.family == 0 && self.recording.takes_display_input(span.tid) {
             return None;
         }
+        let same = |other: &&Wait| (other.syscall, &other.args[..2]) == (wait.syscall, &wait.args[..2]);
         let (first, mut busy) = (span.index, Nanos(0));
         for index in (first..).take(POLLS_MAX) {
             let span = self.recording.timeline.span(span.tid, index).filter(|_| busy < AGAIN)?;
             match span.segment.state {
-                State::Blocked if span.end.since(span.start) >= AGAIN => busy = Nanos(0),
+                State::Blocked if self.recording.waits.find(&span).filter(same).is_some() => busy = Nanos(0),
                 State::Runnable => continue,
                 State::Running | State::Blocked => {
                     busy = busy.after(span.end.since(span.start));
                     continue;
                 }
                 State::Absent => return None,
-            }
-            let other = self.recording.waits.find(&span)?;
-            if (other.syscall, &other.args[..2]) != (wait.syscall, &wait.args[..2]) {
-                return None;
             }
             if let Some(by) = self.sender(&span).or_else(|| span.task_waker().filter(|_| index > first)) {
                 return Some(by);
