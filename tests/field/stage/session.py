@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A private session: display, bus, window manager, compositing manager, programs, recorder."""
 
+import contextlib
+import fcntl
 import os
 import pathlib
 import secrets
@@ -18,6 +20,17 @@ SIZE = (1280, 800)
 # A screen is quiet when nothing larger than a caret has changed for this long.
 QUIET_S = 0.8
 CARET_PIXELS = 1500
+
+
+@contextlib.contextmanager
+def alone():
+    """One server chooses its number at a time: of two that choose at once, both may take the same."""
+    folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 class Session:
@@ -101,8 +114,9 @@ class Session:
         width, height = SIZE
         words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", f"{width}x{height}x24"]
         words += ["-auth", self.folder / "authority"]
-        server = self.start("server", words, stdout=subprocess.PIPE, text=True)
-        number = server.stdout.readline().strip()
+        with alone():
+            server = self.start("server", words, stdout=subprocess.PIPE, text=True)
+            number = server.stdout.readline().strip()
         if not number.isdigit():
             raise processes.CannotRun("the X server did not start")
         (self.folder / "authority").write_bytes(authority(self.cookie, number))
