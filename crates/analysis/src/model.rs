@@ -47,10 +47,17 @@ pub struct About {
     pub user_right: Option<bool>,
     /// Seconds before the mark that are held completely.
     pub window_s: f64,
+    /// For how many of them no input was recorded, since somebody did not want it; left out where it always was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub input_stopped_s: f64,
     /// The mark, by the clock of the interval (CLOCK_MONOTONIC).
     #[serde(default)]
     pub mark_ns: u64,
     pub losses: Vec<tipme_record::incident::Loss>,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 /// What is explained.

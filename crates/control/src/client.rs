@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub enum CallError {
     #[error("no {daemon} listens at {}; start one with: {start}{}", path.display(), state_dir_option(path))]
     Nobody { daemon: &'static str, start: &'static str, path: PathBuf },
-    #[error("the {daemon} at {} did not answer within {timeout:?}; see whether it is stopped or the disk hangs", path.display())]
+    #[error("the {daemon} at {} did not answer within {timeout:?}; see whether it is stopped or the disk hangs: what was asked for is done when it goes on", path.display())]
     Silent { daemon: &'static str, path: PathBuf, timeout: Duration },
     #[error("cannot talk to the {daemon} at {}: {cause}", path.display())]
     Io { daemon: &'static str, path: PathBuf, cause: io::Error },

@@ -109,6 +109,9 @@ pub struct Status {
     pub any_keyboard: bool,
     /// False while input records are stopped.
     pub keys: bool,
+    /// For how long of the window no input was recorded, in seconds; left out where it always was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input_stopped_s: f64,
     /// Displays that are recorded, such as `:0`.
     pub displays: Vec<String>,
     /// What cannot be recorded, and why.
@@ -116,6 +119,10 @@ pub struct Status {
     /// What became of latencies that the recorder noticed by itself; left out where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<AutoCounts>,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 /// Suspicions of a recorder that marks by itself, counted since it was armed.
@@ -187,8 +194,8 @@ impl Daemon for Recorder {
 
     fn not_allowed(uid: u32) -> String {
         format!(
-            "{} may not use this recorder; put the user into the group tipme (sudo gpasswd --add NAME tipme), or \
-             start it with: sudo tipme record --allow-user {uid}",
+            "{} may not use this recorder; run: tipme setup (it makes you a member of the group tipme), or have the \
+             recorder started with --allow-user {uid}",
             accounts::in_words(uid)
         )
     }

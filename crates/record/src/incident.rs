@@ -109,6 +109,8 @@ pub struct Meta {
     pub details: Vec<String>,
     /// What could not be recorded, and why.
     pub missing: Vec<Missing>,
+    /// For how long of the window no input was recorded, since somebody did not want it.
+    pub input_stopped_ns: u64,
     pub recorder_pid: u32,
     pub marked_by_uid: u32,
     /// `command`, `hotkey`, `signal` or `auto`.

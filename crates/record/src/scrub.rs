@@ -125,6 +125,7 @@ fn without_owner(meta: Meta) -> Meta {
         classes_on: meta.classes_on,
         details: meta.details,
         missing: meta.missing.into_iter().map(nobodys).collect(),
+        input_stopped_ns: meta.input_stopped_ns,
         recorder_pid: meta.recorder_pid,
         marked_by_uid: 0,
         trigger: meta.trigger,

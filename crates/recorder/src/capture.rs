@@ -7,6 +7,7 @@ use crate::inputs::Inputs;
 use crate::learning::Learning;
 use crate::losses::Watch;
 use crate::sampler::Sampler;
+use crate::unrecorded::Unrecorded;
 use anyhow::Result;
 use tipme_kernel::{CommandLine, Kernel};
 use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, StoredBaseline};
@@ -53,6 +54,7 @@ pub(crate) struct Sources<'a, 'k> {
     pub(crate) sampler: &'a Sampler,
     pub(crate) watch: &'a mut Watch,
     pub(crate) inputs: &'a Inputs,
+    pub(crate) unrecorded: &'a Unrecorded,
     pub(crate) learning: &'a Learning,
     pub(crate) armed: Nanos,
     pub(crate) options: &'a Options,
@@ -120,6 +122,7 @@ fn meta(sources: &Sources<'_, '_>, mark: &Mark, marked: Nanos, classes: Vec<Clas
         classes_on: sources.kernel.classes_on().iter().map(|class| (*class).to_owned()).collect(),
         details: sources.options.details.iter().map(|detail| detail.name().to_owned()).collect(),
         missing: sources.kernel.missing().to_vec(),
+        input_stopped_ns: sources.unrecorded.within(Nanos(asked).max(sources.armed), marked).0,
         recorder_pid: std::process::id(),
         marked_by_uid: mark.uid,
         trigger: mark.trigger.clone(),

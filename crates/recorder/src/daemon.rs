@@ -20,10 +20,10 @@ use crate::seal::{Raw, Sealer};
 use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
 use crate::told;
+use crate::unrecorded::Unrecorded;
 use crate::who::{self, Asker};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tipme_control::journal::{self, Event, Field};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, Watchdog};
@@ -134,8 +134,7 @@ struct Recorder<'a> {
     armed: Nanos,
     /// When a hot key marked last, here or in the session.
     hot_marked: Option<Nanos>,
-    /// Users who do not want input to be recorded: root and those that may mark, at most.
-    silent: BTreeSet<u32>,
+    unrecorded: Unrecorded,
     sealing: Sealing,
     /// Marks of users who are not root.
     marks: Rates,
@@ -170,7 +169,7 @@ impl<'a> Recorder<'a> {
             presses: who::presses(&options.allowed).context(NO_THREAD)?,
             armed,
             hot_marked: None,
-            silent: BTreeSet::new(),
+            unrecorded: Unrecorded::default(),
             sealing: Sealing::default(),
             marks: Rates::new(MARKS_BURST, MARK_EVERY),
             inquiries: Inquiries::default(),
@@ -312,7 +311,7 @@ impl<'a> Recorder<'a> {
     fn tick(&mut self, now: Nanos) -> Result<()> {
         self.sampler.sample(now);
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
-        if self.silent.is_empty() && self.options.tap != Tap::Off {
+        if !self.unrecorded.is_stopped() && self.options.tap != Tap::Off {
             self.inputs.drain();
         } else {
             self.inputs.discard();
@@ -343,14 +342,10 @@ impl<'a> Recorder<'a> {
     /// Whoever wants no input to be recorded is heard, whatever others want: a press cannot be told by its user before
     /// it is recorded.
     fn record_keys(&mut self, uid: u32, record: bool) -> Response {
-        if record {
-            self.silent.remove(&uid);
-        } else {
-            self.silent.insert(uid);
-        }
-        self.kernel.hide_input(!self.silent.is_empty());
+        self.unrecorded.hear(uid, record, monotonic_now());
+        self.kernel.hide_input(self.unrecorded.is_stopped());
         self.inputs.discard();
-        match self.silent.first().filter(|_| record) {
+        match self.unrecorded.unwilling().filter(|_| record) {
             None => Response::Done,
             Some(other) => refuse(format!(
                 "input is still not recorded, since user {other} does not want it; ask them, or restart the recorder"
@@ -361,19 +356,20 @@ impl<'a> Recorder<'a> {
     fn status(&self) -> Status {
         let kept = Class::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
         let from = kept.fold(self.armed, Nanos::max);
-        let devices = self.inputs.count();
+        let (devices, now) = (self.inputs.count(), monotonic_now());
         let hot_keys = self.hot_keys.as_ref().map(|(keys, _)| *keys).filter(|_| devices > 0);
         Status {
             pid: std::process::id(),
             armed_ns: self.armed.0,
-            held_s: monotonic_now().since(from).0 as f64 / 1e9,
+            held_s: now.since(from).0 as f64 / 1e9,
             window_s: self.options.window.0 as f64 / 1e9,
             lost: self.watch.lost(),
             allowed: self.options.allowed.clone(),
             because: String::new(),
             hot_keys: hot_keys.map(|keys| keys.announce(devices)),
             any_keyboard: hot_keys.is_some_and(|keys| keys.scope == Scope::Always),
-            keys: self.silent.is_empty(),
+            keys: !self.unrecorded.is_stopped(),
+            input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis() / 1e3,
             displays: self.recorded(&self.displays.known()),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
             auto: self.auto.as_ref().map(|(auto, _)| auto.counts),
@@ -468,7 +464,7 @@ impl<'a> Recorder<'a> {
             let now = monotonic_now();
             self.hot_marked = Some(mark.at.map_or(now, |at| at.min(now)));
         }
-        let (capture, input_stopped) = (self.capture(&mark), !self.silent.is_empty());
+        let (capture, input_stopped) = (self.capture(&mark), self.unrecorded.is_stopped());
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
         let (folder, sealer) = (self.folder.clone(), self.options.sealer.clone());
         std::thread::spawn(move || {
@@ -501,6 +497,7 @@ impl<'a> Recorder<'a> {
             sampler: &self.sampler,
             watch: &mut self.watch,
             inputs: &self.inputs,
+            unrecorded: &self.unrecorded,
             learning: &self.learning,
             armed: self.armed,
             options: self.options,

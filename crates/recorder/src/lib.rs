@@ -34,6 +34,7 @@ mod seat;
 mod state;
 mod symbols;
 mod told;
+mod unrecorded;
 mod who;
 
 pub use auto::{AutoMode, AutoOptions};

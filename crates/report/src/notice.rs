@@ -24,7 +24,10 @@ pub fn notice(verdict: &Verdict) -> Notice {
         Some(interval) if interval.exceeded => Notice::new(symptom(verdict, interval), body(verdict, interval)),
         Some(interval) => {
             let summary = format!("Nothing unusual in the last {:.0} s", verdict.incident.window_s);
-            Notice::new(summary, format!("The longest interaction was {}.", longest(verdict, interval)))
+            let unknown = Some(verdict.incident.input_stopped_s).filter(|stopped| *stopped > 0.0);
+            let unknown = unknown.map(|stopped| format!(" Input was not recorded for {stopped:.1} s of it."));
+            let longest = longest(verdict, interval);
+            Notice::new(summary, format!("The longest interaction was {longest}.{}", unknown.unwrap_or_default()))
         }
         None => Notice::new("Nothing to explain was recorded", verdict.notes.join(" ")),
     }

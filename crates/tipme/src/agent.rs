@@ -59,6 +59,9 @@ const MARK_TIMEOUT: Duration = Duration::from_secs(30);
 /// and the press is answered within 300 ms.
 const STATUS_TIMEOUT: Duration = Duration::from_millis(150);
 
+/// A mark that is refused is so within this time.
+const REFUSED_WITHIN: Duration = Duration::from_millis(60);
+
 /// Serves the keys until SIGINT or SIGTERM.
 ///
 /// Prints `ready: …` once the keys are held that can be had, `marked PATH` for each incident, and then its cause.
@@ -208,6 +211,12 @@ impl Agent {
     /// What the recorder does now, in a sentence.
     fn state(&self) -> String {
         match self.client.call(&Request::Status) {
+            Ok(Response::Status(status)) if status.input_stopped_s > 0.0 => {
+                let (held, stopped) = (held(&status), status.input_stopped_s);
+                format!(
+                    "Of the last {held:.0} s everything is held but input, which was not recorded for {stopped:.1} s."
+                )
+            }
             Ok(Response::Status(status)) => format!("Of the last {:.0} s everything is held.", held(&status)),
             _ => String::new(),
         }
@@ -227,7 +236,14 @@ impl Agent {
         }
         let (client, request) = (self.client.clone(), Request::Mark { text: String::new(), trigger: Trigger::Hotkey });
         let marking = std::thread::spawn(move || client.call(&request));
-        self.tell_capture(press, &status);
+        // A refusal comes at once, and nothing is captured then.
+        let soon = Instant::now() + REFUSED_WITHIN;
+        while !marking.is_finished() && Instant::now() < soon {
+            std::thread::sleep(REFUSED_WITHIN / 10);
+        }
+        if !marking.is_finished() {
+            self.tell_capture(press, &status);
+        }
         let answer = marking.join().map_err(|_| Error::msg("the mark ended early; press again"))?;
         let Response::Marked { incident, input_stopped, .. } = answer? else {
             bail!("the recorder answered a mark with something else; restart it")
@@ -267,13 +283,21 @@ impl Agent {
 
     /// Says at once that the press was seen. The recorder answers a mark after it has copied what that is about.
     fn tell_capture(&self, press: Press, status: &Answer) {
-        let summary = match status {
-            Ok(Response::Status(status)) => format!("Captured the last {:.0} s, looking for the cause", held(status)),
-            Err(CallError::Silent { .. }) => "Capturing, and looking for the cause".to_owned(),
+        let (summary, body) = match status {
+            Ok(Response::Status(status)) => {
+                (format!("Captured the last {:.0} s, looking for the cause", held(status)), String::new())
+            }
+            Err(CallError::Silent { .. }) => (
+                "The recorder does not answer yet".to_owned(),
+                format!(
+                    "The press waits for it, {} s at most: it is busy, stopped, or the disk hangs.",
+                    MARK_TIMEOUT.as_secs()
+                ),
+            ),
             // The mark itself tells why.
             _ => return,
         };
-        self.teller.tell(Message { press: Some(press), passing: true, ..Notice::new(summary, "").into() });
+        self.teller.tell(Message { press: Some(press), passing: true, ..Notice::new(summary, body).into() });
     }
 
     /// Diagnoses an incident and tells the cause.

@@ -23,6 +23,9 @@ use tipme_store::{Folder, id_at};
 /// That input is not recorded, and the remedy.
 const NO_INPUT: &str = "not recorded; restart it by the agent's key, ctrl+alt+1";
 
+/// An incident may take so many bytes on the disk; with less no mark is sure to be written.
+const ROOM_MIN: u64 = 4 << 20;
+
 /// How long the recorder may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -65,6 +68,8 @@ pub struct State {
     notifications: Result<String, String>,
     /// The newest incident of this user.
     last: Option<PathBuf>,
+    /// The folder of incidents, and how many bytes its disk has room for, where that is known.
+    room: Option<(PathBuf, u64)>,
 }
 
 /// Prints what is. Exit code 1 where a press would find no cause.
@@ -95,12 +100,14 @@ impl State {
             compositors: server::find_compositors().len(),
             notifications: notify::daemon().map_err(|error| error.to_string()),
             last,
+            room: room(dirs.incidents().to_owned()),
         }
     }
 
     /// Why a press of the key would find no cause, with the remedies; `None` where it would.
     pub fn hindrance(&self) -> Option<String> {
-        let all: Vec<String> = self.without_recording().into_iter().chain(self.without_key()).collect();
+        let all = self.without_recording().into_iter().chain(self.without_key()).chain(self.without_room());
+        let all: Vec<String> = all.collect();
         (!all.is_empty()).then(|| all.join("; besides, "))
     }
 
@@ -133,6 +140,13 @@ impl State {
             }
             None => None,
         }
+    }
+
+    /// Why no mark can be written.
+    fn without_room(&self) -> Option<String> {
+        let (folder, bytes) = self.room.as_ref().filter(|(_, bytes)| *bytes < ROOM_MIN)?;
+        let folder = folder.display();
+        Some(format!("the disk of {folder} is full ({} KiB are free); free some space there", bytes / 1024))
     }
 
     /// What the recorder cannot record, and why.
@@ -178,7 +192,11 @@ impl State {
         lines.push(("keys", self.keys()));
         let unknown = self.agents.iter().filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
         lines.extend(unknown.map(|(display, why)| ("agent", format!("of :{display} not known: {why}"))));
-        let shown = self.notifications.as_ref().cloned();
+        let shown = self
+            .notifications
+            .as_ref()
+            .map(|daemon| format!("{daemon}, on the bus of this shell"))
+            .map_err(String::clone);
         lines.push(("notifications", shown.unwrap_or_else(|why| format!("a dialog comes instead; {why}"))));
         lines.push(("last incident", self.last()));
         lines
@@ -250,6 +268,12 @@ fn since(status: &Status) -> String {
     when::local(&id_at(began.as_nanos() as u64))
 }
 
+/// How many bytes the disk of a folder has room for.
+fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
+    let disk = rustix::fs::statvfs(&folder).ok()?;
+    Some((folder, disk.f_bavail.saturating_mul(disk.f_frsize)))
+}
+
 /// The display of this session, else those of the machine.
 fn displays() -> Vec<u32> {
     let own = std::env::var("DISPLAY").ok().and_then(|name| Target::parse(&name).ok());
@@ -268,7 +292,14 @@ mod tests {
         let status = Status { keys: true, hot_keys: hot_keys.map(str::to_owned), ..Status::default() };
         let agent = agent.map(|words| Agent { pid: 7, words: words.to_owned() });
         let agents = vec![(3, Ok(agent))];
-        State { recorder: Ok(status), agents, compositors: 0, notifications: Ok("d".to_owned()), last: None }
+        State {
+            recorder: Ok(status),
+            agents,
+            compositors: 0,
+            notifications: Ok("d".to_owned()),
+            last: None,
+            room: None,
+        }
     }
 
     #[test]
@@ -297,5 +328,14 @@ mod tests {
         assert!(stopped.headline().contains("because input is not recorded"));
         stopped.recorder = Err(CallError::Refused("user 7 may not use this recorder".to_owned()));
         assert_eq!(stopped.headline(), "Ready: no, because user 7 may not use this recorder");
+    }
+
+    #[test]
+    fn a_full_disk_is_a_hindrance() {
+        let mut full = state(None, Some("f9 marks"));
+        full.room = Some(("/d".into(), 5000));
+        assert!(full.headline().contains("because the disk of /d is full (4 KiB are free); free some space there"));
+        full.room = Some(("/d".into(), ROOM_MIN));
+        assert_eq!(full.hindrance(), None);
     }
 }

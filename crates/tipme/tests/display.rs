@@ -174,10 +174,20 @@ fn stopped_keys_leave_no_input_records() {
     let client = tipme_control::Client::new(recording.dir.path());
     client.call(&tipme_control::Request::Keys { record: false }).unwrap();
     typist(&session).text(WORD).unwrap();
-    let (_, hidden) = recording.mark();
+    let (without, hidden) = recording.mark();
     client.call(&tipme_control::Request::Keys { record: true }).unwrap();
     typist(&session).text(WORD).unwrap();
-    let (_, shown) = recording.mark();
+    let (with, shown) = recording.mark();
+    for path in [without, with] {
+        let (_, verdict) = diagnose(&path, &["--json"]);
+        let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
+        assert!(verdict["incident"]["input_stopped_s"].as_f64().is_some_and(|stopped| stopped > 0.0), "{verdict:#}");
+        let notes = verdict["notes"].as_array().unwrap();
+        assert!(
+            notes.iter().any(|note| note.as_str().unwrap().starts_with("Input was not recorded for ")),
+            "{notes:?}"
+        );
+    }
     let presses = |incident: &Incident| {
         let sent = messages(incident).into_iter().filter(|(message, _)| message.direction == 2);
         sent.flat_map(|(_, words)| words).filter(|word| word[0] == 2).count()

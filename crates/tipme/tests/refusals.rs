@@ -53,7 +53,7 @@ fn whoever_may_not_mark_is_told_so_at_the_screen() {
     });
     agent.line("ready: ");
     press(&session, &["ctrl+alt+minus"]);
-    let why = "user 12345 may not use this recorder; put the user into the group tipme";
+    let why = "user 12345 may not use this recorder; run: tipme setup (it makes you a member of the group tipme)";
     agent.line(&format!("tipme: {why}"));
     let text = wait_for(&home.path().join("told"), why);
     assert!(text.contains("The mark failed\n"), "{text}");

@@ -185,6 +185,11 @@ impl Recording {
             incident.damage.iter().map(|damage| format!("The file is damaged at {}: {}.", damage.place, damage.why));
         self.notes.extend(damage.map(|note| crate::decode::bytes::clean(&note)));
         self.notes.extend(self.meta.withheld.told().map(|what| format!("Not shown: {what}.")));
+        let stopped = self.meta.input_stopped_ns as f64 / 1e9;
+        if stopped > 0.0 {
+            let why = "since a user did not want it; what was typed or clicked then is not known";
+            self.notes.push(format!("Input was not recorded for {stopped:.1} s of the window, {why}."));
+        }
     }
 
     fn read_records(&mut self, incident: &Incident) {

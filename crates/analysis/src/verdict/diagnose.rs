@@ -101,6 +101,7 @@ fn about(recording: &Recording) -> About {
         user_text: recording.user_text.clone(),
         user_right: recording.user_right,
         window_s: recording.mark.since(from).0 as f64 / 1e9,
+        input_stopped_s: recording.meta.input_stopped_ns as f64 / 1e9,
         mark_ns: recording.mark.0,
         losses: recording.losses.per_second.clone(),
     }

@@ -139,8 +139,8 @@ fn only_those_allowed_are_served() {
     assert_eq!(call_as(4711, &daemon.client()), Ok(Response::Done));
     assert_eq!(
         call_as(4712, &daemon.client()),
-        Err("user 4712 may not use this recorder; put the user into the group tipme (sudo gpasswd --add NAME tipme), or \
-             start it with: sudo tipme record --allow-user 4712"
+        Err("user 4712 may not use this recorder; run: tipme setup (it makes you a member of the group tipme), or have \
+             the recorder started with --allow-user 4712"
             .into())
     );
     daemon.finish();

@@ -182,7 +182,7 @@ fn input_is_stopped_and_restarted_by_hot_keys() {
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
     let mut fixture = Fixture::new(&options, &mut storage);
     fixture.press(&[CTRL, ALT, ZERO], just_now());
-    assert!(!fixture.recorder.silent.is_empty());
+    assert!(fixture.recorder.unrecorded.is_stopped());
     LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
     fixture.press(&[CTRL, ALT, MINUS], just_now());
     let incidents = fixture.incidents();
@@ -190,7 +190,7 @@ fn input_is_stopped_and_restarted_by_hot_keys() {
     // Of the hot key itself: its keys were let go before it was answered.
     assert_eq!(inputs(&incidents[0]).len(), 6);
     fixture.press(&[CTRL, ALT, ONE], just_now());
-    assert!(fixture.recorder.silent.is_empty());
+    assert!(!fixture.recorder.unrecorded.is_stopped());
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
     let mut fixture = Fixture::new(&options, &mut storage);
     fixture.press(&[CTRL, ALT, ZERO], just_now());
     fixture.press(&[CTRL, ALT, MINUS], just_now());
-    assert!(fixture.recorder.silent.is_empty());
+    assert!(!fixture.recorder.unrecorded.is_stopped());
     assert_eq!(fixture.incidents().len(), 0);
 }
 
@@ -263,7 +263,7 @@ fn who_may_not_mark_may_not_by_the_console_either() {
     give_console(dir.path(), 4242);
     fixture.press(&[CTRL, ALT, MINUS], just_now());
     fixture.press(&[CTRL, ALT, ZERO], just_now());
-    assert_eq!((fixture.incidents().len(), fixture.recorder.silent.len()), (0, 0));
+    assert_eq!((fixture.incidents().len(), fixture.recorder.unrecorded.unwilling()), (0, None));
     give_console(dir.path(), 4343);
     fixture.press(&[CTRL, ALT, MINUS], just_now());
     let owners: Vec<u32> = fixture.recorder.folder.list().unwrap().iter().map(|one| one.owner).collect();

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who does not want input to be recorded, and when it was not: an incident says so.
+
+use std::collections::{BTreeSet, VecDeque};
+use tipme_record::Nanos;
+
+/// Stops that are remembered, the last ones.
+const STOPS_MAX: usize = 64;
+
+/// Stops of the recording of input.
+#[derive(Debug, Default)]
+pub(crate) struct Unrecorded {
+    /// Users who do not want it: root and those that may mark, at most.
+    unwilling: BTreeSet<u32>,
+    /// When it was stopped last, where it still is.
+    since: Option<Nanos>,
+    /// From when until when it was stopped before.
+    past: VecDeque<(Nanos, Nanos)>,
+}
+
+impl Unrecorded {
+    /// Hears a user; whoever wants no input to be recorded is heard, whatever others want.
+    pub(crate) fn hear(&mut self, uid: u32, record: bool, now: Nanos) {
+        if record {
+            self.unwilling.remove(&uid);
+        } else {
+            self.unwilling.insert(uid);
+        }
+        if self.unwilling.is_empty() {
+            self.past.extend(self.since.take().map(|since| (since, now)));
+            self.past.drain(..self.past.len().saturating_sub(STOPS_MAX));
+        } else {
+            self.since.get_or_insert(now);
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// One of those who do not want it.
+    pub(crate) fn unwilling(&self) -> Option<u32> {
+        self.unwilling.first().copied()
+    }
+
+    /// For how long of a time it was stopped.
+    pub(crate) fn within(&self, from: Nanos, until: Nanos) -> Nanos {
+        let all = self.past.iter().copied().chain(self.since.map(|since| (since, until)));
+        Nanos(all.map(|(lo, hi)| hi.min(until).since(lo.max(from)).0).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_is_stopped_as_long_as_anybody_does_not_want_it() {
+        let mut stops = Unrecorded::default();
+        let within = |stops: &Unrecorded, from, until| stops.within(Nanos(from), Nanos(until)).0;
+        stops.hear(1, false, Nanos(10));
+        stops.hear(2, false, Nanos(12));
+        stops.hear(1, true, Nanos(20));
+        assert!(stops.is_stopped());
+        assert_eq!((stops.unwilling(), within(&stops, 0, 25)), (Some(2), 15));
+        stops.hear(2, true, Nanos(30));
+        assert_eq!((stops.is_stopped(), within(&stops, 0, 100), within(&stops, 15, 22)), (false, 20, 7));
+        assert_eq!((within(&stops, 31, 100), within(&stops, 0, 5)), (0, 0));
+        for at in 0..1_000 {
+            stops.hear(3, at % 2 != 0, Nanos(100 + at));
+        }
+        assert_eq!(stops.past.len(), STOPS_MAX);
+    }
+}
