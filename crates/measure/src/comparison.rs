@@ -19,7 +19,7 @@ use repeats::{Repeat, Repeats, Thresholds};
 use serde::{Deserialize, Serialize};
 
 pub use bootstrap::RESAMPLES;
-pub use matching::Unmatched;
+pub use matching::{Side, Unmatched};
 
 /// With fewer repeats on a side nothing is said of a difference.
 pub const REPEATS_MIN: usize = 5;
@@ -29,14 +29,6 @@ pub const REPEATS_MAX: usize = 200;
 
 /// Repeats whose cumulative latencies deviate by more than this cannot tell small differences.
 pub const DEVIATION_MAX_PERCENT: f64 = 3.0;
-
-/// One result.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// The file's name.
-    pub name: &'a str,
-    pub runs: &'a [Run],
-}
 
 /// Results side by side; lists of sides are in the order in which they were given.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
