@@ -19,7 +19,7 @@ use crate::sampler::{PERIOD, Sampler};
 use crate::seal::{Raw, Sealer};
 use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
-use crate::told;
+use crate::told::{self, refuse};
 use crate::who::{self, Asker};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -503,7 +503,8 @@ impl<'a> Recorder<'a> {
             inputs: &self.inputs,
             learning: &self.learning,
             armed: self.armed,
-            options: self.options,
+            window: self.options.window,
+            details: &self.options.details,
         };
         Capture::take(sources, mark)
     }
@@ -536,10 +537,6 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
 
 fn done(result: Result<(), tipme_store::WriteError>) -> Response {
     result.map_or_else(refuse, |()| Response::Done)
-}
-
-pub(crate) fn refuse(error: impl std::fmt::Display) -> Response {
-    Response::Error(error.to_string())
 }
 
 fn marked(incident: std::path::PathBuf, begun: Instant, input_stopped: bool) -> Response {
