@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From TOML to a script. Every error names the line and the remedy.
 
-use super::{
-    Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, Step,
-    TEXT_BYTES_MAX, class_named, prose,
+use super::parts::{
+    Act, CLASSES, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, Step,
+    TEXT_BYTES_MAX, class_named,
 };
+use super::prose;
 use anyhow::{Error, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -187,7 +188,7 @@ impl Reader<'_> {
     }
 
     fn class(&self, name: &Spanned<String>) -> Result<Class> {
-        let known = super::CLASSES.map(|(name, _)| name).join(", ");
+        let known = CLASSES.map(|(name, _)| name).join(", ");
         class_named(name.get_ref()).ok_or_else(|| {
             self.error(name.span().start, format_args!("there is no class \"{}\"; use {known}", name.get_ref()))
         })

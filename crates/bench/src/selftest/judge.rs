@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a diagnosis names what was done; pure.
 
-use super::Cause;
+use super::fault::Cause;
 use serde_json::Value;
 
 /// Findings among which both causes of a pair must be.

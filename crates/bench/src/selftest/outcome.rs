@@ -3,10 +3,10 @@
 //!
 //! Fields are only ever added. `null` means not available.
 
+use super::fault::{App, Fault};
 use super::judge::{self, Judged};
 use super::keyboard::median;
 use super::trial::Observation;
-use super::{App, Fault};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

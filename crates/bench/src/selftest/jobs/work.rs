@@ -7,6 +7,9 @@ use std::hint::black_box;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+/// The longest that one process waits for another's bytes.
+pub(in crate::selftest) const TIMEOUT: Duration = Duration::from_secs(8);
+
 /// Seconds after which the kernel ends a program, whatever it waits for.
 const LIFE_S: u32 = 15;
 /// The longest time that may be asked for, in milliseconds: shorter than a program's life.

@@ -2,8 +2,8 @@
 //! Causes that an application of ours is told to run into: an order for it, and the jobs behind it.
 
 use crate::process::Process;
+use crate::selftest::fault::{Cause, Injected, Injection, Site};
 use crate::selftest::operations::{self, DoneOrder};
-use crate::selftest::{Cause, Injected, Injection, Site};
 use crate::session::first_line;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -21,7 +21,7 @@ pub struct TrialSite {
     pub cpu: usize,
     pub display: u32,
     pub authority: PathBuf,
-    helper: crate::job::Helper,
+    helper: crate::hidden::Helper,
 }
 
 impl TrialSite {

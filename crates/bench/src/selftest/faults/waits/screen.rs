@@ -4,8 +4,9 @@
 //! How long the key took is seen on the screen.
 
 use super::parts::{Job, TrialSite};
+use crate::selftest::fault::{Cause, Injected, Injection, Site};
 use crate::selftest::jobs::Stopped;
-use crate::selftest::{Cause, Injected, Injection, Site, patient};
+use crate::selftest::patient;
 use anyhow::Result;
 
 /// How long each of the requests keeps the server busy.
