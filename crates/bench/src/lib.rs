@@ -27,6 +27,7 @@ mod pinned;
 pub mod process;
 mod programs;
 mod progress;
+pub mod random;
 pub mod script;
 pub mod scroll;
 pub mod seen;

@@ -2,6 +2,7 @@
 //! What all faults have in common: what is typed and run, and the injected processes.
 
 use crate::process::Process;
+use crate::random::next_random;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -72,7 +73,7 @@ pub(crate) fn text(bytes: usize) -> Vec<u8> {
     while out.len() < bytes {
         out.extend_from_slice(format!("{:08}", out.len()).as_bytes());
         for _ in 0..9 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = next_random(state);
             out.push(b' ');
             out.extend_from_slice(WORDS[(state >> 61) as usize].as_bytes());
         }

@@ -429,6 +429,7 @@ impl StepKind<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     fn error(text: &str) -> String {
         parse("s", text).expect_err("it is wrong").to_string()
@@ -508,11 +509,8 @@ mod tests {
     #[test]
     fn no_text_makes_the_reader_panic() {
         let good = include_str!("../../scripts/editor.toml");
-        let mut state = 7u64;
-        let mut next = |end: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % end
-        };
+        let mut random = Random::new(7);
+        let mut next = |end: usize| random.index(end);
         for _ in 0..400 {
             let mut bytes = good.as_bytes()[..200 + next(good.len() - 200)].to_vec();
             for _ in 0..1 + next(8) {

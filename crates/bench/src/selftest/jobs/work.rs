@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the programs of the self-test have in common: their words, their time limit, and ways to be busy.
 
-use crate::cpu_work::{cpu_time, next_random};
+use crate::cpu_work::cpu_time;
+use crate::random::next_random;
 use anyhow::{Context, Result};
 use std::hint::black_box;
 use std::io::Write;
