@@ -24,7 +24,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::session;
 use anyhow::{Context, Result, bail};
-pub use fault::{App, Cause, Fault, Injected, Injection, Site};
+pub use fault::{App, Fault, Injected, InjectedCause, Injection, Site};
 pub use options::Options;
 pub use outcome::{NotRun, Outcome, Row};
 use std::path::PathBuf;

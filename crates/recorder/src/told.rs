@@ -5,7 +5,7 @@
 //! comes of a request.
 
 use crate::capture::Mark;
-use crate::judge::Cause;
+use crate::judge::Blame;
 use std::path::Path;
 use tipme_control::Response;
 use tipme_control::journal::{self, Entry, Event, Field};
@@ -29,7 +29,7 @@ pub(crate) fn of(incident: &Path, entry: Entry) -> Entry {
 }
 
 /// An entry about a cause.
-pub(crate) fn due_to(cause: &Cause, entry: Entry) -> Entry {
+pub(crate) fn due_to(cause: &Blame, entry: Entry) -> Entry {
     let entry = entry.field(Field::Kind, &cause.kind).field(Field::Culprit, &cause.culprit);
     entry.field(Field::Application, &cause.application)
 }

@@ -61,8 +61,8 @@ pub trait Injection {
     /// Called once the application, of this process, has been used calmly: starts the jobs and gives
     /// the application its orders; returns when everything is in effect. Then one key is pressed.
     ///
-    /// `app` is the process with the window. In xterm orders are obeyed by another one below it; which
-    /// one it is in either application of ours is told by [`patient::worker`](super::patient::worker) from the site's folder.
+    /// `app` is the process with the window. In xterm orders are obeyed by another one below it; which one it is in
+    /// either application of ours is told by [`patient::worker`](super::patient::worker) from the site's folder.
     fn begin(&mut self, app: u32) -> Result<()>;
 
     /// Called when the key was answered: ends the jobs, and tells what was done.
@@ -72,12 +72,12 @@ pub trait Injection {
 /// What was done, in the order of [`Fault::kinds`].
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Injected {
-    pub causes: Vec<Cause>,
+    pub causes: Vec<InjectedCause>,
 }
 
-/// One of the causes.
+/// One cause of what the key had to wait for.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Cause {
+pub struct InjectedCause {
     /// Processes any of which is the right culprit; empty where none is.
     pub pids: Vec<u32>,
     /// Words any of which a culprit that is not a process contains, such as an address or a device.

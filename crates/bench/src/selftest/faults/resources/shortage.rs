@@ -4,7 +4,7 @@
 use crate::hidden::Helper;
 use crate::process::Process;
 use crate::selftest::disk::PrivateDisk;
-use crate::selftest::fault::{Cause, Injected, Injection, Site};
+use crate::selftest::fault::{Injected, InjectedCause, Injection, Site};
 use crate::selftest::jobs::noted;
 use crate::selftest::{operations, patient};
 use crate::session::first_line;
@@ -161,7 +161,7 @@ impl<S: Shortage> Injection for Shortfall<S> {
         drop(jobs);
         culprits.extend(self.shortage.end());
         let ms = self.place.delay_ms()?;
-        Ok(Injected { causes: vec![Cause { pids: culprits, names, ms }] })
+        Ok(Injected { causes: vec![InjectedCause { pids: culprits, names, ms }] })
     }
 }
 
