@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is copied at the moment of a mark, in the recorder's own thread.
 
-use crate::identity::{monotonic_now, realtime_now};
+use crate::identity::realtime_now;
 use crate::inputs::Inputs;
 use crate::learning::Learning;
 use crate::losses::Watch;
 use crate::sampler::Sampler;
 use anyhow::Result;
+use tipme_desktop::clock;
 use tipme_kernel::{CommandLine, Detail, Kernel};
 use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, StoredBaseline};
 use tipme_record::{Class, Nanos};
@@ -64,7 +65,7 @@ impl Capture {
     /// copy was the oldest.
     pub(crate) fn take(sources: Sources<'_, '_>, mark: &Mark) -> Result<Capture> {
         let kernel = sources.kernel;
-        let at = monotonic_now();
+        let at = clock::now();
         let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
         let from = marked.before(sources.window);
         let mut tasks = kernel.walk()?;
@@ -108,7 +109,7 @@ fn held_classes(kernel: &Kernel<'_>, armed: Nanos, rings: &[Vec<u8>; 3]) -> Vec<
 fn meta(sources: &Sources<'_, '_>, mark: &Mark, marked: Nanos, classes: Vec<ClassHeld>) -> Meta {
     let asked = marked.before(sources.window).0;
     let kept = classes.iter().filter(|class| class.name != Class::Exits.name()).map(|class| class.held_from_ns);
-    let realtime = realtime_now().saturating_sub(monotonic_now().since(marked).0);
+    let realtime = realtime_now().saturating_sub(clock::now().since(marked).0);
     Meta {
         id: tipme_store::id_at(realtime),
         mark_ns: marked.0,

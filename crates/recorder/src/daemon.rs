@@ -7,7 +7,7 @@ use crate::counter::Counter;
 use crate::descriptions::Descriptions;
 use crate::displays::Displays;
 use crate::hot_keys::{Causes, HotKeyOptions, Scope};
-use crate::identity::{command_lines, monotonic_now};
+use crate::identity::command_lines;
 use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
 use crate::judge::Judgement;
@@ -29,6 +29,7 @@ use tipme_control::journal::{self, Event, Field};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, Watchdog};
 use tipme_control::{Call, Daemon as _, Gate, Rates, Request, Response, Server, Status, Trigger};
 use tipme_desktop::chords::Press;
+use tipme_desktop::clock;
 use tipme_desktop::hotkeys::Action;
 use tipme_kernel::{Detail, Kernel, Storage};
 use tipme_record::incident::{Display, Words};
@@ -145,7 +146,7 @@ struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder, counter: Counter) -> Result<Recorder<'a>> {
-        let armed = monotonic_now();
+        let armed = clock::now();
         look::tidy(&folder)?;
         let auto = options.auto.as_ref().map(|auto| {
             Looks::open(&folder, &auto.judge, &options.sealer).map(|looks| (Auto::new(auto.clone()), looks))
@@ -220,16 +221,16 @@ impl<'a> Recorder<'a> {
     }
 
     fn serve(&mut self, mut server: Server, signals: &Signals) -> Result<()> {
-        let (mut next_tick, mut watchdog) = (monotonic_now(), Watchdog::ready());
+        let (mut next_tick, mut watchdog) = (clock::now(), Watchdog::ready());
         loop {
             watchdog.go_on();
-            let now = monotonic_now();
+            let now = clock::now();
             if now >= next_tick {
                 self.turn(now)?;
                 next_tick = now.after(self.period());
             }
             let rest = server.timeout(Instant::now()).map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
-            let ready = wait(&server, signals, next_tick.since(monotonic_now()).min(rest))?;
+            let ready = wait(&server, signals, next_tick.since(clock::now()).min(rest))?;
             // Without connections there is nothing to look at; silent ones are, since their timeout may end.
             if !ready && server.timeout(Instant::now()).is_none() {
                 continue;
@@ -270,14 +271,14 @@ impl<'a> Recorder<'a> {
         while (self.sealing.any() || self.descriptions.any() || looks(self)) && begun.elapsed() < FINISH_MAX {
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.settle_looks(monotonic_now());
+        self.settle_looks(clock::now());
         if let Some((_, looks)) = &self.auto {
             looks.stop();
         }
         if let Some((_, causes)) = self.hot_keys.take() {
             causes.stop();
         }
-        self.learning.merge(&self.kernel, monotonic_now());
+        self.learning.merge(&self.kernel, clock::now());
         self.learning.save();
     }
 
@@ -328,7 +329,7 @@ impl<'a> Recorder<'a> {
                 return self.mark(mark, move |response| call.answer(&response));
             }
             Request::Describe { incident, text, right } => {
-                let words = Words { text, right, at_ns: monotonic_now().0 };
+                let words = Words { text, right, at_ns: clock::now().0 };
                 return self.descriptions.add(incident, words, call);
             }
             Request::Remove { id } => done(self.folder.remove(&id, uid)),
@@ -366,7 +367,7 @@ impl<'a> Recorder<'a> {
         Status {
             pid: std::process::id(),
             armed_ns: self.armed.0,
-            held_s: monotonic_now().since(from).0 as f64 / 1e9,
+            held_s: clock::now().since(from).0 as f64 / 1e9,
             window_s: self.options.window.0 as f64 / 1e9,
             lost: self.watch.lost(),
             allowed: self.options.allowed.clone(),
@@ -465,7 +466,7 @@ impl<'a> Recorder<'a> {
             auto.marked_by_hand();
         }
         if mark.trigger == Trigger::Hotkey.name() {
-            let now = monotonic_now();
+            let now = clock::now();
             self.hot_marked = Some(mark.at.map_or(now, |at| at.min(now)));
         }
         let (capture, input_stopped) = (self.capture(&mark), !self.silent.is_empty());
@@ -492,7 +493,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn capture(&mut self, mark: &Mark) -> Result<Capture> {
-        let now = monotonic_now();
+        let now = clock::now();
         self.sampler.read_files_soon();
         self.tick(now).ok();
         self.learning.merge(&self.kernel, now);
