@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arithmetic that takes CPU time and has no other effect, and the time that it took.
 
+use crate::kernel_text::schedstat;
 use crate::random::next_random;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
@@ -24,9 +25,7 @@ pub(crate) fn cpu_time() -> Duration {
 /// The run-queue delay of this thread so far: how long it was runnable without a CPU. Zero where the kernel does not
 /// tell.
 pub(crate) fn run_queue_delay() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let waited = text.split(' ').nth(1).and_then(|word| word.parse().ok());
-    Duration::from_nanos(waited.unwrap_or_default())
+    schedstat("thread-self").map_or(Duration::ZERO, |(_, waited)| waited)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub use sidecar::SidecarRecorder;
 
 use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
+use crate::kernel_text::schedstat;
 use crate::process::Process;
 use crate::session::first_line;
 use anyhow::{Context, Result, bail, ensure};
@@ -138,7 +139,7 @@ impl Stamping {
 
 /// CPU time of a process's first thread so far, nanoseconds.
 fn cpu_time(pid: u32) -> Option<u64> {
-    std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?.split(' ').next()?.parse().ok()
+    schedstat(&pid.to_string()).map(|(ran, _)| ran.as_nanos() as u64)
 }
 
 /// Where hidden programs are started under names of their own.

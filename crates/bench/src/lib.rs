@@ -18,6 +18,7 @@ pub mod idle;
 pub mod interrupt;
 pub mod intervals;
 pub mod job;
+mod kernel_text;
 pub mod load;
 pub mod machine;
 pub mod measure;

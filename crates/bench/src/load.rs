@@ -25,6 +25,7 @@ pub use progress::{Progress, WINDOW};
 use crate::estimate::Estimate;
 use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
+use crate::kernel_text::memory_field;
 use crate::process::{Process, family};
 use crate::session::first_line;
 use anyhow::{Context, Result, bail, ensure};
@@ -212,13 +213,6 @@ fn memory_most_here(share: Share) -> u64 {
 
 fn part(whole: u64, (numerator, divisor): Share) -> u64 {
     whole / divisor * numerator
-}
-
-/// A field of the kernel's account of memory, bytes; 0 where it has none of this name.
-pub(crate) fn memory_field(name: &str) -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
-    value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
 }
 
 /// A load that runs. Dropping it ends its processes and waits until they are gone.
