@@ -5,20 +5,20 @@
 //! every arm has its turn, and each second block goes through them backwards.
 
 mod background;
-mod estimate;
 mod manager;
 mod sessions;
 mod weights;
 
+pub use crate::estimate::Estimate;
+use crate::estimate::TURNS;
 pub(crate) use background::Background;
-pub use estimate::Estimate;
 pub use manager::{Manager, ManagerProgram};
 pub use sessions::autogroup_enabled;
 
 use crate::alone::Alone;
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::intervals::Watch;
-use crate::job::Helper;
 use crate::load::{Achieved, Kind, Load, Options as LoadOptions, Pages, Progress, Speed};
 use crate::pinned::Pinned;
 use crate::session::Session;
@@ -35,9 +35,6 @@ pub const BLOCKS_MIN: usize = 1;
 pub const BLOCKS_MAX: usize = 50;
 /// A load runs for so long before anything is measured beside it.
 const SETTLING: Duration = Duration::from_secs(1);
-/// Waits for the right to be alone, at most, and how long all of them take.
-const TURNS: u32 = 6;
-const OTHERS_MAX: Duration = crate::alone::TIMEOUT.saturating_mul(TURNS);
 /// What `nice` without a number would not do: as far back as niceness goes.
 const NICE_MOST: i32 = 19;
 /// The strength of a manager that does nothing.

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arithmetic that takes CPU time and has no other effect, the time that it took, and reproducible random numbers.
+//! Arithmetic that takes CPU time and has no other effect, and the time that it took.
 
+use crate::kernel_text::schedstat;
+use crate::random::next_random;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::time::Duration;
-
-/// A step of a linear congruential generator.
-#[inline(always)]
-pub(crate) fn next_random(state: u64) -> u64 {
-    state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
-}
 
 /// So many rounds of arithmetic that no compiler leaves out.
 #[inline(always)]
@@ -29,9 +25,7 @@ pub(crate) fn cpu_time() -> Duration {
 /// The run-queue delay of this thread so far: how long it was runnable without a CPU. Zero where the kernel does not
 /// tell.
 pub(crate) fn run_queue_delay() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let waited = text.split(' ').nth(1).and_then(|word| word.parse().ok());
-    Duration::from_nanos(waited.unwrap_or_default())
+    schedstat("thread-self").map_or(Duration::ZERO, |(_, waited)| waited)
 }
 
 #[cfg(test)]
@@ -44,6 +38,5 @@ mod tests {
         spin(100_000);
         assert!(cpu_time() > before);
         assert!(run_queue_delay() <= run_queue_delay());
-        assert_ne!(next_random(1), next_random(2));
     }
 }

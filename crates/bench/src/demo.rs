@@ -9,11 +9,13 @@ mod script;
 
 use crate::alone::Alone;
 use crate::faults::Fault;
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::job::Helper;
 use crate::programs::{Diagnosis, Follower};
+pub use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use schemars::JsonSchema;
+pub use script::Injected;
 use script::Stage;
 use serde::Serialize;
 use serde_json::Value;
@@ -38,12 +40,6 @@ pub struct Options {
     pub state_dir: Option<PathBuf>,
 }
 
-/// Told what happens meanwhile.
-pub trait Progress {
-    /// One line for people.
-    fn line(&mut self, text: &str);
-}
-
 /// The result, as `--json` prints it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(title = "tipme demo --json")]
@@ -63,21 +59,6 @@ pub struct Outcome {
     /// The text of `tipme diagnose`.
     #[serde(skip)]
     pub text: String,
-}
-
-/// What was done, known without any recorder.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Injected {
-    /// Processes of the job that were seen, its root first.
-    pub pids: Vec<u32>,
-    /// The job's command; `null` where nothing was injected.
-    pub job: Option<String>,
-    /// Keys typed in all.
-    pub keys: usize,
-    /// Longest time from a key to the next drawing before the fault, by the DAMAGE extension.
-    pub calm_ms_max: f64,
-    /// The same from the beginning of the fault on.
-    pub fault_ms_max: f64,
 }
 
 /// Runs the demonstration; takes about half a minute, and less than one.

@@ -11,9 +11,9 @@ mod programs;
 pub(crate) use programs::{load as run_load, timer as run_timer};
 
 use crate::faults::last_cpu;
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, Watch};
-use crate::job::Helper;
 use crate::process::Process;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;

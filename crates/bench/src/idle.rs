@@ -10,15 +10,18 @@ mod counter;
 mod echo;
 mod injector;
 mod interrupts;
+mod options;
 mod place;
+mod plan;
 mod spin;
 mod trace;
 mod validation;
 
 use crate::interrupt::Interrupt;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 pub(crate) use injector::work;
 use interrupts::Counts;
+pub use options::{GAP_MIN, Options};
 pub use place::allowed_cpus;
 use rustix::thread::{Timespec, nanosleep};
 use std::sync::RwLock;
@@ -30,25 +33,11 @@ use tipme_measure::idle::{Counted, Observed};
 pub use trace::{Incident, Tracer};
 pub use validation::{Method, Round, Setup, validate};
 
-/// Gaps up to this are the loop's own: reading a counter takes nanoseconds, what takes the CPU takes more than this.
-pub const GAP_MIN: Duration = Duration::from_micros(1);
-
 /// The longest that a sleeper does not look for a signal that came right before it slept.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How much longer the loops have to end by themselves: they begin a little after each other.
 const SLACK: Duration = Duration::from_millis(5);
-
-/// How to measure.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Options {
-    pub duration: Duration,
-    /// CPU time of the loop that makes a record.
-    pub resolution: Duration,
-    /// A loop of fixed length instead of one that looks at the counter.
-    pub classic: bool,
-    pub cpus: Vec<usize>,
-}
 
 /// What the loops saw.
 #[derive(Debug)]
@@ -126,24 +115,6 @@ fn sleep_until(end: Instant, interrupt: &Interrupt) -> Result<()> {
         let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         // A signal cuts the sleep short, and is looked for above.
         let _ = nanosleep(&time);
-    }
-}
-
-/// The time in nanoseconds, as counters and records have it.
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Options {
-    /// Refuses what cannot be measured.
-    pub fn check(&self) -> Result<()> {
-        if self.cpus.is_empty() {
-            bail!("there is no CPU to measure; leave --cpus out to measure all");
-        }
-        if self.resolution <= 10 * GAP_MIN || self.resolution > self.duration {
-            bail!("the resolution must be above {:?}, and not above the duration", 10 * GAP_MIN);
-        }
-        place::check(&self.cpus).context("--cpus")
     }
 }
 

@@ -8,13 +8,13 @@ mod stamp_buffer;
 
 pub use sidecar::SidecarRecorder;
 
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::job::Helper;
+use crate::kernel_text::schedstat;
 use crate::process::Process;
 use crate::session::first_line;
-use crate::{fork, memory};
 use anyhow::{Context, Result, bail, ensure};
-pub(crate) use cleanup::{Cleanup, PREFIX};
+pub(crate) use cleanup::{Cleanup, PREFIX, run as run_cleanup};
 pub(crate) use stamp_buffer::{STAMPS_MAX, StampBuffer};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ impl Stamping {
 
 /// CPU time of a process's first thread so far, nanoseconds.
 fn cpu_time(pid: u32) -> Option<u64> {
-    std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?.split(' ').next()?.parse().ok()
+    schedstat(&pid.to_string()).map(|(ran, _)| ran.as_nanos() as u64)
 }
 
 /// Where hidden programs are started under names of their own.
@@ -169,25 +169,6 @@ fn started(name: &str, mut command: Command, cpu: Option<usize>) -> Result<(Proc
         Some(rest) => Ok((process, rest.trim().to_owned())),
         None => bail!("{name} did not begin; its message stands above"),
     }
-}
-
-type Program = fn(&[&str]) -> Result<()>;
-
-/// The hidden programs of the benchmarks, by name.
-const PROGRAMS: &[(&str, Program)] = &[
-    ("cleanup", |_| cleanup::run()),
-    ("memory-timer", memory::run_timer),
-    ("memory-children", memory::run_children),
-    ("fork-timer", fork::run_timer),
-    ("fork-load", fork::run_load),
-];
-
-/// Runs one of them with its words; `None` where none has the name that comes first.
-pub(crate) fn run(words: &[OsString]) -> Option<Result<()>> {
-    let (name, rest) = words.split_first()?;
-    let (_, program) = PROGRAMS.iter().find(|(known, _)| name == known)?;
-    let rest = rest.iter().map(|word| word.to_str()).collect::<Option<Vec<&str>>>();
-    Some(rest.context("a word is not UTF-8 text").and_then(|rest| program(&rest)))
 }
 
 /// The side of the measuring process: its last three words, and the wait until it may begin.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that only tests and demonstrations run: the command offers them under a hidden name.
 
+use crate::fork;
+pub use crate::hidden::Helper;
+use crate::hidden::{self, Program};
 use crate::idle;
 use crate::intervals;
 use crate::load;
+use crate::memory;
 use crate::pagein;
 use crate::selftest::{jobs, patient};
 use crate::system;
@@ -19,25 +23,14 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How the hidden programs are started: an executable and the words before their own.
-#[derive(Clone, Debug)]
-pub struct Helper(pub Vec<OsString>);
-
-impl Helper {
-    /// The words that start a hidden program with its arguments.
-    ///
-    /// Where `alias` names a path, the executable is started by that link, which is made where it is not there
-    /// yet: the process is then named after it.
-    pub fn command(&self, alias: Option<&Path>, words: &[OsString]) -> Result<std::process::Command> {
-        let (program, prefix) = self.0.split_first().context("no helper program is given")?;
-        if let Some(alias) = alias.filter(|alias| !alias.exists()) {
-            std::os::unix::fs::symlink(program, alias).with_context(|| format!("cannot link {}", alias.display()))?;
-        }
-        let mut command = std::process::Command::new(alias.map_or(program.as_os_str(), Path::as_os_str));
-        command.args(prefix).args(words);
-        Ok(command)
-    }
-}
+/// The hidden programs of the benchmarks, by name.
+const PROGRAMS: &[(&str, Program)] = &[
+    ("cleanup", |_| intervals::run_cleanup()),
+    ("memory-timer", memory::run_timer),
+    ("memory-children", memory::run_children),
+    ("fork-timer", fork::run_timer),
+    ("fork-load", fork::run_load),
+];
 
 /// Runs a hidden program: `writers FOLDER SECONDS`, `truth-client DISPLAY AUTHORITY KEYS FILE`, an application
 /// of the self-test, or one of its jobs, or a process of a benchmark.
@@ -55,7 +48,8 @@ pub fn run(words: &[OsString]) -> Result<()> {
         "timer-culprit" => timer::culprit::run(&[text(1), text(2), text(3), text(4)]),
         "tty-patient" => patient::terminal(Path::new(text(1))),
         other => {
-            let run = jobs::run_wait(words).or_else(|| jobs::run_shortage(words)).or_else(|| intervals::run(words));
+            let tables = [jobs::WAITS, jobs::SHORTAGES, PROGRAMS];
+            let run = tables.iter().find_map(|table| hidden::run_named(table, words));
             run.with_context(|| format!("there is no hidden program \"{other}\""))?
         }
     }

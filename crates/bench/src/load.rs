@@ -11,18 +11,21 @@
 //! by session. Each ends with its parent, after a time, and after so many seconds of CPU time; together they have no
 //! more memory than was said, and are the first to go where memory runs out.
 
+mod kind;
 mod ledger;
 mod programs;
 mod progress;
 mod work;
 
+pub use kind::{Kind, LEVEL_MAX, Pages};
 pub use ledger::Reading;
 pub(crate) use programs::run;
 pub use progress::{Progress, WINDOW};
 
-use crate::arms::Estimate;
+use crate::estimate::Estimate;
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::job::Helper;
+use crate::kernel_text::memory_field;
 use crate::process::{Process, family};
 use crate::session::first_line;
 use anyhow::{Context, Result, bail, ensure};
@@ -35,8 +38,6 @@ use std::process::Stdio;
 use std::time::Duration;
 pub use work::Speed;
 
-/// Processes of a load, at most.
-pub const LEVEL_MAX: u32 = 64;
 /// Pages that a process touches in a millisecond, at most.
 pub const DEMAND_MAX: u32 = 4_096;
 /// Memory where none is named: this share of what is available, as a divisor, and at most so many bytes.
@@ -58,57 +59,6 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two looks while somebody waits for the load to run.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-
-/// The types of background load of the paper.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Small and bound by the CPU: low demand, high reuse.
-    Cpu,
-    /// Many short-lived children, as of a shell script: low demand, low reuse.
-    Forks,
-    /// Large and bound by the CPU: high demand, high reuse.
-    Big,
-    /// A stream through memory or a file: high demand, no reuse.
-    Stream,
-}
-
-/// What a process does to memory while it works.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Pages {
-    /// Different pages touched in a millisecond of CPU time.
-    pub demand: u32,
-    /// The share of them that the millisecond before had touched too, 0 to 1.
-    pub reuse: f64,
-}
-
-impl Kind {
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Cpu => "cpu",
-            Kind::Forks => "forks",
-            Kind::Big => "big",
-            Kind::Stream => "stream",
-        }
-    }
-
-    /// What is usual for the type.
-    pub fn pages(self) -> Pages {
-        let (demand, reuse) = match self {
-            Kind::Cpu => (2, 0.95),
-            Kind::Forks => (4, 0.1),
-            Kind::Big => (200, 0.95),
-            Kind::Stream => (200, 0.0),
-        };
-        Pages { demand, reuse }
-    }
-
-    /// Whether its processes use all the memory that they may.
-    fn is_large(self) -> bool {
-        matches!(self, Kind::Big | Kind::Stream)
-    }
-}
 
 /// What shall run.
 #[derive(Clone, Debug)]
@@ -263,13 +213,6 @@ fn memory_most_here(share: Share) -> u64 {
 
 fn part(whole: u64, (numerator, divisor): Share) -> u64 {
     whole / divisor * numerator
-}
-
-/// A field of the kernel's account of memory, bytes; 0 where it has none of this name.
-pub(crate) fn memory_field(name: &str) -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
-    value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
 }
 
 /// A load that runs. Dropping it ends its processes and waits until they are gone.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What machine a measurement is made on, and what else it had to do meanwhile.
 
+use crate::kernel_text::{cpu_ticks, memory_of};
 use std::fs::read_to_string;
 use std::time::{Duration, Instant, SystemTime};
 use tipme_measure::Machine;
@@ -28,7 +29,7 @@ impl Survey {
             kernel: kernel(),
             cpu: field(&cpus, "model name").unwrap_or_default(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: memory_bytes(&read("/proc/meminfo")),
+            memory_bytes: memory_of(&read("/proc/meminfo"), "MemTotal"),
             hz: crate::timer::clocks().hz.and_then(|hz| u32::try_from(hz).ok()),
             clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             virtualised: flags(&cpus).map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
@@ -73,20 +74,13 @@ fn flags(cpus: &str) -> Option<String> {
     field(cpus, "flags")
 }
 
-fn memory_bytes(text: &str) -> u64 {
-    let total = field(text, "MemTotal").and_then(|total| total.strip_suffix(" kB")?.parse::<u64>().ok());
-    total.map_or(0, |kib| kib << 10)
-}
-
 fn load_average(text: &str) -> Option<[f64; 3]> {
     let mut words = text.split(' ').map_while(|word| word.parse().ok());
     Some([words.next()?, words.next()?, words.next()?])
 }
 
-/// From the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal, and guest, which user holds too.
 fn times(text: &str) -> Option<Times> {
-    let line = text.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<u64> = line.split_whitespace().take(8).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let ticks = cpu_ticks(text)?;
     Some(Times { total: ticks.iter().sum(), steal: *ticks.get(7)? })
 }
 
@@ -102,7 +96,7 @@ mod tests {
     #[test]
     fn figures_are_read_from_the_kernels_texts() {
         assert_eq!(field("processor\t: 0\nmodel name\t: Some CPU\n", "model name").as_deref(), Some("Some CPU"));
-        assert_eq!(memory_bytes("MemTotal:       16 kB\n"), 16_384);
+        assert_eq!(memory_of("MemTotal:       16 kB\n", "MemTotal"), 16_384);
         assert_eq!(load_average("0.10 0.20 0.30 1/100 42\n"), Some([0.1, 0.2, 0.3]));
         assert_eq!(load_average("nonsense"), None);
     }

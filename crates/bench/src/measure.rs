@@ -11,9 +11,9 @@ mod player;
 mod stage;
 
 use crate::alone::Alone;
-use crate::demo::Progress;
 use crate::interrupt::Interrupt;
 use crate::process::missing;
+use crate::progress::Progress;
 use crate::script::Script;
 use crate::seen::Seen;
 use crate::session;
@@ -22,6 +22,7 @@ use anyhow::{Context, Result, bail};
 use application::Application;
 pub use counters::{COUNTED, Usage};
 use player::Player;
+pub use player::{Driver, Sent};
 use stage::{Recorder, Stage};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,14 +54,6 @@ pub struct Options {
     pub recorder: Option<PathBuf>,
 }
 
-/// An input that was sent. The time is that of the moment before it went to the display.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sent {
-    pub at: Nanos,
-    pub label: String,
-    pub class: Class,
-}
-
 /// How the application came up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Started {
@@ -72,15 +65,6 @@ pub struct Started {
     pub focused: Nanos,
     /// The last drawing before it was at rest.
     pub settled: Nanos,
-}
-
-/// What playing cost the player itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Driver {
-    /// CPU time, with that of the thread that watches the screen.
-    pub cpu: Nanos,
-    /// Requests that inject input.
-    pub requests: u64,
 }
 
 /// One repeat, raw.

@@ -15,9 +15,9 @@ pub(crate) use programs::{children as run_children, fork, timer as run_timer, wo
 
 use crate::alone::Alone;
 use crate::group::ControlGroup;
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, TIMEOUT, Watch};
-use crate::job::Helper;
 use crate::process::Process;
 use crate::selftest::disk::PrivateDisk;
 use anyhow::{Context, Result, bail, ensure};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Child processes that cannot outlive their owner.
 
+use crate::kernel_text::{stat, stat_words};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -182,17 +183,12 @@ fn belongs(pid: u32, word: usize, of: u32) -> bool {
     stat(pid).is_some_and(|stat| lives(&stat) && figure(&stat, word) == Some(of.into()))
 }
 
-fn stat(pid: u32) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()
-}
-
-/// The name may hold anything, a parenthesis too.
 fn figure(stat: &str, word: usize) -> Option<u64> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(word)?.parse().ok()
+    stat_words(stat)?.nth(word)?.parse().ok()
 }
 
 fn lives(stat: &str) -> bool {
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+    stat_words(stat).is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
 }
 
 /// Those of `programs` that are not installed.

@@ -7,103 +7,20 @@
 //! the same intervals.
 
 mod parse;
+mod parts;
 mod prose;
+
+use parts::SCRIPT_BYTES_MAX;
+pub use parts::{
+    Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, Script, Step, TEXT_BYTES_MAX, class_name,
+};
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-use tipme_desktop::hotkeys::Chord;
-use tipme_desktop::inject::Pace;
 use tipme_measure::{Class, Limits, Profile};
-
-/// Inputs of a script, at most.
-pub const EVENTS_MAX: usize = 100_000;
-/// Typed text of a script in bytes, at most.
-pub const TEXT_BYTES_MAX: usize = 1 << 20;
-/// The script itself in bytes, at most.
-pub const SCRIPT_BYTES_MAX: usize = 4 << 20;
-/// A file that a script has made, in bytes, at most.
-pub const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Files that a script has made, at most.
-pub const FILES_MAX: usize = 100;
 
 /// Stands for the application's home folder in its arguments.
 pub const HOME: &str = "{home}";
-
-/// A script, checked and expanded.
-#[derive(Clone, Debug)]
-pub struct Script {
-    pub name: String,
-    /// What it models, in a sentence.
-    pub about: String,
-    /// The application and its arguments where none is named on the command line; may be empty.
-    pub application: Vec<String>,
-    /// How long the application may take to show a window that has the focus.
-    pub start_within: Duration,
-    /// Thresholds in nanoseconds that differ from those of the profile.
-    pub thresholds: Vec<(Class, u64)>,
-    pub files: Vec<MadeFile>,
-    pub steps: Vec<Step>,
-}
-
-/// A file in the application's home, made before it starts.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MadeFile {
-    /// Relative to the home, and below it.
-    pub path: String,
-    pub content: Content,
-}
-
-/// What is in a file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Content {
-    /// As it stands in the script.
-    Plain(String),
-    /// Lines of made-up text, so many bytes.
-    Prose { bytes: u64, seed: u64 },
-    /// A web page with so many sections of made-up text and tables.
-    Page { sections: u64, seed: u64 },
-}
-
-/// One thing that is done.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// The rhythm of the inputs that follow.
-    Pace(Pace),
-    Input(Input),
-    Pause(Duration),
-    /// Wait until nothing is drawn for `quiet`, and at most for `at_most`.
-    Idle {
-        quiet: Duration,
-        at_most: Duration,
-    },
-}
-
-/// One input, whose answer is timed.
-#[derive(Clone, Debug)]
-pub struct Input {
-    pub act: Act,
-    pub label: Arc<str>,
-    pub class: Class,
-}
-
-/// What the person does.
-#[derive(Clone, Debug)]
-pub enum Act {
-    Character(char),
-    Key(Chord),
-    /// At a place on the screen, in pixels.
-    Click {
-        x: i16,
-        y: i16,
-        button: u8,
-    },
-    /// By one notch of the wheel.
-    Scroll {
-        down: bool,
-    },
-}
 
 /// Scripts that come with the program.
 const SHIPPED: [(&str, &str); 4] = [
@@ -111,18 +28,6 @@ const SHIPPED: [(&str, &str); 4] = [
     ("terminal", include_str!("../scripts/terminal.toml")),
     ("writer", include_str!("../scripts/writer.toml")),
     ("browser", include_str!("../scripts/browser.toml")),
-];
-
-/// All classes and their names in scripts and results.
-const CLASSES: [(&str, Class); 8] = [
-    ("motion", Class::Motion),
-    ("scroll", Class::Scroll),
-    ("key", Class::Key),
-    ("click", Class::Click),
-    ("menu", Class::Menu),
-    ("window", Class::Window),
-    ("start", Class::Start),
-    ("command", Class::Command),
 ];
 
 impl Script {
@@ -170,33 +75,9 @@ impl Script {
     }
 }
 
-impl MadeFile {
-    fn make(&self, home: &Path) -> Result<()> {
-        let path = home.join(&self.path);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        }
-        let text = match &self.content {
-            Content::Plain(text) => text.clone(),
-            Content::Prose { bytes, seed } => prose::text(*bytes as usize, *seed),
-            Content::Page { sections, seed } => prose::page(*sections, *seed),
-        };
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-    }
-}
-
-/// The name of a class in scripts and results.
-pub fn class_name(class: Class) -> &'static str {
-    CLASSES.iter().find(|(_, known)| *known == class).map_or("key", |(name, _)| name)
-}
-
-/// The class of a name.
-fn class_named(name: &str) -> Option<Class> {
-    CLASSES.iter().find(|(known, _)| *known == name).map(|(_, class)| *class)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::parts::{CLASSES, class_named};
     use super::*;
 
     #[test]

@@ -5,7 +5,8 @@
 //! the key that starts it until the terminal draws no more, after it has answered a question for the place of its
 //! cursor that stands behind the file: so it has taken all of it.
 
-use crate::arms::{Cell, Comparison, Estimate, all_turns};
+use crate::arms::{Cell, Comparison, all_turns};
+use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::intervals::Watch;
 use crate::seen::Seen;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A private display: Xvfb, a window manager and a terminal, for as long as the value lives.
 
-use crate::arms::Estimate;
+use crate::estimate::Estimate;
 use crate::process::{Process, missing};
 use anyhow::{Context, Result, bail};
 use rustix::fs::FlockOperation;

@@ -12,23 +12,22 @@ mod build;
 pub use build::Work;
 pub(crate) use build::{Build, run as run_build};
 
-use crate::arms::{Arm, Background, Comparison, Estimate, Turn, TurnRunner, alone};
+use crate::arms::{Arm, Background, Comparison, Turn, TurnRunner, alone};
+use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::intervals::{Cleanup, Watch};
 use crate::load::{Achieved, Load, Speed};
 use crate::session::{self, Session};
 use anyhow::{Context, Result, ensure};
 use applications::OpenApplications;
+pub use applications::{Played, RUN_MAX};
 use build::Tree;
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 use std::time::Duration;
-use tipme_record::Nanos;
 
 /// Rounds of the script, at most.
 pub const ROUNDS_MAX: usize = 1_000;
-/// The longest that one run of the script may take.
-pub const RUN_MAX: Duration = Duration::from_secs(900);
 
 /// What runs beside the script is observed for so many times what the script takes where nothing is slow.
 const OBSERVED: f64 = 1.5;
@@ -62,18 +61,6 @@ pub struct Options {
     pub beside: Vec<Beside>,
     /// How often the script goes round the applications.
     pub rounds: usize,
-}
-
-/// One run of the script.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Played {
-    pub begun: Nanos,
-    pub time: Nanos,
-    /// Changes of the focus.
-    pub changes: usize,
-    pub keys: usize,
-    /// Keys that were not answered in time.
-    pub unanswered: usize,
 }
 
 /// All runs beside one thing with one arm.
@@ -216,7 +203,7 @@ fn take(all: &mut Vec<Runs>, beside: Beside, arm: Arm, played: Played, load: Opt
 mod tests {
     use super::*;
     use crate::arms::ManagerProgram;
-    use crate::job::Helper;
+    use crate::hidden::Helper;
     use crate::load::Kind;
 
     fn options(beside: &[Beside], level: u32) -> Options {

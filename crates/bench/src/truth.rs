@@ -3,7 +3,7 @@
 //!
 //! What a recorder says of the same keys is held against these figures.
 
-use crate::job::Helper;
+use crate::hidden::Helper;
 use crate::process::Process;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};

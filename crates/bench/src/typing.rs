@@ -7,7 +7,8 @@
 //! key is pressed once the one before is on the screen, as somebody does who looks there: so a long stall counts once,
 //! and a drawing is taken for the answer to another key only behind a key that was given up.
 
-use crate::arms::{Cell, Comparison, Estimate, all_turns};
+use crate::arms::{Cell, Comparison, all_turns};
+use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::intervals::Watch;
 use crate::seen::{Seen, latencies};

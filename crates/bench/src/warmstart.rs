@@ -4,7 +4,8 @@
 //! The warm start of Evans et al. (1993, section 5.2): somebody types, stops for 30 seconds, and types again. Where
 //! memory is short, the pages of the terminal have gone meanwhile, and the first key brings them back.
 
-use crate::arms::{Cell, Comparison, Estimate, all_turns};
+use crate::arms::{Cell, Comparison, all_turns};
+use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::intervals::Watch;
 use crate::process::{family, major_faults};

@@ -14,7 +14,7 @@ use tipme_bench::alone::Alone;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::job::Helper;
 use tipme_bench::process::Process;
-use tipme_bench::selftest::{App, Cause, Fault, Injected, Site, faults};
+use tipme_bench::selftest::{App, Fault, Injected, InjectedCause, Site, faults};
 
 /// How long a program may take to be there.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -112,7 +112,7 @@ fn check(names: &[&str]) {
         let told: f64 = injected.causes.iter().filter_map(|cause| cause.ms).sum();
         assert!((300.0..3000.0).contains(&told), "{}: {told} ms", fault.name);
         assert!(told <= took && took * 0.7 < told, "{}: {told} of {took} ms", fault.name);
-        for Cause { pids, .. } in &injected.causes {
+        for InjectedCause { pids, .. } in &injected.causes {
             assert!(!pids.is_empty(), "{}", fault.name);
             assert!(gone(pids), "{} left something behind: {pids:?}", fault.name);
         }
@@ -179,6 +179,6 @@ fn a_stopped_application_goes_on() {
     let fault = faults::all().find(|fault| fault.name == "stopped").expect("it is known");
     let (injected, took) = suffer(fault);
     assert!((300.0..3000.0).contains(&took), "{took} ms");
-    let [Cause { pids, ms: None, .. }] = &injected.causes[..] else { panic!("{injected:?}") };
+    let [InjectedCause { pids, ms: None, .. }] = &injected.causes[..] else { panic!("{injected:?}") };
     assert!(pids.len() == 1 && gone(pids), "{pids:?}");
 }

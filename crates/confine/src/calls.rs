@@ -2,7 +2,7 @@
 //! The system calls that a confined process has: for its memory, its threads, the time, and what is open. One that is to
 //! look into files may open them too, for reading; one that counts what kernel programs cost may switch that on.
 
-use crate::rights::Reach;
+use crate::reach::Reach;
 use seccompiler::{
     BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, apply_filter,

@@ -7,8 +7,10 @@
 
 mod calls;
 mod child;
+mod reach;
 mod rights;
 
 pub use child::{Fault, Heard, hear, hear_each, hear_errors};
-pub use rights::{Account, Bounds, NOBODY, Reach, confine, keep};
+pub use reach::Reach;
+pub use rights::{Account, Bounds, NOBODY, confine, keep};
 pub use rustix::thread::CapabilitySet;

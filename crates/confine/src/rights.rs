@@ -2,6 +2,7 @@
 //! Capabilities, users, and bounds.
 
 use crate::calls::restrict;
+use crate::reach::Reach;
 use rustix::fs::{Gid, Uid};
 use rustix::process::{Resource, Rlimit, getpriority_process, setpriority_process, setrlimit};
 use rustix::thread::{
@@ -26,16 +27,6 @@ pub struct Account {
     pub group: u32,
 }
 
-/// What a confined process can come to besides what it has open.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
-    Nothing,
-    /// Files that its user may read, so many at once.
-    Files(u32),
-    /// The kernel's count of what kernel programs cost, which takes `SYS_ADMIN`.
-    Count,
-}
-
 /// What a confined process may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
@@ -48,20 +39,6 @@ pub struct Bounds {
     pub reach: Reach,
     /// Its nice value, unless it has a greater one.
     pub nice: i32,
-}
-
-impl Reach {
-    fn files(self) -> u32 {
-        match self {
-            Reach::Nothing => 0,
-            Reach::Files(files) => files,
-            Reach::Count => 1,
-        }
-    }
-
-    fn capabilities(self) -> CapabilitySet {
-        if self == Reach::Count { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
-    }
 }
 
 /// Keeps these capabilities of those that it has, and gives up all others for good, in this thread and those that it will

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The side that asks.
 
-use crate::conversation::Dialogue;
+use crate::connection::Caller;
 use crate::daemon::Daemon;
 use crate::listener::peer;
 use crate::message::{self, Recorder};
@@ -79,7 +79,7 @@ impl<D: Daemon> ClientOf<D> {
         Ok(Dialogue::new(self, stream, server))
     }
 
-    pub(crate) fn exchange(&self, mut stream: &UnixStream, request: &D::Request) -> Result<D::Response, CallError> {
+    fn exchange(&self, mut stream: &UnixStream, request: &D::Request) -> Result<D::Response, CallError> {
         let line = message::to_line(request);
         if line.len() > MAX_LINE_BYTES {
             return Err(CallError::TooLong);
@@ -137,5 +137,32 @@ fn state_dir_option(path: &Path) -> String {
     match path.parent() {
         Some(dir) if dir != Path::new(DEFAULT_STATE_DIR) => format!(" --state-dir {}", dir.display()),
         _ => String::new(),
+    }
+}
+
+/// A connection to a daemon that lasts.
+#[derive(Debug)]
+pub struct Dialogue<D> {
+    client: ClientOf<D>,
+    stream: UnixStream,
+    server: Caller,
+}
+
+impl<D: Daemon> Dialogue<D> {
+    fn new(client: ClientOf<D>, stream: UnixStream, server: Caller) -> Dialogue<D> {
+        Dialogue { client, stream, server }
+    }
+
+    /// Who answers, as the kernel says: the process that listens.
+    pub fn server(&self) -> Caller {
+        self.server
+    }
+
+    /// Asks, and waits for the answer. After an error other than [`CallError::Refused`] nothing more can be asked.
+    ///
+    /// # Errors
+    /// Where there is no answer; an answer that says why not becomes [`CallError::Refused`].
+    pub fn ask(&mut self, request: &D::Request) -> Result<D::Response, CallError> {
+        self.client.exchange(&self.stream, request)
     }
 }

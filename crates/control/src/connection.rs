@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One caller's connection: the lines that come over it, and the lines that go back.
 
+use crate::MAX_LINE_BYTES;
 use crate::message;
-use crate::{MAX_LINE_BYTES, READ_TIMEOUT};
 use rustix::net::SendFlags;
 use serde::Serialize;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to send its line.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Who asks, as the kernel says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,6 @@
 //! means harm holds up nobody else. The next request is read only after the last one was answered: who
 //! floods fills the kernel's buffer of its own socket and then waits.
 
-use crate::client::{CallError, ClientOf};
 use crate::connection::{Caller, Connection, Progress};
 use crate::daemon::Daemon;
 use crate::message;
@@ -91,32 +90,5 @@ impl<D: Daemon> Conversation<D> {
         // An interruption and a failure are as good as a wait that was short.
         let _ = poll(&mut fds, timeout.as_ref());
         !fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
-    }
-}
-
-/// The side that asks.
-#[derive(Debug)]
-pub struct Dialogue<D> {
-    client: ClientOf<D>,
-    stream: UnixStream,
-    server: Caller,
-}
-
-impl<D: Daemon> Dialogue<D> {
-    pub(crate) fn new(client: ClientOf<D>, stream: UnixStream, server: Caller) -> Dialogue<D> {
-        Dialogue { client, stream, server }
-    }
-
-    /// Who answers, as the kernel says: the process that listens.
-    pub fn server(&self) -> Caller {
-        self.server
-    }
-
-    /// Asks, and waits for the answer. After an error other than [`CallError::Refused`] nothing more can be asked.
-    ///
-    /// # Errors
-    /// Where there is no answer; an answer that says why not becomes [`CallError::Refused`].
-    pub fn ask(&mut self, request: &D::Request) -> Result<D::Response, CallError> {
-        self.client.exchange(&self.stream, request)
     }
 }

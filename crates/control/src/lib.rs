@@ -30,16 +30,16 @@ mod rates;
 mod server;
 
 pub use authority::{Authority, Said};
-pub use client::{CallError, Client, ClientOf};
-pub use connection::{Caller, Connection};
-pub use conversation::{Conversation, Dialogue, Heard};
+pub use client::{CallError, Client, ClientOf, Dialogue};
+pub use connection::{Caller, Connection, READ_TIMEOUT};
+pub use conversation::{Conversation, Heard};
 pub use daemon::Daemon;
 pub use folder::{FolderError, secure};
 pub use gate::{Entitled, GROUP, Gate, Judged};
 pub use listener::{BindError, Listener};
 pub use message::{AutoCounts, Recorder, Request, Response, Status, Trigger};
 pub use rates::Rates;
-pub use server::{Call, CallOf, MAX_CONNECTIONS, READ_TIMEOUT, Server, ServerOf, USER_CONNECTIONS};
+pub use server::{Call, CallOf, MAX_CONNECTIONS, Server, ServerOf, USER_CONNECTIONS};
 
 /// Bytes of a line, its end included, at most.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;

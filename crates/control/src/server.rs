@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The side that answers, where each connection has one request.
 
-use crate::connection::{Caller, Connection, Progress, reply};
+use crate::connection::{Caller, Connection, Progress, READ_TIMEOUT, reply};
 use crate::daemon::Daemon;
 use crate::gate::{Entitled, Gate};
 use crate::listener::{BindError, Listener};
@@ -28,8 +28,6 @@ const REFUSED_REST: Duration = Duration::from_millis(20);
 /// Requests that one user who is not root may make at once, and how often one more.
 const REQUESTS_BURST: u32 = 50;
 const REQUEST_EVERY: Duration = Duration::from_millis(50);
-/// How long a connection may take to send its line.
-pub const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A request to the recorder.
 pub type Call = CallOf<Recorder>;

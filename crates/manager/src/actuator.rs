@@ -4,7 +4,7 @@
 mod helper_client;
 
 use crate::helper_service::messages::{Applied, Explained, Restored, Terms};
-use crate::setting::{Options, Setting};
+use crate::setting::{Options, Setting, UseHelper};
 use anyhow::{Result, bail};
 use helper_client::HelperClient;
 use std::path::PathBuf;
@@ -12,17 +12,6 @@ use tipme_control::DEFAULT_STATE_DIR;
 use tipme_policy::{Action, Backend, Strength};
 use tipme_record::Nanos;
 use tipme_sched::{Mechanism, processes};
-
-/// Whether the helper is asked.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum UseHelper {
-    /// Not by root; by others the one in `/run/tipme`, if it answers and these cannot do better by themselves.
-    #[default]
-    Auto,
-    Never,
-    /// The one in this folder, or the manager does not begin.
-    In(PathBuf),
-}
 
 /// The one who turns the knobs.
 pub(crate) enum Actuator {

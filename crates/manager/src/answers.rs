@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What those who ask are told.
 
-use crate::daemon::Manager;
+use crate::daemon::{Manager, own_cpu};
 use crate::helper_service::messages::Explained;
 use crate::session::{not_favoured, program};
 use crate::trust::Refusal;
@@ -9,7 +9,6 @@ use serde::Serialize;
 use tipme_control::manager::{Counts, LISTED_MAX, Request, Response, Set, Status, Why};
 use tipme_desktop::clock;
 use tipme_policy::{Assignment, Identity, Strength};
-use tipme_record::Nanos;
 use tipme_sched::processes;
 
 impl Manager {
@@ -162,9 +161,4 @@ fn word(value: &impl Serialize) -> String {
         Ok(serde_json::Value::String(word)) => word,
         other => other.map(|value| value.to_string()).unwrap_or_default(),
     }
-}
-
-/// CPU time of this process.
-pub(crate) fn own_cpu() -> Nanos {
-    Nanos(tipme_control::life::own_cpu().as_nanos() as u64)
 }

@@ -144,7 +144,7 @@ impl Manager {
         self.look_for_core();
         self.take(first, clock::now());
         self.tell_missing();
-        (self.since, self.own_cpu) = (clock::now(), crate::answers::own_cpu());
+        (self.since, self.own_cpu) = (clock::now(), own_cpu());
         self.focus_times = Recent::default();
         let words = format!("managing {} with {}, {}", self.setting.display, self.setting.backend, self.strength);
         journal::info(words).event(journal::Event::Managing).tell();
@@ -434,4 +434,9 @@ impl ProcessFacts for Known<'_> {
     fn set_of(&self, pid: u32) -> Option<SetId> {
         self.desktop.place(pid).map(|(set, _)| set)
     }
+}
+
+/// CPU time of this process.
+pub(crate) fn own_cpu() -> Nanos {
+    Nanos(tipme_control::life::own_cpu().as_nanos() as u64)
 }

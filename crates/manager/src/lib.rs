@@ -33,10 +33,9 @@ mod state;
 mod times;
 mod trust;
 
-pub use actuator::UseHelper;
 pub use daemon::{Ended, run};
 pub use fuzz::{exercise_lines, exercise_predictions};
 pub use helper_service::{HelperOptions, ask_helper, help};
-pub use setting::Options;
+pub use setting::{Options, UseHelper};
 pub use state::StateDir;
 pub use tipme_policy::{Backend, Strength};

@@ -127,7 +127,7 @@ mod tests {
     fn options(dir: &Path, predict: bool) -> Options {
         let state = StateDir::choose(Some(dir));
         let (strength, backend, display) = (Strength::Normal, None, None);
-        let helper = crate::actuator::UseHelper::Never;
+        let helper = crate::setting::UseHelper::Never;
         Options { strength, backend, display, under: None, cgroup: None, state, predict, helper }
     }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is managed, for whom, and by which means.
 
-use crate::actuator::UseHelper;
 use crate::connections::are_connected;
 use crate::session;
 use crate::state::StateDir;
@@ -15,6 +14,17 @@ use tipme_sched::{Config, DesktopOwner, Offer, processes};
 
 /// The extension by which a display server says which processes its clients are.
 const RESOURCE_EXTENSION: &str = "X-Resource";
+
+/// Whether the helper is asked.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum UseHelper {
+    /// Not by root; by others the one in `/run/tipme`, if it answers and these cannot do better by themselves.
+    #[default]
+    Auto,
+    Never,
+    /// The one in this folder, or the manager does not begin.
+    In(PathBuf),
+}
 
 /// How to manage.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use repeats::{Repeat, Repeats, Thresholds};
 use serde::{Deserialize, Serialize};
 
 pub use bootstrap::RESAMPLES;
-pub use matching::Unmatched;
+pub use matching::{Side, Unmatched};
 
 /// With fewer repeats on a side nothing is said of a difference.
 pub const REPEATS_MIN: usize = 5;
@@ -29,14 +29,6 @@ pub const REPEATS_MAX: usize = 200;
 
 /// Repeats whose cumulative latencies deviate by more than this cannot tell small differences.
 pub const DEVIATION_MAX_PERCENT: f64 = 3.0;
-
-/// One result.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// The file's name.
-    pub name: &'a str,
-    pub runs: &'a [Run],
-}
 
 /// Results side by side; lists of sides are in the order in which they were given.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -354,8 +346,8 @@ fn ms(nanos: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::bootstrap::Generator;
     use super::*;
+    use crate::random::Generator;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
@@ -369,9 +361,9 @@ mod tests {
 
     /// Repeats of events around a latency in milliseconds; each repeat is off by some, each event by more.
     fn repeats(count: u64, events: u64, around: u64) -> Vec<Run> {
-        let mut generator = Generator(around);
+        let mut generator = Generator::new(around);
         let repeat = |at: u64| {
-            run("key", (0..events).map(|_| (around + at) * MS + generator.next() % (20 * MS)).collect::<Vec<u64>>())
+            run("key", (0..events).map(|_| (around + at) * MS + generator.number() % (20 * MS)).collect::<Vec<u64>>())
         };
         (0..count).map(repeat).collect()
     }

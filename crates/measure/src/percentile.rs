@@ -36,6 +36,12 @@ pub fn percentile(sorted: &[u64], share: Share) -> Option<u64> {
     nearest_rank(sorted.len(), share).and_then(|index| sorted.get(index)).copied()
 }
 
+pub(crate) fn median(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    percentile(&sorted, Share::P50)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@
 
 mod outliers;
 
+use crate::percentile::median;
 use crate::{Events, Run, Share, percentile};
 pub use outliers::{Cause, Culprit, OUTLIERS_MAX, Outlier, Portion, at_once, budget, culprits, outlier_threshold};
 use serde::{Deserialize, Serialize};
@@ -157,12 +158,6 @@ impl<'a> Series<'a> {
         let (before, after) = (median(first)?, median(last)?);
         (part >= 2).then_some((after as f64 - before as f64) / 1e3 / apart)
     }
-}
-
-fn median(values: &[u64]) -> Option<u64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    percentile(&sorted, Share::P50)
 }
 
 /// Where times lie, in microseconds. A percentile with fewer than five values above it is `None`.

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the user attends to, and what role a set should have for it.
 
+use crate::entry::{Entry, FADE_STEP, Standing, steps};
 use crate::identity::SetId;
 use crate::role::{Reason, Role};
-use crate::sets::Entry;
-use std::cmp::{Ordering, Reverse};
 use tipme_record::Nanos;
 
-/// Favour is taken away so long after its reason is gone.
-pub const UNBOOST: Nanos = Nanos::from_millis(200);
 /// So long after it lost the keyboard focus a set is [`Role::Recent`].
 pub const RECENT: Nanos = Nanos::from_secs(600);
 /// Nobody is at the desk once this is so for this time.
@@ -16,63 +13,6 @@ pub const AWAY: Nanos = Nanos::from_secs(60);
 /// What was out of focus, or left alone, for so long is brought back into memory ahead of its use. In less time little
 /// can have been pushed out, and asking for all of it costs more than it gives.
 pub const WILL_NEED: Nanos = Nanos::from_secs(5);
-/// A recent set fades by one step in this time.
-const FADE_STEP: Nanos = Nanos::from_secs(60);
-
-/// The higher, the more favoured.
-pub(crate) type Height = (Reverse<Role>, Reverse<u32>, bool);
-
-/// A role with its reason.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Standing {
-    pub(crate) role: Role,
-    pub(crate) reason: Reason,
-    pub(crate) faded: f32,
-}
-
-impl Standing {
-    fn new(role: Role, reason: Reason) -> Standing {
-        Standing { role, reason, faded: 0.0 }
-    }
-
-    pub(crate) fn height(&self) -> Height {
-        (Reverse(self.role), Reverse(self.faded.to_bits()), self.reason == Reason::PointerFocus)
-    }
-
-    /// Whether a set that has this waits before it gets `target`: only favour that came by attention does, and
-    /// only if it was taken away, rather than faded or outweighed.
-    fn outlasts(&self, target: &Standing) -> bool {
-        let falls = target.height().cmp(&self.height()) == Ordering::Less;
-        let outweighed = matches!(target.reason, Reason::MemoryHog { .. } | Reason::Away);
-        falls && !outweighed && !matches!(self.role, Role::Recent | Role::Core)
-    }
-}
-
-/// Lets an entry go towards its target; whether its standing changed.
-pub(crate) fn approach(entry: &mut Entry, target: Standing, now: Nanos) -> bool {
-    if entry.standing.as_ref().is_some_and(|held| held.outlasts(&target)) {
-        let due = *entry.falls.get_or_insert(now.after(UNBOOST));
-        if now < due {
-            return false;
-        }
-    }
-    entry.falls = None;
-    let changed = entry.standing.as_ref() != Some(&target);
-    entry.standing = Some(target);
-    changed
-}
-
-/// When time alone changes an entry next.
-pub(crate) fn deadline(entry: &Entry, now: Nanos) -> Option<Nanos> {
-    let recent = entry.standing.as_ref().is_some_and(|held| held.role == Role::Recent);
-    let lost = entry.lost.filter(|_| recent);
-    let fades = lost.map(|lost| lost.after(Nanos((steps(lost, now) + 1).saturating_mul(FADE_STEP.0))));
-    [entry.falls, fades].into_iter().flatten().min()
-}
-
-fn steps(lost: Nanos, now: Nanos) -> u64 {
-    now.since(lost).0 / FADE_STEP.0
-}
 
 /// Where the user is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

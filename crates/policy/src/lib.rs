@@ -29,6 +29,7 @@
 //! [`PRESSED_MAX`] is left out and counted, see [`Policy::dropped`].
 
 mod attention;
+mod entry;
 mod event;
 mod identity;
 mod knobs;
@@ -40,7 +41,8 @@ mod role;
 mod sets;
 mod table;
 
-pub use attention::{AWAY, RECENT, UNBOOST, WILL_NEED};
+pub use attention::{AWAY, RECENT, WILL_NEED};
+pub use entry::UNBOOST;
 pub use event::{Action, Assignment, Event, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
 pub use identity::{Identity, Member, Membership, SetId};
 pub use knobs::{Backend, IoPriority, Knobs, Scheduling, Strength, UnknownStrength};

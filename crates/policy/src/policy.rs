@@ -2,6 +2,7 @@
 //! From events to actions.
 
 use crate::attention::{Attention, WILL_NEED};
+use crate::entry::{Entry, Standing};
 use crate::event::{Action, Event, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
 use crate::identity::SetId;
 use crate::knobs::Strength;
@@ -211,7 +212,7 @@ impl Policy {
     fn protected(&self) -> Vec<SetId> {
         let focused = self.attention.keyboard.filter(|id| self.sets.get_firm(*id).is_some());
         let with = |role: Role| {
-            let has = move |standing: &crate::attention::Standing| standing.role == role;
+            let has = move |standing: &Standing| standing.role == role;
             self.sets.iter().filter(move |(_, entry)| entry.standing.as_ref().is_some_and(has)).map(|(id, _)| id)
         };
         focused.into_iter().chain(with(Role::Core)).chain(with(Role::Focused)).collect()
@@ -228,7 +229,7 @@ fn names_someone(group: &GroupMemory) -> bool {
 
 /// A set that is never a hog: of the core, or with the keyboard focus, also one that has just been lost.
 fn is_exempt(attention: &Attention, sets: &Sets, id: SetId) -> bool {
-    let told = |entry: &crate::sets::Entry| entry.standing.as_ref().map(|standing| standing.role);
+    let told = |entry: &Entry| entry.standing.as_ref().map(|standing| standing.role);
     attention.keyboard == Some(id)
         || sets.get(id).is_some_and(|entry| entry.core || matches!(told(entry), Some(Role::Core | Role::Focused)))
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sets that are known, to which of them each process belongs, and what of it was told.
 
-use crate::attention::{Attention, Height, Standing, approach, deadline};
+use crate::attention::Attention;
+use crate::entry::{Client, Entry, Standing, approach, deadline};
 use crate::event::{Action, Assignment};
-use crate::identity::{Identity, Member, Membership, SetId};
+use crate::identity::{Identity, Member, SetId};
 use crate::role::{Reason, Role};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,82 +21,6 @@ pub const BUSY_MAX: usize = 64;
 
 const NOBODY: Identity = Identity { pid: 0, start: 0 };
 const LAST: SetId = SetId(Identity { pid: u32::MAX, start: u64::MAX });
-
-/// A set. It stays as long as it is a client, or of the core, or a hog, or busy.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    client: Option<Client>,
-    pub(crate) core: bool,
-    /// It computes without a pause.
-    busy: bool,
-    /// Bytes that it had when it was found to be one.
-    pub(crate) hog: Option<u64>,
-    /// When it became known.
-    since: Nanos,
-    /// When it lost the keyboard focus.
-    pub(crate) lost: Option<Nanos>,
-    /// Whoever it lists now, whether they belong to it or to another set.
-    members: Vec<Member>,
-    /// What was told.
-    pub(crate) standing: Option<Standing>,
-    /// Its right to processes that others list as well: how favoured it was before it was a hog, if it is one. So
-    /// no process of a hog escapes to another set.
-    claim: Option<Height>,
-    told: Vec<Member>,
-    /// When it loses favour for which there is no reason any more.
-    pub(crate) falls: Option<Nanos>,
-}
-
-#[derive(Clone, Debug)]
-struct Client {
-    members: Vec<Member>,
-    visible: bool,
-}
-
-impl Entry {
-    fn new(since: Nanos) -> Entry {
-        Entry {
-            client: None,
-            core: false,
-            busy: false,
-            hog: None,
-            since,
-            lost: None,
-            members: Vec::new(),
-            standing: None,
-            claim: None,
-            told: Vec::new(),
-            falls: None,
-        }
-    }
-
-    pub(crate) fn is_visible(&self) -> bool {
-        self.client.as_ref().is_some_and(|client| client.visible)
-    }
-
-    /// Since when it has no keyboard focus, for one that has none.
-    pub(crate) fn out_since(&self) -> Nanos {
-        self.lost.unwrap_or(self.since)
-    }
-
-    /// Known as a hog, or as busy, only.
-    pub(crate) fn is_loose(&self) -> bool {
-        self.client.is_none() && !self.core
-    }
-
-    fn has_ground(&self) -> bool {
-        self.client.is_some() || self.core || self.busy || self.hog.is_some()
-    }
-
-    /// Whoever it should list. A set of the core is its one process; a client's children are not the session.
-    fn listed(&self, id: SetId) -> Vec<Member> {
-        match &self.client {
-            Some(client) if !self.core => client.members.clone(),
-            _ if self.has_ground() => vec![Member { who: id.0, because: Membership::Client }],
-            _ => Vec::new(),
-        }
-    }
-}
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sets {

@@ -14,6 +14,7 @@ compile_error!("incident files are little-endian and are read in place; big-endi
 mod chunk;
 mod cut;
 mod declare;
+mod header;
 pub mod incident;
 mod private;
 pub mod records;
@@ -25,8 +26,9 @@ mod whereabouts;
 pub use chunk::{CHUNK_BYTES, ChunkHead, Class, Entry, entries};
 pub use cut::cut;
 pub use declare::{CType, Column, Table};
+pub use header::c_header;
 pub use private::{conceal, is_system};
-pub use records::{Head, Kind, TABLES, c_header};
+pub use records::{Head, Kind, TABLES};
 pub use scrub::{Gone, scrub};
 pub use units::{Cpu, Device, Nanos, Pid, StackId, Tid};
 pub use whereabouts::conceal_functions;

@@ -6,7 +6,7 @@
 //! it is bounded, since a machine in trouble has suspicions all the time.
 
 use crate::baselines::class_name;
-use crate::judge::{Cause, Judgement};
+use crate::judge::{Blame, Judgement};
 use crate::learning::{Learning, class};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ pub(crate) struct Suspicion {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// Worth a file, or a line: what it was, and its cause.
-    Marked(String, Cause),
+    Marked(String, Blame),
     /// Not worth one.
     Dropped,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Auto {
     /// When the suspected client had no open presses first.
     quiet_since: Option<Nanos>,
     looks: VecDeque<(Nanos, bool)>,
-    kept: VecDeque<(Nanos, Cause)>,
+    kept: VecDeque<(Nanos, Blame)>,
     /// The unfinished one that was looked at last: slot and first press.
     looked_open: Option<(usize, Nanos)>,
     pub(crate) counts: AutoCounts,
@@ -314,8 +314,8 @@ mod tests {
         Suspicion { class: Class::Key, application, slot: 3, latency, at, open_since: None, doubtful }
     }
 
-    fn cause(culprit: &str) -> Cause {
-        Cause { kind: "stopped".into(), culprit: culprit.into(), application: "xterm".into() }
+    fn cause(culprit: &str) -> Blame {
+        Blame { kind: "stopped".into(), culprit: culprit.into(), application: "xterm".into() }
     }
 
     fn marked(line: &str) -> Outcome {

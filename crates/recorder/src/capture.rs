@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is copied at the moment of a mark, in the recorder's own thread.
 
-use crate::daemon::Options;
-use crate::identity::{monotonic_now, realtime_now};
+use crate::identity::realtime_now;
 use crate::inputs::Inputs;
 use crate::learning::Learning;
 use crate::losses::Watch;
 use crate::sampler::Sampler;
 use crate::unrecorded::Unrecorded;
 use anyhow::Result;
-use tipme_kernel::{CommandLine, Kernel};
+use tipme_desktop::clock;
+use tipme_kernel::{CommandLine, Detail, Kernel};
 use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, StoredBaseline};
 use tipme_record::{Class, Nanos};
 
@@ -57,7 +57,9 @@ pub(crate) struct Sources<'a, 'k> {
     pub(crate) unrecorded: &'a Unrecorded,
     pub(crate) learning: &'a Learning,
     pub(crate) armed: Nanos,
-    pub(crate) options: &'a Options,
+    /// How far back it was asked for.
+    pub(crate) window: Nanos,
+    pub(crate) details: &'a [Detail],
 }
 
 impl Capture {
@@ -65,9 +67,9 @@ impl Capture {
     /// copy was the oldest.
     pub(crate) fn take(sources: Sources<'_, '_>, mark: &Mark) -> Result<Capture> {
         let kernel = sources.kernel;
-        let at = monotonic_now();
+        let at = clock::now();
         let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
-        let from = marked.before(sources.options.window);
+        let from = marked.before(sources.window);
         let mut tasks = kernel.walk()?;
         tasks.extend(kernel.requests(at));
         let rings = [
@@ -107,20 +109,20 @@ fn held_classes(kernel: &Kernel<'_>, armed: Nanos, rings: &[Vec<u8>; 3]) -> Vec<
 }
 
 fn meta(sources: &Sources<'_, '_>, mark: &Mark, marked: Nanos, classes: Vec<ClassHeld>) -> Meta {
-    let asked = marked.before(sources.options.window).0;
+    let asked = marked.before(sources.window).0;
     let kept = classes.iter().filter(|class| class.name != Class::Exits.name()).map(|class| class.held_from_ns);
-    let realtime = realtime_now().saturating_sub(monotonic_now().since(marked).0);
+    let realtime = realtime_now().saturating_sub(clock::now().since(marked).0);
     Meta {
         id: tipme_store::id_at(realtime),
         mark_ns: marked.0,
         mark_realtime_ns: realtime,
-        window_requested_ns: sources.options.window.0,
+        window_requested_ns: sources.window.0,
         held_from_ns: kept.fold(asked, u64::max),
         classes,
         armed_ns: sources.armed.0,
         tainted_until_ns: sources.armed.after(TAINT).0,
         classes_on: sources.kernel.classes_on().iter().map(|class| (*class).to_owned()).collect(),
-        details: sources.options.details.iter().map(|detail| detail.name().to_owned()).collect(),
+        details: sources.details.iter().map(|detail| detail.name().to_owned()).collect(),
         missing: sources.kernel.missing().to_vec(),
         input_stopped_ns: sources.unrecorded.within(Nanos(asked).max(sources.armed), marked).0,
         recorder_pid: std::process::id(),

@@ -7,7 +7,7 @@ use crate::counter::Counter;
 use crate::descriptions::Descriptions;
 use crate::displays::Displays;
 use crate::hot_keys::{Causes, HotKeyOptions, Scope};
-use crate::identity::{command_lines, monotonic_now};
+use crate::identity::command_lines;
 use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
 use crate::judge::Judgement;
@@ -19,7 +19,7 @@ use crate::sampler::{PERIOD, Sampler};
 use crate::seal::{Raw, Sealer};
 use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
-use crate::told;
+use crate::told::{self, refuse};
 use crate::unrecorded::Unrecorded;
 use crate::who::{self, Asker};
 use anyhow::{Context, Result};
@@ -29,6 +29,7 @@ use tipme_control::journal::{self, Event, Field};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, Watchdog};
 use tipme_control::{Call, Daemon as _, Gate, Rates, Request, Response, Server, Status, Trigger};
 use tipme_desktop::chords::Press;
+use tipme_desktop::clock;
 use tipme_desktop::hotkeys::Action;
 use tipme_kernel::{Detail, Kernel, Storage};
 use tipme_record::incident::{Display, Words};
@@ -144,7 +145,7 @@ struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder, counter: Counter) -> Result<Recorder<'a>> {
-        let armed = monotonic_now();
+        let armed = clock::now();
         look::tidy(&folder)?;
         let auto = options.auto.as_ref().map(|auto| {
             Looks::open(&folder, &auto.judge, &options.sealer).map(|looks| (Auto::new(auto.clone()), looks))
@@ -219,16 +220,16 @@ impl<'a> Recorder<'a> {
     }
 
     fn serve(&mut self, mut server: Server, signals: &Signals) -> Result<()> {
-        let (mut next_tick, mut watchdog) = (monotonic_now(), Watchdog::ready());
+        let (mut next_tick, mut watchdog) = (clock::now(), Watchdog::ready());
         loop {
             watchdog.go_on();
-            let now = monotonic_now();
+            let now = clock::now();
             if now >= next_tick {
                 self.turn(now)?;
                 next_tick = now.after(self.period());
             }
             let rest = server.timeout(Instant::now()).map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
-            let ready = wait(&server, signals, next_tick.since(monotonic_now()).min(rest))?;
+            let ready = wait(&server, signals, next_tick.since(clock::now()).min(rest))?;
             // Without connections there is nothing to look at; silent ones are, since their timeout may end.
             if !ready && server.timeout(Instant::now()).is_none() {
                 continue;
@@ -269,14 +270,14 @@ impl<'a> Recorder<'a> {
         while (self.sealing.any() || self.descriptions.any() || looks(self)) && begun.elapsed() < FINISH_MAX {
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.settle_looks(monotonic_now());
+        self.settle_looks(clock::now());
         if let Some((_, looks)) = &self.auto {
             looks.stop();
         }
         if let Some((_, causes)) = self.hot_keys.take() {
             causes.stop();
         }
-        self.learning.merge(&self.kernel, monotonic_now());
+        self.learning.merge(&self.kernel, clock::now());
         self.learning.save();
     }
 
@@ -327,7 +328,7 @@ impl<'a> Recorder<'a> {
                 return self.mark(mark, move |response| call.answer(&response));
             }
             Request::Describe { incident, text, right } => {
-                let words = Words { text, right, at_ns: monotonic_now().0 };
+                let words = Words { text, right, at_ns: clock::now().0 };
                 return self.descriptions.add(incident, words, call);
             }
             Request::Remove { id } => done(self.folder.remove(&id, uid)),
@@ -342,7 +343,7 @@ impl<'a> Recorder<'a> {
     /// Whoever wants no input to be recorded is heard, whatever others want: a press cannot be told by its user before
     /// it is recorded.
     fn record_keys(&mut self, uid: u32, record: bool) -> Response {
-        self.unrecorded.hear(uid, record, monotonic_now());
+        self.unrecorded.hear(uid, record, clock::now());
         self.kernel.hide_input(self.unrecorded.is_stopped());
         self.inputs.discard();
         match self.unrecorded.unwilling().filter(|_| record) {
@@ -356,7 +357,7 @@ impl<'a> Recorder<'a> {
     fn status(&self) -> Status {
         let kept = Class::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
         let from = kept.fold(self.armed, Nanos::max);
-        let (devices, now) = (self.inputs.count(), monotonic_now());
+        let (devices, now) = (self.inputs.count(), clock::now());
         let hot_keys = self.hot_keys.as_ref().map(|(keys, _)| *keys).filter(|_| devices > 0);
         Status {
             pid: std::process::id(),
@@ -461,7 +462,7 @@ impl<'a> Recorder<'a> {
             auto.marked_by_hand();
         }
         if mark.trigger == Trigger::Hotkey.name() {
-            let now = monotonic_now();
+            let now = clock::now();
             self.hot_marked = Some(mark.at.map_or(now, |at| at.min(now)));
         }
         let (capture, input_stopped) = (self.capture(&mark), self.unrecorded.is_stopped());
@@ -488,7 +489,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn capture(&mut self, mark: &Mark) -> Result<Capture> {
-        let now = monotonic_now();
+        let now = clock::now();
         self.sampler.read_files_soon();
         self.tick(now).ok();
         self.learning.merge(&self.kernel, now);
@@ -500,7 +501,8 @@ impl<'a> Recorder<'a> {
             unrecorded: &self.unrecorded,
             learning: &self.learning,
             armed: self.armed,
-            options: self.options,
+            window: self.options.window,
+            details: &self.options.details,
         };
         Capture::take(sources, mark)
     }
@@ -533,10 +535,6 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
 
 fn done(result: Result<(), tipme_store::WriteError>) -> Response {
     result.map_or_else(refuse, |()| Response::Done)
-}
-
-pub(crate) fn refuse(error: impl std::fmt::Display) -> Response {
-    Response::Error(error.to_string())
 }
 
 fn marked(incident: std::path::PathBuf, begun: Instant, input_stopped: bool) -> Response {

@@ -2,8 +2,8 @@
 //! What users say of their incidents, written by a thread of its own: a disk takes its time, and the recorder has
 //! none to wait.
 
-use crate::daemon::refuse;
 use crate::rights::take_turns;
+use crate::told::refuse;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -51,12 +51,6 @@ pub(crate) fn block_devices() -> Vec<(u32, String)> {
     devices.collect()
 }
 
-/// CLOCK_MONOTONIC now.
-pub(crate) fn monotonic_now() -> tipme_record::Nanos {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    tipme_record::Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
-}
-
 /// Nanoseconds since 1970 UTC.
 pub(crate) fn realtime_now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);

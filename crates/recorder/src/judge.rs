@@ -33,13 +33,13 @@ const NO_FINDING: i32 = 3;
 
 /// What a diagnosis blames, without numbers of processes: the same job has others the next time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Cause {
+pub(crate) struct Blame {
     pub(crate) kind: String,
     pub(crate) culprit: String,
     pub(crate) application: String,
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for Blame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} by {}", self.kind, self.culprit)
     }
@@ -48,7 +48,7 @@ impl fmt::Display for Cause {
 /// What a diagnosis says of an incident.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Judgement {
-    Found { cause: Cause, latency_ms: f64, milestone: String },
+    Found { cause: Blame, latency_ms: f64, milestone: String },
     Nothing,
     Failed(String),
 }
@@ -128,7 +128,7 @@ fn parse(text: &str) -> Result<Judgement> {
     let (Some(interval), Some(first)) = (document.interval, document.findings.into_iter().next()) else {
         return Ok(Judgement::Nothing);
     };
-    let cause = Cause { kind: first.kind, culprit: first.culprit.name(), application: interval.client.comm };
+    let cause = Blame { kind: first.kind, culprit: first.culprit.name(), application: interval.client.comm };
     Ok(Judgement::Found { cause, latency_ms: interval.latency_ms, milestone: interval.milestone })
 }
 

@@ -2,9 +2,9 @@
 //! Losses by second, and the sampled cost of the kernel programs.
 
 use crate::counter::Counter;
-use crate::identity::monotonic_now;
 use anyhow::Result;
 use std::collections::VecDeque;
+use tipme_desktop::clock;
 use tipme_kernel::{Kernel, ProgramRuns};
 use tipme_record::incident::{Cost, Loss, Losses, ProgramCost};
 use tipme_record::{Class, Nanos};
@@ -102,7 +102,7 @@ impl Watch {
 
     /// Losses since `from`, counted up to this moment.
     pub(crate) fn losses(&mut self, kernel: &Kernel<'_>, overruns: u64, from: Nanos) -> Result<Losses> {
-        self.count_losses(kernel, overruns, monotonic_now())?;
+        self.count_losses(kernel, overruns, clock::now())?;
         Ok(Losses { per_second: self.per_second.iter().filter(|loss| loss.until_ns >= from.0).cloned().collect() })
     }
 
@@ -113,7 +113,7 @@ impl Watch {
         Ok(Cost {
             programs: programs.map(|program| program_cost(program, seconds)).collect(),
             user_cpu_ns: cpu_time() - self.cpu_at_start,
-            wall_ns: monotonic_now().since(self.armed).0,
+            wall_ns: clock::now().since(self.armed).0,
         })
     }
 }

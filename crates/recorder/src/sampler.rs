@@ -4,8 +4,10 @@
 
 mod hierarchy;
 mod quotas;
+mod sample;
 
 use quotas::Quotas;
+use sample::Sample;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -30,14 +32,6 @@ const PRESSURES: usize = 3;
 
 /// Somebody has to wait where a pressure was felt for this share of the time: one part in so many.
 const RESTLESS_PART: u64 = 20;
-
-#[derive(Clone)]
-pub(crate) struct Sample {
-    at: Nanos,
-    /// A number in [`SOURCES`], or [`hierarchy::SOURCE`].
-    source: u32,
-    text: Vec<u8>,
-}
 
 /// Keeps the samples of one window.
 pub(crate) struct Sampler {

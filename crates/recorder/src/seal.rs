@@ -10,6 +10,7 @@ mod ends;
 mod files;
 mod naming;
 mod questions;
+mod sealer;
 
 use crate::capture::Capture;
 use crate::displays::Displays;
@@ -17,40 +18,17 @@ use crate::inquiry::Inquiries;
 use crate::symbols::{name_kernel, parse_stacks};
 use crate::{identity, owners, ports};
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::Errno;
+use sealer::memory_file;
+pub use sealer::{NO_ROOM, Sealer};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-use tipme_confine::{NOBODY, hear_errors};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use tipme_control::journal;
 use tipme_kernel::CommandLine;
 use tipme_record::incident::{Incident, Locks, Meta, Section, Withheld};
 use tipme_store::{Folder, WriteError};
-
-/// How long one may take to seal an incident; then its process is ended.
-const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes that are read of why it failed.
-const WHY_BYTES: usize = 4096;
-/// Exit code of who seals where the disk is full.
-pub const NO_ROOM: u8 = 28;
-
-/// Who names functions in what was captured, conceals it and compresses it.
-#[derive(Clone, Debug)]
-pub enum Sealer {
-    /// A process of this program, called with `seal --user UID --seconds S`: the incident as it was captured is its
-    /// standard input, the file to be its standard output; and with `name`, where the standard input has what is to be
-    /// named. It gives up all rights before it reads.
-    Program(PathBuf),
-    /// The caller.
-    #[cfg(test)]
-    Here,
-}
 
 /// An incident as it was captured, in memory.
 pub(crate) struct Raw {
@@ -99,47 +77,9 @@ impl Raw {
     }
 }
 
-impl Sealer {
-    fn fill(&self, raw: File, file: &mut File) -> io::Result<()> {
-        match self {
-            Sealer::Program(program) => fill_by(program, raw, file),
-            #[cfg(test)]
-            Sealer::Here => {
-                let incident = tipme_store::read_from(raw).map_err(io::Error::other)?;
-                let finished = finish(incident, functions().ok()).map_err(io::Error::other)?;
-                tipme_store::write_open(file, &finished)
-            }
-        }
-    }
-}
-
 /// Who finds no room for an incident finds none for more.
 fn is_full(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(WriteError::Full { .. }))
-}
-
-fn fill_by(program: &Path, raw: File, file: &File) -> io::Result<()> {
-    let mut command = Command::new(program);
-    command.args(["seal", "--user", &NOBODY.to_string(), "--seconds", &TIMEOUT.as_secs().to_string()]);
-    command.stdin(raw).stdout(file.try_clone()?);
-    let heard = hear_errors(&mut command, WHY_BYTES, TIMEOUT, &AtomicBool::new(false)).map_err(io::Error::other)?;
-    match heard.status.code() {
-        Some(0) => Ok(()),
-        Some(code) if code == i32::from(NO_ROOM) => Err(io::ErrorKind::StorageFull.into()),
-        _ => {
-            let why = String::from_utf8_lossy(&heard.said).into_owned();
-            let why = why.lines().last().map_or_else(|| heard.status.to_string(), str::to_owned);
-            Err(io::Error::other(why.trim_start_matches("tipme: ").to_owned()))
-        }
-    }
-}
-
-/// A file without a name, which nobody can execute where the kernel knows that.
-fn memory_file() -> Result<OwnedFd, Errno> {
-    memfd_create("incident", MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL).or_else(|error| match error {
-        Errno::INVAL => memfd_create("incident", MemfdFlags::CLOEXEC),
-        error => Err(error),
-    })
 }
 
 /// The kernel's table of functions, as the caller may see it.

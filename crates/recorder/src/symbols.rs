@@ -10,20 +10,18 @@
 mod elf;
 mod modules;
 mod namer;
+mod names;
 mod placeless;
 
 pub(crate) use modules::Modules;
 pub use namer::{NAMER_FILES, name, own_memory};
+use names::KERNEL;
 
 use placeless::Placeless;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::Write;
 use std::fs::File;
 use tipme_record::records::Sample;
 use tipme_record::{CHUNK_BYTES, Kind, StackId, entries};
-
-/// Addresses from here on are the kernel's.
-const KERNEL: u64 = 0xffff_8000_0000_0000;
 
 /// Processes whose functions are named: those with the most samples.
 const PROCESSES: usize = 24;
@@ -31,13 +29,6 @@ const PROCESSES: usize = 24;
 const ADDRESSES: usize = 512;
 /// Frames of a user stack that are named, from the leaf.
 const FRAMES: usize = 8;
-
-/// Bytes of a name at most.
-const NAME_BYTES: usize = 240;
-/// How deep the parts of a C++ name may lie in each other; one library function in a thousand goes deeper.
-const NESTING: u32 = 48;
-/// How often what may stand for `new` may occur in a C++ name: each time can double the time that it takes to read it.
-const NEWS: usize = 16;
 
 /// Stacks by their ids.
 pub(crate) type Stacks = HashMap<StackId, Vec<u64>>;
@@ -94,44 +85,6 @@ pub(crate) fn user_addresses(stacks: &Stacks, rare: &[u8]) -> Vec<(u32, BTreeSet
     most.into_iter().take(PROCESSES).map(|(pid, (_, addresses))| (pid, named(addresses))).collect()
 }
 
-/// A name as it is written in the program, where it stands otherwise in the image. A name is cut at its bound
-/// while it is written: short ones can stand for very long ones.
-fn readable(name: &str) -> String {
-    let mut text = Bounded(String::new());
-    let news = name.matches("nw").count() + name.matches("na").count();
-    if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        write!(text, "{rust:#}").ok();
-    } else if news <= NEWS {
-        let options = cpp_demangle::ParseOptions::default().recursion_limit(NESTING);
-        if let Ok(symbol) = cpp_demangle::Symbol::new_with_options(name, &options) {
-            symbol.structured_demangle(&mut text, &cpp_demangle::DemangleOptions::default()).ok();
-        }
-    }
-    if text.0.is_empty() { name.to_owned() } else { text.0 }
-}
-
-/// The first bytes of a text; then an error, which ends the writing.
-struct Bounded(String);
-
-impl Write for Bounded {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let fits = cut(text, NAME_BYTES - self.0.len());
-        self.0.push_str(fits);
-        if fits.len() < text.len() { Err(std::fmt::Error) } else { Ok(()) }
-    }
-}
-
-fn push(out: &mut Vec<u8>, pid: u32, ip: u64, name: &str, module: &str) {
-    let (name, module) = (cut(name, NAME_BYTES), cut(module, NAME_BYTES));
-    out.extend_from_slice(&pid.to_le_bytes());
-    out.extend_from_slice(&(name.len() as u16).to_le_bytes());
-    out.extend_from_slice(&(module.len() as u16).to_le_bytes());
-    out.extend_from_slice(&ip.to_le_bytes());
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(module.as_bytes());
-    out.resize(out.len().next_multiple_of(8), 0);
-}
-
 /// Hears any answer to what is asked of two functions; whether it is one.
 pub(crate) fn hear_any(bytes: &[u8]) -> bool {
     !Modules::sample().hear(bytes).is_empty()
@@ -146,30 +99,9 @@ pub(crate) fn name_any(bytes: &[u8]) -> bool {
     written && names.iter().any(Option::is_some)
 }
 
-/// The first `bytes` bytes of a text, or a few less so that no character is cut in two.
-pub(crate) fn cut(text: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_readable_and_bounded() {
-        assert_eq!(readable("main"), "main");
-        assert_eq!(readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"), "core::fmt::Write::write_fmt");
-        assert_eq!(
-            readable("_ZNSt6vectorIiSaIiEE9push_backERKi"),
-            "std::vector<int, std::allocator<int> >::push_back(int const&)"
-        );
-        let doubling = |name: String, at| format!("{name}IS{at:X}_S{at:X}_E");
-        let long = (0..40).fold("_Z1f1aIS_S_E".to_owned(), doubling);
-        for name in [long, format!("_Z1fA{}_i", "nw".repeat(40)), format!("_Z{}", "cvDTnw".repeat(21))] {
-            assert!(readable(&name).len() <= NAME_BYTES.max(name.len()));
-        }
-    }
 
     #[test]
     fn damaged_stacks_are_read_up_to_the_damage() {

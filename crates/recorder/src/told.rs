@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the journal keeps of marks and of their causes.
 //!
-//! Each mark has one entry there, whoever asked for it and wherever else it is told.
+//! Each mark has one entry there, whoever asked for it and wherever else it is told. And what is answered where nothing
+//! comes of a request.
 
 use crate::capture::Mark;
-use crate::judge::Cause;
+use crate::judge::Blame;
 use std::path::Path;
 use tipme_control::Response;
 use tipme_control::journal::{self, Entry, Event, Field};
@@ -28,7 +29,11 @@ pub(crate) fn of(incident: &Path, entry: Entry) -> Entry {
 }
 
 /// An entry about a cause.
-pub(crate) fn due_to(cause: &Cause, entry: Entry) -> Entry {
+pub(crate) fn due_to(cause: &Blame, entry: Entry) -> Entry {
     let entry = entry.field(Field::Kind, &cause.kind).field(Field::Culprit, &cause.culprit);
     entry.field(Field::Application, &cause.application)
+}
+
+pub(crate) fn refuse(error: impl std::fmt::Display) -> Response {
+    Response::Error(error.to_string())
 }

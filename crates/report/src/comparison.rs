@@ -6,12 +6,10 @@ mod tables;
 
 use crate::conditions::conditions;
 use crate::plot::words::{count, number, plain};
+use tables::{NAME_CHARS, letter};
 use tipme_measure::{Comparison, Machine, Run, Side};
 
 pub use plots::plots;
-
-/// Names of files, runs and classes are cut after so many characters.
-const NAME_CHARS: usize = 60;
 
 /// One result.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +24,6 @@ impl<'a> File<'a> {
     pub fn side(&self) -> Side<'a> {
         Side { name: self.name, runs: self.runs }
     }
-}
-
-/// A letter for each result.
-fn letter(index: usize) -> String {
-    u8::try_from(index)
-        .ok()
-        .filter(|index| *index < 26)
-        .map_or_else(|| format!("#{}", index.saturating_add(1)), |index| char::from(b'A' + index).to_string())
 }
 
 /// The comparison of results of this kind for people.

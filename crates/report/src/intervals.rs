@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Intervals that should be even: a table of the loads, a strip of each, and the causes of the longest.
 
+use crate::figures::span;
 use crate::strip;
-use crate::text::span;
 use tipme_analysis::Explanation;
 use tipme_measure::{IntervalFigures, Intervals};
 

@@ -6,6 +6,7 @@
 pub mod arms;
 pub mod comparison;
 mod conditions;
+mod figures;
 pub mod idle;
 mod intervals;
 mod kinds;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What happened and why, in sentences for those who know no scheduler.
 
+use crate::figures::{percent, span};
 use crate::kinds::about;
-use crate::text::{percent, span};
 use tipme_analysis::SURE;
 use tipme_analysis::model::{Baseline, Culprit, Finding, Interval, Kind, Verdict};
 

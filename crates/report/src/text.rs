@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The verdict for people: sentences first, then what can be tried, then a budget that sums to the whole.
 
+use crate::figures::{percent, rest_ms, span};
 use crate::layout::{Layout, Tone};
 use crate::sentence::{cause, subject, symptom, usually};
 use tipme_analysis::model::{Baseline, Finding, Interval, Kind, Verdict};
@@ -87,17 +88,6 @@ fn budget_line(ms: f64, interval: &Interval, what: &str, layout: &Layout) -> Str
     layout.item(&format!("  {:>7} {:>3.0} %  ", span(ms), percent(ms, interval)), what)
 }
 
-/// Of the latency.
-pub(crate) fn percent(ms: f64, interval: &Interval) -> f64 {
-    100.0 * ms / interval.latency_ms.max(f64::MIN_POSITIVE)
-}
-
-/// What is neither a finding nor unattributed.
-pub(crate) fn rest_ms(verdict: &Verdict, interval: &Interval) -> f64 {
-    let found: f64 = verdict.findings.iter().map(|finding| finding.ms).sum();
-    interval.latency_ms - found - verdict.unattributed_ms
-}
-
 /// What no finding explains: the usual work and small shares, and what nothing recorded explains.
 fn rest_lines(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     let rests = [
@@ -143,16 +133,6 @@ fn command(verdict: &Verdict, interval: &Interval) -> String {
 fn lower_first(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_lowercase().collect::<String>() + rest.as_str())
-}
-
-/// A duration for people: `2.31 s`, `14 ms`, `0.32 ms`.
-pub(crate) fn span(ms: f64) -> String {
-    match ms {
-        999.5.. => format!("{:.2} s", ms / 1_000.0),
-        9.95.. => format!("{ms:.0} ms"),
-        1.0.. => format!("{ms:.1} ms"),
-        _ => format!("{ms:.2} ms"),
-    }
 }
 
 #[cfg(test)]

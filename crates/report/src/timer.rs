@@ -4,14 +4,16 @@
 mod explained;
 mod plots;
 mod table;
+mod units;
 
 use crate::conditions::conditions;
-use crate::plot::words::{self, plain};
+use crate::plot::words::plain;
 pub use plots::plots;
 use std::collections::BTreeMap;
 use table::table;
 use tipme_measure::Document;
 use tipme_measure::timer::{BIN_NS, Clocks, Delivered, Figures, Measured, Mechanism, Series, Spread, TimerDetails};
+use units::{grouped, micros};
 
 /// Rows of a histogram; what lies above shares the last.
 const BINS_MAX: usize = 60;
@@ -252,27 +254,6 @@ fn us(value: Option<f64>) -> String {
         Some(us) => format!("{:.1}", (us * 10.0).round() / 10.0 + 0.0),
         None => "-".to_owned(),
     }
-}
-
-/// A time in the unit that suits it.
-fn micros(us: f64) -> String {
-    match us {
-        1_000_000.0.. => format!("{} s", short(us / 1e6)),
-        1_000.0.. => format!("{} ms", short(us / 1e3)),
-        1.0.. | 0.0 => format!("{} µs", short(us)),
-        _ => format!("{} ns", short(us * 1e3)),
-    }
-}
-
-/// With three decimals at most, and none that are zero.
-fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// `20,000`.
-fn grouped(count: u64) -> String {
-    words::grouped(&count.to_string())
 }
 
 #[cfg(test)]

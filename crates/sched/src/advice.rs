@@ -4,9 +4,8 @@
 //! Advice changes no setting, so it is not journaled: pages that were sent away come back when they
 //! are used. The caller bounds the bytes of a call; the next one for the same process goes on where it stopped.
 
-use crate::linux::fault;
 use crate::processes;
-use crate::world::{Advice, Fault};
+use crate::world::{Advice, Fault, fault};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -4,10 +4,9 @@
 //! In a folder of plain files the same code reads and writes what the kernel would: numbers take the
 //! place of the old ones, process numbers are added to a list.
 
-use crate::linux::fault;
 use crate::processes::text;
 use crate::units_names;
-use crate::world::Fault;
+use crate::world::{Fault, fault};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -5,15 +5,14 @@
 //! role among them. After each call the processes that the call has touched are settled: their
 //! threads, their sessions, their groups, each by the knobs that the policy's table gives for the back end.
 
-use crate::explain::Notes;
-use crate::groups::Subtree;
 use crate::journal::Log;
 use crate::ledger::{Done, Ledger};
-use crate::limits::Limits;
-use crate::units::Units;
+use crate::memory_limits::Limits;
+use crate::placements::Units;
+use crate::subtree::Subtree;
 use crate::units_bus::is_down;
 use crate::units_names::Property;
-use crate::why::{Applied, Knob, Restored, Why};
+use crate::why::{Applied, Knob, Notes, Restored, Why};
 use crate::world::{Autogroup, Place, ThreadKnob, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Action, Assignment, Backend, Identity, Knobs, MemoryAction, Role, SetId, Strength};

@@ -2,11 +2,9 @@
 //! Why a process has what it has.
 
 use crate::engine::{Engine, knob_of};
-use crate::journal::Log;
-use crate::ledger::Cell;
+use crate::journal::{Cell, Log};
 use crate::why::{Knob, Why};
 use crate::world::{Place, World};
-use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Identity, Membership, Reason, Role, SetId};
 
 /// A process as the manager sees it.
@@ -32,27 +30,6 @@ pub struct KnobState {
     pub applied: String,
     /// What the kernel says now; `None` where it is gone.
     pub present: Option<String>,
-}
-
-/// Why something of a process was left as it was, from the last time that it was settled.
-#[derive(Default, Debug)]
-pub(crate) struct Notes {
-    left: BTreeMap<Identity, BTreeMap<Knob, Why>>,
-}
-
-impl Notes {
-    pub(crate) fn add(&mut self, who: Identity, knob: Knob, why: Why) {
-        self.left.entry(who).or_default().insert(knob, why);
-    }
-
-    pub(crate) fn begin(&mut self, touched: &BTreeSet<Identity>) {
-        self.left.retain(|who, _| !touched.contains(who));
-    }
-
-    /// Forgets processes that have no role, so that the notes have the bound of the roles.
-    pub(crate) fn keep<T>(&mut self, roles: &BTreeMap<Identity, T>) {
-        self.left.retain(|who, _| roles.contains_key(who));
-    }
 }
 
 impl<W: World, L: Log> Engine<W, L> {

@@ -9,9 +9,8 @@
 //! System calls that name a thread by its number cannot also name the process. What remains is the time
 //! between two such calls, in which the thread would have to end and the kernel to go through all its numbers.
 
-use crate::linux::fault;
 use crate::processes::{Folder, Stat};
-use crate::world::Fault;
+use crate::world::{Fault, fault};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::io;

@@ -11,7 +11,7 @@
 //! The process that a value came from may be gone, or have another value since. So each value that is put
 //! into a session leaves a *trace* in the ledger and the journal, until everything is taken back.
 
-use crate::ledger::Cell;
+use crate::journal::Cell;
 use crate::world::{Place, Thread, ThreadKnob, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::Identity;

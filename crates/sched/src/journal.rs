@@ -10,8 +10,7 @@
 //! What is no longer needed is left out when the journal is rewritten, to a second file that then
 //! takes the name of the first: at every moment one of them is whole under that name.
 
-use crate::ledger::Cell;
-use crate::world::Place;
+use crate::world::{Place, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -20,6 +19,35 @@ use std::io;
 const COMPACT_BYTES: usize = 256 << 10;
 /// Bytes that are read of a journal at most: above what [`COMPACT_BYTES`] and the ledger's bound let it grow to.
 pub(crate) const READ_BYTES_MAX: usize = 16 << 20;
+
+/// What was done to a place.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) baseline: Value,
+    pub(crate) applied: Value,
+    /// What was put there before that.
+    pub(crate) before: Option<Value>,
+    /// Clock ticks when the place was first changed.
+    pub(crate) since: u64,
+    /// The session of the process.
+    pub(crate) session: u32,
+    /// Of a group: the folder where its processes came from.
+    #[serde(rename = "home")]
+    pub(crate) return_to: Option<String>,
+}
+
+impl Cell {
+    /// What is known after nobody has answered: the place has what it had before, or will have the new value.
+    pub(crate) fn undecided(self) -> Cell {
+        let applied = self.before.unwrap_or_else(|| self.baseline.clone());
+        Cell { before: Some(self.applied), applied, ..self }
+    }
+
+    /// True where the place holds what was put there, by the last change or by the one before it.
+    pub(crate) fn put(&self, value: &Value) -> bool {
+        self.applied == *value || self.before.as_ref() == Some(value)
+    }
+}
 
 /// Where the lines are kept.
 pub(crate) trait Log {

@@ -8,10 +8,9 @@
 //! unit: that cell stays too, since the change can come later.
 
 use crate::inherit::Marks;
-use crate::journal::{Entry, Journal, Log};
+use crate::journal::{Cell, Entry, Journal, Log};
 use crate::why::{Restored, Why};
-use crate::world::{Fault, Place, ThreadKnob, Value, World};
-use serde::{Deserialize, Serialize};
+use crate::world::{Fault, LATER_MS, LATER_TRIES_MAX, Place, ThreadKnob, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use tipme_policy::Identity;
@@ -22,35 +21,6 @@ pub(crate) const PLACES_MAX: usize = 16_384;
 const TRACES_MAX: usize = 1_024;
 /// Searches for what was inherited meanwhile, when everything is taken back.
 const SEARCHES_MAX: usize = 4;
-
-/// What was done to a place.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub(crate) struct Cell {
-    pub(crate) baseline: Value,
-    pub(crate) applied: Value,
-    /// What was put there before that.
-    pub(crate) before: Option<Value>,
-    /// Clock ticks when the place was first changed.
-    pub(crate) since: u64,
-    /// The session of the process.
-    pub(crate) session: u32,
-    /// Of a group: the folder where its processes came from.
-    #[serde(rename = "home")]
-    pub(crate) return_to: Option<String>,
-}
-
-impl Cell {
-    /// What is known after nobody has answered: the place has what it had before, or will have the new value.
-    fn undecided(self) -> Cell {
-        let applied = self.before.unwrap_or_else(|| self.baseline.clone());
-        Cell { before: Some(self.applied), applied, ..self }
-    }
-
-    /// True where the place holds what was put there, by the last change or by the one before it.
-    pub(crate) fn put(&self, value: &Value) -> bool {
-        self.applied == *value || self.before.as_ref() == Some(value)
-    }
-}
 
 /// What the journal keeps with a change besides the values; see [`Cell`].
 #[derive(Clone, Default, Debug)]
@@ -395,9 +365,9 @@ impl<W: World, L: Log> Ledger<W, L> {
 
 /// Tries until the kernel, or whoever else wants time for it, has had it.
 fn retried<T>(mut work: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
-    for _ in 0..crate::LATER_TRIES_MAX {
+    for _ in 0..LATER_TRIES_MAX {
         match work() {
-            Err(Fault::Later) => std::thread::sleep(std::time::Duration::from_millis(crate::LATER_MS)),
+            Err(Fault::Later) => std::thread::sleep(std::time::Duration::from_millis(LATER_MS)),
             outcome => return outcome,
         }
     }

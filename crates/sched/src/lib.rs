@@ -47,6 +47,7 @@
 mod advice;
 mod cgroup;
 mod engine;
+mod error;
 mod explain;
 #[cfg(test)]
 mod fake;
@@ -61,13 +62,16 @@ mod limits;
 mod linux;
 mod log;
 mod memory;
+mod memory_limits;
 mod offers;
+mod placements;
 pub mod processes;
 #[cfg(test)]
 mod property;
 mod room;
 mod sessions;
 mod slice;
+mod subtree;
 mod threads;
 mod units;
 mod units_bus;
@@ -78,41 +82,22 @@ mod why;
 mod world;
 
 pub use cgroup::full_average;
+pub use error::Error;
 pub use explain::{Explanation, KnobState};
 pub use fuzz::{exercise_journal, exercise_processes};
 pub use last_pid::LastPid;
 pub use offers::{DesktopOwner, Offer, extension, offers, plain_offers};
 pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
+pub use world::LATER_MS;
 
 use engine::Engine;
-use groups::Subtree;
 use ledger::Ledger;
 use linux::Linux;
 use log::FileLog;
-use std::io;
+use placements::Units;
 use std::path::{Path, PathBuf};
+use subtree::Subtree;
 use tipme_policy::{Action, Backend, Identity, Strength};
-use units::Units;
-
-/// Milliseconds after which something that had to wait for the kernel can be tried again.
-pub const LATER_MS: u64 = 110;
-/// Tries, that far apart, to take something back that the kernel wants to wait for.
-pub(crate) const LATER_TRIES_MAX: usize = 20;
-
-/// Why the mechanism could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot open the journal {path}: {source}; name a folder that exists and that this user can write to", path = .path.display())]
-    Journal { path: PathBuf, source: io::Error },
-    #[error("the journal {path} is in use; end the manager that runs already", path = .path.display())]
-    Busy { path: PathBuf },
-    #[error("the journal {path} is not safe to follow: {why}; remove it", path = .path.display())]
-    Unsafe { path: PathBuf, why: &'static str },
-    #[error("cannot use the control group {path}: {why}", path = .path.display())]
-    Group { path: PathBuf, why: &'static str },
-    #[error("cannot weigh the units of systemd: {why}")]
-    Units { why: String },
-}
 
 /// What to change, of whom, and where things lie.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,6 +9,7 @@
 use crate::engine::Engine;
 use crate::journal::Log;
 use crate::memory::{NOBODY, whole_pages};
+use crate::memory_limits::{Asked, Limit};
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, Why};
 use crate::world::{Place, Value, World};
@@ -21,26 +22,6 @@ const LIMITS_MAX: usize = 512;
 /// A folder that is limited for a process keeps this part of all memory.
 const LEAST_DIVISOR: u64 = 32;
 const FILE: &str = "/memory.high";
-
-/// What is asked, and what follows from it.
-#[derive(Debug, Default)]
-pub(crate) struct Limits {
-    asked: BTreeMap<MemoryGroup, Asked>,
-    folders: BTreeMap<String, Limit>,
-}
-
-#[derive(Debug)]
-struct Asked {
-    folder: String,
-    bytes: u64,
-}
-
-/// The limit of a folder, with what it was reckoned from.
-#[derive(Clone, Debug)]
-struct Limit {
-    asked: BTreeMap<MemoryGroup, u64>,
-    bytes: i64,
-}
 
 impl<W: World, L: Log> Engine<W, L> {
     /// Asks for a limit. It is set by [`Engine::settle_limits`].

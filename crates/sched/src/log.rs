@@ -5,7 +5,7 @@
 //! belongs to this user and that nobody else can write to. The lock is on a file beside it,
 //! since the journal itself is replaced from time to time.
 
-use crate::Error;
+use crate::error::Error;
 use crate::journal::{Log, READ_BYTES_MAX};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};

@@ -8,8 +8,8 @@
 //! and protection is told as not possible.
 
 use crate::engine::Engine;
-use crate::groups::Subtree;
 use crate::journal::Log;
+use crate::subtree::Subtree;
 use crate::why::{Applied, Knob, Why};
 use crate::world::{Advice, Fault, Place, Value, World};
 use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};

@@ -7,9 +7,9 @@
 
 use crate::engine::Engine;
 use crate::fake::{APP, CrashPoint, DIR, LOGIN, Machine, Memory, Process, ROOT, SERVICE};
-use crate::groups::Subtree;
 use crate::ledger::Ledger;
-use crate::units::Units;
+use crate::placements::Units;
+use crate::subtree::Subtree;
 use crate::units_names::Property;
 use crate::why::Restored;
 use proptest::prelude::*;

@@ -21,6 +21,7 @@ use crate::engine::Engine;
 use crate::groups::step;
 use crate::journal::Log;
 use crate::ledger::{Details, Step};
+use crate::placements::{Placement, Units};
 use crate::units_names::{self, Property};
 use crate::why::{Applied, Knob, Why};
 use crate::world::{Place, Value, World};
@@ -30,27 +31,6 @@ use tipme_policy::{Backend, Identity, Role, SetId};
 const NO_UNIT: &str = "it runs in no unit of systemd";
 /// Weights that siblings have by themselves.
 const PLAIN: u32 = 100;
-
-/// Where the processes of sets were put.
-#[derive(Clone, Debug)]
-pub(crate) struct Units {
-    /// Where the hierarchy is mounted.
-    pub(crate) root: String,
-    pub(crate) placements: BTreeMap<Identity, Placement>,
-    /// Bytes of sets that are protected.
-    pub(crate) protected: BTreeMap<SetId, u64>,
-    /// Processes that have a limit, and so a placement of their own.
-    pub(crate) limited: BTreeSet<Identity>,
-}
-
-/// Where a process was put.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Placement {
-    set: SetId,
-    origin_unit: String,
-    /// The folder of the unit that is for its set alone.
-    pub(crate) unit: Option<String>,
-}
 
 /// Where a process is to be placed.
 enum Target {
@@ -71,47 +51,6 @@ struct UnitMembers<'a> {
     origin_unit: &'a str,
     all: BTreeSet<Identity>,
     holder: Option<SetId>,
-}
-
-impl Units {
-    pub(crate) fn new(root: String) -> Units {
-        Units { root, placements: BTreeMap::new(), protected: BTreeMap::new(), limited: BTreeSet::new() }
-    }
-
-    pub(crate) fn forget(&mut self) {
-        self.placements.clear();
-        self.protected.clear();
-        self.limited.clear();
-    }
-
-    /// The folder of the unit that is for the set of this process alone.
-    pub(crate) fn own_unit(&self, who: Identity) -> Option<&str> {
-        self.placements.get(&who)?.unit.as_deref()
-    }
-
-    pub(crate) fn origin_unit_of(&self, who: Identity) -> Option<String> {
-        self.placements.get(&who).map(|placement| placement.origin_unit.clone())
-    }
-
-    /// The unit of the set's first process, else of any that has one.
-    pub(crate) fn unit_of_set(&self, set: SetId) -> Option<&str> {
-        let of_set = |placement: &&Placement| placement.set == set && placement.unit.is_some();
-        let first = self.placements.get(&set.0).filter(of_set).or_else(|| self.placements.values().find(of_set));
-        first.and_then(|placement| placement.unit.as_deref())
-    }
-
-    fn scope(&self, set: SetId, origin_unit: &str) -> Option<&str> {
-        let beside = |placement: &&Placement| {
-            placement.set == set
-                && placement.origin_unit == origin_unit
-                && placement.unit.as_deref() != Some(origin_unit)
-        };
-        self.placements.values().filter(beside).find_map(|placement| placement.unit.as_deref())
-    }
-
-    fn member(&self, process: Identity) -> Place {
-        Place::Member { process, root: self.root.clone() }
-    }
 }
 
 impl<W: World, L: Log> Engine<W, L> {

@@ -14,9 +14,8 @@
 //!
 //! `ETIMEDOUT` says that a manager was asked and may still do it; whoever was not asked at all, is `ENOTCONN`.
 
-use crate::linux::fault;
 use crate::units_names::{Property, ServiceManager, Unit};
-use crate::world::Fault;
+use crate::world::{Fault, fault};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@
 use crate::engine::Engine;
 use crate::journal::Log;
 use crate::memory::{reclaimable, whole_pages, why};
-use crate::units::Units;
+use crate::placements::Units;
 use crate::units_names;
 use crate::why::{Applied, Knob, Why};
 use crate::world::{Advice, Place, World};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What came of a request, and why something was left as it was.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tipme_policy::{Identity, Role};
 
@@ -149,4 +150,25 @@ pub struct Restored {
     pub failed: usize,
     /// Lines of the journal that could not be read.
     pub unreadable: usize,
+}
+
+/// Why something of a process was left as it was, from the last time that it was settled.
+#[derive(Default, Debug)]
+pub(crate) struct Notes {
+    pub(crate) left: BTreeMap<Identity, BTreeMap<Knob, Why>>,
+}
+
+impl Notes {
+    pub(crate) fn add(&mut self, who: Identity, knob: Knob, why: Why) {
+        self.left.entry(who).or_default().insert(knob, why);
+    }
+
+    pub(crate) fn begin(&mut self, touched: &BTreeSet<Identity>) {
+        self.left.retain(|who, _| !touched.contains(who));
+    }
+
+    /// Forgets processes that have no role, so that the notes have the bound of the roles.
+    pub(crate) fn keep<T>(&mut self, roles: &BTreeMap<Identity, T>) {
+        self.left.retain(|who, _| roles.contains_key(who));
+    }
 }

@@ -9,7 +9,13 @@
 use crate::units_names::Property;
 use crate::why::Why;
 use serde::{Deserialize, Serialize};
+use std::io;
 use tipme_policy::Identity;
+
+/// Milliseconds after which something that had to wait for the kernel can be tried again.
+pub const LATER_MS: u64 = 110;
+/// Tries, that far apart, to take something back that the kernel wants to wait for.
+pub(crate) const LATER_TRIES_MAX: usize = 20;
 
 /// What is set for each thread of a process. The number is the order in which it is set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -258,4 +264,13 @@ pub(crate) trait World {
     fn ticks(&self) -> u64;
     /// A number that is another one after the machine has been started again.
     fn boot(&self) -> u64;
+}
+
+/// The fault that an error of the kernel stands for.
+pub(crate) fn fault(error: io::Error) -> Fault {
+    match error.raw_os_error() {
+        Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => Fault::Vanished,
+        Some(libc::EAGAIN) => Fault::Later,
+        code => Fault::Refused(code.unwrap_or(libc::EIO)),
+    }
 }

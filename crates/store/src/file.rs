@@ -4,7 +4,7 @@
 use crate::decode::{decode_from, read_header, read_section, read_section_head};
 use crate::encode::{LEVEL_FAST, write_open, write_seal, write_section};
 use crate::error::{ReadError, WriteError};
-use crate::folder::{ENDING, PARTIAL_ENDING, is_plain_id};
+use crate::id::{ENDING, PARTIAL_ENDING, is_plain_id};
 use crate::layout::{HEADER_BYTES, INCOMPLETE, MAX_SECTIONS, MAX_WORDS_BYTES, SECTION_HEAD_BYTES};
 use rustix::fs::{CWD, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;

@@ -7,13 +7,16 @@
 //! written stays, and so does an incident that has a file `<id>.pin` beside it, as far as the owner may pin: see
 //! [`PINNED_MAX`] and [`PINNED_BYTES_MAX`].
 
+mod bounds;
 mod pins;
 
 use crate::encode::write_open;
 use crate::error::WriteError;
 use crate::file;
-use crate::id::id_at;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::id::{ENDING, PARTIAL_ENDING, id_at, is_plain_id, pin_name};
+use bounds::first_to_go;
+pub use bounds::{Bounds, Listed, PINNED_BYTES_MAX, PINNED_MAX, Room};
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -22,58 +25,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tipme_record::incident::{Incident, Meta, Section, Words};
 
-pub(crate) const ENDING: &str = ".tipme";
-pub(crate) const PARTIAL_ENDING: &str = ".tipme.partial";
-const PIN_ENDING: &str = ".pin";
-/// Bytes of an incident's id, at most; endings fit into a file name besides.
-const MAX_ID_BYTES: usize = 128;
 /// What a block of a file is counted in.
 const BLOCK_BYTES: u64 = 512;
 
 /// Bytes that are freed first on a full disk; each time that they do not suffice, twice as many.
 const ROOM_BYTES: u64 = 1 << 20;
-/// Incidents that one user may have pinned.
-pub const PINNED_MAX: usize = 20;
-/// Bytes that the pinned incidents of one user may take.
-pub const PINNED_BYTES_MAX: u64 = 512 << 20;
-
-/// So much, and no more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
-    /// Bytes that incidents take, without the newest and those that are pinned.
-    pub bytes: u64,
-    /// Number of incidents, without those that are pinned.
-    pub count: usize,
-}
-
-/// How much may lie in the folder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds {
-    /// Of everybody together.
-    pub all: Room,
-    /// Of each user.
-    pub user: Room,
-}
-
-impl Default for Bounds {
-    /// 2 GiB and 200 incidents, of one user half of that.
-    fn default() -> Bounds {
-        Bounds { all: Room { bytes: 2 << 30, count: 200 }, user: Room { bytes: 1 << 30, count: 100 } }
-    }
-}
-
-/// An incident in the folder.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Listed {
-    pub id: String,
-    pub path: PathBuf,
-    /// The user who marked.
-    pub owner: u32,
-    /// The room that it takes on the disk.
-    pub bytes: u64,
-    /// A `<id>.pin` lies beside it.
-    pub pinned: bool,
-}
 
 /// A folder of incidents. One process may write to it at a time: the recorder's lock sees to that.
 #[derive(Clone, Debug)]
@@ -237,7 +193,7 @@ impl Folder {
     /// The incidents that may go: not what is being written, nor what is pinned and may be.
     fn others(&self, written: &Path) -> io::Result<Vec<Listed>> {
         let mut others = self.list()?;
-        let kept = pins::kept(&others);
+        let kept = bounds::kept(&others);
         let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         others.retain(|incident| {
             let new = fresh.contains(&incident.id) || incident.path.file_name() == written.file_name();
@@ -267,38 +223,4 @@ impl Folder {
         let entries: io::Result<Vec<fs::DirEntry>> = fs::read_dir(&self.path)?.collect();
         Ok(entries?.into_iter().filter_map(named).collect())
     }
-}
-
-/// What goes next beside the incident of `writer` that was just written: the oldest of a user who has too many, else of
-/// the one who has most, while all together have too many.
-fn first_to_go(others: &[Listed], writer: Option<u32>, bounds: Bounds) -> Option<usize> {
-    let mut shares: BTreeMap<u32, Room> = BTreeMap::new();
-    for incident in others {
-        let share = shares.entry(incident.owner).or_insert(Room { bytes: 0, count: 0 });
-        *share = Room { bytes: share.bytes + incident.bytes, count: share.count + 1 };
-    }
-    let exceeds = |owner: u32, share: &Room| {
-        share.bytes > bounds.user.bytes || share.count + usize::from(writer == Some(owner)) > bounds.user.count
-    };
-    if let Some((greedy, _)) = shares.iter().find(|(owner, share)| exceeds(**owner, share)) {
-        return others.iter().position(|incident| incident.owner == *greedy);
-    }
-    let too_large = shares.values().map(|share| share.bytes).sum::<u64>() > bounds.all.bytes;
-    if !too_large && others.len() < bounds.all.count {
-        return None;
-    }
-    let weight = |share: &Room| if too_large { share.bytes } else { share.count as u64 };
-    let most = shares.values().map(weight).max();
-    others.iter().position(|incident| shares.get(&incident.owner).map(weight) == most)
-}
-
-/// The file that pins an incident.
-fn pin_name(id: &str) -> String {
-    format!("{id}{PIN_ENDING}")
-}
-
-/// Whether an incident's id can be a file name and nothing else.
-pub(crate) fn is_plain_id(id: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    (1..=MAX_ID_BYTES).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(plain)
 }

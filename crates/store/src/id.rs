@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of incidents.
 
+pub(crate) const PIN_ENDING: &str = ".pin";
+pub(crate) const ENDING: &str = ".tipme";
+pub(crate) const PARTIAL_ENDING: &str = ".tipme.partial";
+/// Bytes of an incident's id, at most; endings fit into a file name besides.
+const MAX_ID_BYTES: usize = 128;
+
 /// The id of an incident that was marked `realtime_ns` nanoseconds after 1970 UTC, such as
 /// `20000229T235959.042Z`: UTC, to the millisecond; ids sort by time.
 pub fn id_at(realtime_ns: u64) -> String {
@@ -25,6 +31,17 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     (year, month, day)
+}
+
+/// Whether an incident's id can be a file name and nothing else.
+pub(crate) fn is_plain_id(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=MAX_ID_BYTES).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(plain)
+}
+
+/// The file that pins an incident.
+pub(crate) fn pin_name(id: &str) -> String {
+    format!("{id}{PIN_ENDING}")
 }
 
 #[cfg(test)]

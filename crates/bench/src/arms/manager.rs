@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager, started as a user starts it, for what this process and its children are.
 
-use super::Estimate;
+use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::process::Process;
 use crate::session::Session;

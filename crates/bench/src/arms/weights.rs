@@ -6,8 +6,8 @@
 
 use super::Background;
 use crate::group::{ControlGroup, lacks_unified};
+use crate::hidden::Helper;
 use crate::intervals::{Cleanup, PREFIX};
-use crate::job::Helper;
 use crate::process::family;
 use crate::session::Session;
 use anyhow::{Context, Result};

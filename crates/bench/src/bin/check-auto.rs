@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::process::Process;
+use tipme_bench::random::Random;
 use tipme_bench::session::require;
 use tipme_bench::{Options, Session};
 use tipme_desktop::inject::{Pace, Typist};
@@ -111,23 +112,12 @@ fn plan() -> Result<Plan> {
     Ok(Plan { minutes, keys, hitches, seed, tipme: tipme.canonicalize().context("cannot find tipme; run make build")? })
 }
 
-/// Numbers that the seed decides.
-struct Random(u64);
-
-impl Random {
-    /// At least 0 and below `end`.
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end.max(1)
-    }
-}
-
 fn run(plan: &Plan) -> Result<bool> {
     require(&PROGRAMS.map(|words| words[0]))?;
     let interrupt = Interrupt::install()?;
     let mut session = Session::start(Options { cpu: Some(1), ..Options::default() })?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;
-    let mut random = Random(plan.seed);
+    let mut random = Random::new(plan.seed);
     let hitches = hitches(plan, &mut random);
     let (begin, before) = (Instant::now(), cpu_seconds(recorder.pid())?);
     let typed = work(plan, &mut session, &hitches, &mut random, &interrupt)?;
@@ -224,7 +214,7 @@ fn open(session: &mut Session, words: &[&str]) -> Result<()> {
 
 /// Lines for a shell, without end: some capitals, some keys that draw nothing.
 fn text(seed: u64) -> impl Iterator<Item = char> {
-    let mut random = Random(seed ^ 0x5eed);
+    let mut random = Random::new(seed ^ 0x5eed);
     let line = "echo The quick Brown fox jumps over the Lazy dog\n";
     line.chars().cycle().map(move |key| match random.below(100) {
         0 => '\u{1b}',

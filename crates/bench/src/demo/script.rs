@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is typed when.
 
-use super::{Injected, Progress};
 use crate::faults::{Fault, Job, Scenario};
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::job::Helper;
+use crate::progress::Progress;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
 use crate::urgent::Urgent;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_desktop::hotkeys::{Action, Bindings};
@@ -23,6 +25,21 @@ const FAULT: Nanos = Nanos::from_secs(5);
 const QUIET: Duration = Duration::from_millis(400);
 /// How long it may take to work off what was typed under the fault.
 const SETTLE: Nanos = Nanos::from_secs(10);
+
+/// What was done, known without any recorder.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Injected {
+    /// Processes of the job that were seen, its root first.
+    pub pids: Vec<u32>,
+    /// The job's command; `null` where nothing was injected.
+    pub job: Option<String>,
+    /// Keys typed in all.
+    pub keys: usize,
+    /// Longest time from a key to the next drawing before the fault, by the DAMAGE extension.
+    pub calm_ms_max: f64,
+    /// The same from the beginning of the fault on.
+    pub fault_ms_max: f64,
+}
 
 /// The display with everything on it, ready to be typed at.
 pub(super) struct Stage {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! No fault at all: typing into a shell.
 
-use super::{Job, Scenario, shell};
+use super::scenario::{Job, Scenario, shell};
 use anyhow::Result;
 use std::ffi::OsString;
 

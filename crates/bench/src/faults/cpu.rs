@@ -2,7 +2,7 @@
 //! Starved by new processes: a job as of a parallel build works on the terminal's only CPU.
 
 use super::calm::SENTENCE;
-use super::{Job, Scenario, last_cpu, shell, text};
+use super::scenario::{Job, Scenario, last_cpu, shell, text};
 use crate::process::Process;
 use crate::session::Session;
 use anyhow::{Context, Result};

@@ -3,8 +3,8 @@
 //!
 //! The disk is one of its own, see [`crate::selftest::disk`]; only the search and the job see it.
 
-use super::{Job, Scenario, text};
-use crate::job::Helper;
+use super::scenario::{Job, Scenario, text};
+use crate::hidden::Helper;
 use crate::process::Process;
 use crate::selftest::disk::{Format, PrivateDisk};
 use crate::session::{Session, first_line};

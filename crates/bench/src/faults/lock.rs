@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stopped by a file lock: the terminal's program locks a file for each key, and a job holds that lock.
 
-use super::{Job, Scenario};
+use super::scenario::{Job, Scenario};
 use crate::process::Process;
 use crate::session::Session;
 use anyhow::{Context, Result};

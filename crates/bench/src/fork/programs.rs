@@ -2,9 +2,10 @@
 //! The processes of the benchmark of forks: one that works a little now and then, and the loads beside it.
 
 use super::{SLEEP, WORK};
-use crate::cpu_work::{cpu_time, next_random, spin};
+use crate::cpu_work::{cpu_time, spin};
 use crate::intervals::{Stamps, ready};
 use crate::memory::{fork, word};
+use crate::random::Random;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};
@@ -73,10 +74,9 @@ fn end(child: Pid) {
 
 /// As in a build: some children at a time, each of which computes for a little while.
 fn storm(life: u64) -> Result<()> {
-    let mut random = 1_u64;
+    let mut random = Random::new(1);
     let mut fork = || {
-        random = next_random(random);
-        let time = Duration::from_millis(STORM_LEAST_MS + (random >> 33) % STORM_MORE_MS);
+        let time = Duration::from_millis(STORM_LEAST_MS + random.below(STORM_MORE_MS));
         fork(life, "compiler", || {
             let end = cpu_time() + time;
             while cpu_time() < end {

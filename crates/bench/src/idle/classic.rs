@@ -6,8 +6,9 @@
 //! changes the loop's length too: the loop is timed again at the end, and the difference told.
 
 use super::counter::Counter;
-use super::spin::{Notes, Plan};
-use super::{Options, place};
+use super::options::Options;
+use super::place;
+use super::plan::{Loop, Notes, Plan};
 use anyhow::{Context, Result};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,14 +41,6 @@ fn timed(counter: Counter, iterations: u64) -> u64 {
     let before = counter.read();
     turn(iterations);
     counter.read().saturating_sub(before)
-}
-
-/// A loop that takes a record's time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Loop {
-    pub(super) iterations: u64,
-    /// How long it takes.
-    pub(super) ticks: u64,
 }
 
 /// The loop that takes a record's time as closely as it can be told.

@@ -9,6 +9,7 @@ use rustix::thread::{Timespec, clock_nanosleep_absolute};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 use tipme_desktop::clock;
+use tipme_measure::Generator;
 use tipme_measure::idle::Injection;
 
 /// CPU time of an event, at least and at most.
@@ -38,42 +39,26 @@ pub(crate) fn work(name: &str, number: &str) -> Result<()> {
     }
 }
 
-/// A generator of numbers that look random (splitmix64): good enough for pauses, and the same on every machine.
-struct Random(u64);
+/// A number between these.
+fn evenly(random: &mut Generator, (least, most): (u64, u64)) -> u64 {
+    least + (random.share() * (most - least) as f64) as u64
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// From 0 to below 1.
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn evenly(&mut self, (least, most): (u64, u64)) -> u64 {
-        least + (self.share() * (most - least) as f64) as u64
-    }
-
-    /// As many between one and two as between two and four.
-    fn by_size(&mut self, (least, most): (u64, u64)) -> u64 {
-        (least as f64 * (most as f64 / least as f64).powf(self.share())) as u64
-    }
+/// A number between these: as many between one and two as between two and four.
+fn by_size(random: &mut Generator, (least, most): (u64, u64)) -> u64 {
+    (least as f64 * (most as f64 / least as f64).powf(random.share())) as u64
 }
 
 /// Sleeps and computes by turns. The CPU time of an event runs from its wake-up to the next one.
 fn inject(count: u64) -> Result<()> {
-    let mut random = Random(SEED);
+    let mut random = Generator::new(SEED);
     let mut events = Vec::with_capacity(count as usize);
-    let mut due_ns = wake_after(random.evenly(PAUSE_NS));
+    let mut due_ns = wake_after(evenly(&mut random, PAUSE_NS));
     for _ in 0..count {
         let (began_ns, begun) = (clock::now().0, cpu_time());
-        compute(begun + Duration::from_nanos(random.by_size(WORK_NS)));
+        compute(begun + Duration::from_nanos(by_size(&mut random, WORK_NS)));
         let ended_ns = clock::now().0;
-        let next = wake_after(random.evenly(PAUSE_NS));
+        let next = wake_after(evenly(&mut random, PAUSE_NS));
         events.push(Injection { due_ns, began_ns, ended_ns, cpu_ns: (cpu_time() - begun).as_nanos() as u64 });
         due_ns = next;
     }
@@ -153,8 +138,8 @@ mod tests {
 
     #[test]
     fn sizes_are_spread_over_the_decades() {
-        let mut random = Random(SEED);
-        let sizes: Vec<u64> = (0..1_000).map(|_| random.by_size(WORK_NS)).collect();
+        let mut random = Generator::new(SEED);
+        let sizes: Vec<u64> = (0..1_000).map(|_| by_size(&mut random, WORK_NS)).collect();
         assert!(sizes.iter().all(|size| (WORK_NS.0..=WORK_NS.1).contains(size)));
         let below = sizes.iter().filter(|size| **size < 707_107).count();
         assert!((400..600).contains(&below), "{below} of 1000 are below the middle of the decades");

@@ -1,53 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop on one CPU.
 
-use super::buffer::Buffer;
-use super::classic::{self, Loop};
+use super::classic;
 use super::counter::Counter;
-use super::{GAP_MIN, Options, nanos, place};
+use super::options::{GAP_MIN, Options, nanos};
+use super::place;
+use super::plan::{Loop, Notes, Plan, Watched};
 use crate::cpu_work::cpu_time;
 use anyhow::Result;
-use rustix::thread::gettid;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tipme_measure::idle::{ClassicLoop, ClockFigures, Gap, Observed};
-
-/// Gaps of each second that there is room for: many times what a timer tick makes.
-const GAPS_PER_SECOND: u64 = 20_000;
-/// Gaps of one CPU in all: 32 MB.
-const GAPS_MAX: u64 = 2_000_000;
-/// Records of one CPU in all: 32 MB, more than an hour at a millisecond.
-const RECORDS_MAX: u64 = 4_000_000;
-/// Pairs of counter and clock.
-const PAIRS_MAX: usize = 4_096;
-/// Records between two pairs, at least.
-const RECORDS_PER_PAIR: u64 = 64;
-
-/// What a loop writes while it runs.
-pub(super) struct Notes {
-    gaps: Buffer<(u64, u64)>,
-    /// Length of the gaps that there was no room for.
-    lost_ticks: u64,
-    records: Buffer<u64>,
-    pairs: Buffer<(u64, u64)>,
-    records_per_pair: u64,
-    countdown: u64,
-}
-
-/// Lengths in ticks of the counter.
-pub(super) struct Plan {
-    pub(super) counter: Counter,
-    gap: u64,
-    record: u64,
-    pub(super) duration: u64,
-}
-
-/// The begin and end of the watching, in ticks, and the thread's CPU time in between.
-struct Watched {
-    begin: u64,
-    end: u64,
-    cpu_time_ns: u64,
-    faults: u64,
-}
+use tipme_measure::idle::Observed;
 
 /// A loop that is ready to run: everything that takes time or memory is done.
 pub(super) struct Prepared {
@@ -133,73 +95,9 @@ fn faults() -> u64 {
     (usage.ru_minflt + usage.ru_majflt) as u64
 }
 
-impl Notes {
-    fn new(options: &Options) -> Notes {
-        let seconds = options.duration.as_secs() + 1;
-        let gaps = seconds.saturating_mul(GAPS_PER_SECOND).min(GAPS_MAX);
-        let records = (nanos(options.duration) / nanos(options.resolution).max(1) + 16).min(RECORDS_MAX);
-        let records_per_pair = RECORDS_PER_PAIR.max(2 * records / PAIRS_MAX as u64);
-        Notes {
-            gaps: Buffer::new(gaps as usize, (0, 0)),
-            lost_ticks: 0,
-            records: Buffer::new(records as usize, 0),
-            pairs: Buffer::new(PAIRS_MAX, (0, 0)),
-            records_per_pair,
-            countdown: records_per_pair,
-        }
-    }
-
-    /// A record is complete. Now and then counter and clock are compared, which takes less than a gap.
-    pub(super) fn record(&mut self, at: u64, counter: Counter) {
-        self.records.push(at);
-        self.countdown -= 1;
-        if self.countdown == 0 {
-            self.countdown = self.records_per_pair;
-            if let Some(pair) = counter.pair() {
-                self.pairs.push(pair);
-            }
-        }
-    }
-
-    fn gap(&mut self, start: u64, length: u64) {
-        if !self.gaps.push((start, length)) {
-            self.lost_ticks += length;
-        }
-    }
-
-    /// In nanoseconds. Both ends of a gap are converted, so that gaps and what is between them sum to the whole.
-    fn observed(self, cpu: usize, counter: Counter, watched: &Watched, classic: Option<Loop>) -> Observed {
-        let (calibration, clock) = counter.calibrate(self.pairs.items());
-        let length = |ticks: u64| calibration.ns(watched.begin + ticks) - calibration.ns(watched.begin);
-        let classic = classic.map(|known| ClassicLoop {
-            iterations: known.iterations,
-            begin_ns: length(known.ticks),
-            ..ClassicLoop::default()
-        });
-        let gap = |(start, length): &(u64, u64)| {
-            let start_ns = calibration.ns(*start);
-            Gap { start_ns, length_ns: calibration.ns(start + length) - start_ns }
-        };
-        Observed {
-            cpu,
-            tid: gettid().as_raw_nonzero().get() as u32,
-            begin_ns: calibration.ns(watched.begin),
-            end_ns: calibration.ns(watched.end),
-            gaps: self.gaps.items().iter().map(gap).collect(),
-            gaps_lost: self.gaps.lost(),
-            lost_ns: length(self.lost_ticks),
-            records_ns: self.records.items().iter().map(|at| calibration.ns(*at)).collect(),
-            records_lost: self.records.lost(),
-            cpu_time_ns: watched.cpu_time_ns,
-            faults: watched.faults,
-            locked: self.gaps.is_locked() && self.records.is_locked() && self.pairs.is_locked(),
-            clock: ClockFigures { classic, ..clock },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::buffer::Buffer;
     use super::*;
     use std::time::Duration;
 

@@ -3,8 +3,8 @@
 
 use super::{Incident, Options, Tracer, echo, injector, observe, place, sleep_until};
 use crate::alone::Alone;
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::job::Helper;
 use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;

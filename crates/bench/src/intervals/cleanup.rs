@@ -2,7 +2,7 @@
 //! Who cleans up when nobody else can: a process that undoes what it was told of once its owner is gone,
 //! however that ended.
 
-use crate::job::Helper;
+use crate::hidden::Helper;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;

@@ -2,8 +2,8 @@
 //! The product's own recorder beside a benchmark, so that its verdict stands beside the figures.
 
 use super::{Cleanup, PREFIX};
+use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::job::Helper;
 use crate::programs::{self, Follower};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};

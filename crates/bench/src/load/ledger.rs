@@ -18,7 +18,7 @@ use tipme_record::Nanos;
 const WORDS: usize = 8;
 const ACCOUNT_BYTES: usize = WORDS * size_of::<u64>();
 /// Accounts, at most.
-const ACCOUNTS_MAX: usize = super::LEVEL_MAX as usize;
+const ACCOUNTS_MAX: usize = super::kind::LEVEL_MAX as usize;
 
 /// What is counted, by its place in an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,9 @@
 use super::ledger::{Count, Ledger};
 use super::work::Worker;
 use super::{Kind, Order};
-use crate::cpu_work::{cpu_time, next_random, run_queue_delay};
+use crate::cpu_work::{cpu_time, run_queue_delay};
 use crate::memory::fork;
+use crate::random::Random;
 use anyhow::{Context, Result};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, setpriority_process, setsid, wait, waitpid};
@@ -139,10 +140,9 @@ impl Assignment<'_> {
     /// Has a child at any time, each of which works for a little while.
     fn raise(&self, name: &str, begin: &mut Begin) -> Result<()> {
         say(begin)?;
-        let (mut random, mut spent) = (self.account as u64 + 1, Spent::now());
+        let (mut random, mut spent) = (Random::new(self.account as u64 + 1), Spent::now());
         while Instant::now() < self.end {
-            random = next_random(random);
-            let rounds = LIFE_LEAST + (random >> 33) % LIFE_MORE;
+            let rounds = LIFE_LEAST + random.below(LIFE_MORE);
             let child = fork(self.order.life_s, name, || self.live(rounds))?;
             let count = if ended_well(child)? { Count::Forks } else { Count::Cut };
             self.add(count, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a process of a load does in a round: it touches pages, and it computes.
 
-use super::{Kind, Pages};
+use super::kind::{Kind, Pages};
 use crate::cpu_work::{cpu_time, spin};
 use crate::selftest::jobs::Mapping;
 use anyhow::{Context, Result};

@@ -5,10 +5,10 @@
 //! that comes of it; so they cost the same for one process as for thirty. Where the kernel offers none,
 //! the text files of /proc serve, as far as they go.
 
+use crate::kernel_text::{stat, stat_words};
 use crate::process::group_members;
 use rustix::fd::FromRawFd;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 /// What is counted, in the order of [`Usage`].
 pub const COUNTED: [&str; 7] =
@@ -112,18 +112,14 @@ fn value(fd: &OwnedFd) -> Option<u64> {
 
 /// CPU time and page faults of a process group.
 fn from_files(group: u32) -> Usage {
-    let files = group_members(group).into_iter().filter_map(|pid| {
-        let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
-        from_stat(&text)
-    });
+    let files = group_members(group).into_iter().filter_map(|pid| from_stat(&stat(pid)?));
     let (cpu_ns, faults) = files.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     Usage([Some(cpu_ns), None, Some(faults), None, None, None, None])
 }
 
 /// CPU time in nanoseconds and page faults of a process and its children that have ended.
 fn from_stat(text: &str) -> Option<(u64, u64)> {
-    let (_, rest) = text.rsplit_once(')')?;
-    let words: Vec<u64> = rest.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();
+    let words: Vec<u64> = stat_words(text)?.map(|word| word.parse().unwrap_or(0)).collect();
     let sum = |from: usize| Some(words.get(from..from + 4)?.iter().sum::<u64>());
     let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
     Some((sum(11)? * (1_000_000_000 / ticks_per_second), sum(7)?))

@@ -4,7 +4,6 @@
 use super::application::Application;
 use super::counters::Usage;
 use super::stage::Recorder;
-use super::{Driver, Sent};
 use crate::interrupt::Interrupt;
 use crate::script::{Act, Input, Script, Step};
 use crate::seen::Seen;
@@ -26,6 +25,23 @@ const QUIET: Duration = Duration::from_millis(500);
 const QUIET_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a waiter looks whether something was drawn.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// An input that was sent. The time is that of the moment before it went to the display.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sent {
+    pub at: Nanos,
+    pub label: String,
+    pub class: Class,
+}
+
+/// What playing cost the player itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Driver {
+    /// CPU time, with that of the thread that watches the screen.
+    pub cpu: Nanos,
+    /// Requests that inject input.
+    pub requests: u64,
+}
 
 /// What came of playing.
 #[derive(Default)]

@@ -2,6 +2,7 @@
 //! What the buffers are kept in where memory does not hold them.
 
 use crate::intervals::Cleanup;
+use crate::kernel_text::memory_field;
 use crate::process::missing;
 use crate::selftest::disk::{Extent, Format, PROGRAMS, PrivateDisk};
 use anyhow::{Context, Result, ensure};
@@ -109,12 +110,6 @@ fn swaps() -> Vec<String> {
     text.lines().skip(1).map(str::to_owned).collect()
 }
 
-fn free_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
-    line.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
-}
-
 /// What was made for a backing; undone when dropped or, where that does not happen, by the cleanup process.
 pub(super) struct BackingSetup {
     pub disk: Option<PrivateDisk>,
@@ -134,7 +129,7 @@ impl BackingSetup {
         if backing.needs_disk() {
             let extent = Extent { mib: buffers_mib + SPARE_MIB, life, taken: true };
             ensure!(
-                free_memory() > FREE_MIN + (u64::from(extent.mib) << 20),
+                memory_field("MemAvailable") > FREE_MIN + (u64::from(extent.mib) << 20),
                 "less than a gibibyte of memory is free; the private disk needs {} MiB of it",
                 extent.mib
             );
@@ -173,7 +168,7 @@ fn zram(mib: u32, cleanup: &mut Cleanup) -> Result<PathBuf> {
 }
 
 fn swap_on(path: PathBuf, cleanup: &mut Cleanup) -> Result<PathBuf> {
-    let free = free_memory();
+    let free = memory_field("MemAvailable");
     ensure!(free > FREE_MIN, "only {} MiB of memory are free; swap is made where a gibibyte is", free >> 20);
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .with_context(|| format!("cannot change {}", path.display()))?;
@@ -202,6 +197,6 @@ mod tests {
             assert!(offer.not_available_because.is_none_or(|why| why.len() > 10), "{}", backing.name());
         }
         assert_eq!(Backing::Anonymous.offer().not_available_because.is_some(), swaps().is_empty());
-        assert!(free_memory() > 0);
+        assert!(memory_field("MemAvailable") > 0);
     }
 }

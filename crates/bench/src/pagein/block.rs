@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of one turn, and what the program said of them.
 
-use super::Options;
+use super::options::{LATE_MAX, Options};
 use super::program::{Walk, walks};
 use crate::interrupt::Interrupt;
 use crate::intervals::StampBuffer;
@@ -17,8 +17,6 @@ use tipme_record::Nanos;
 
 /// The program has drawn nothing for so long before the first key.
 const QUIET: Duration = Duration::from_millis(200);
-/// How long records are waited for after the last key.
-pub(super) const LATE_MAX: Duration = Duration::from_secs(30);
 /// Between two looks at the records.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program with the working set: it has a window, and after each key it goes on through its buffer and draws.
 
-use super::Options;
+use super::options::{Options, WORDS};
 use crate::cpu_work::{cpu_time, run_queue_delay};
 use crate::intervals::StampBuffer;
 use crate::process::major_faults;
@@ -17,8 +17,6 @@ use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::{Target, clock};
 use tipme_record::Nanos;
 
-/// Words of a record in the stamp buffer.
-pub(super) const WORDS: usize = 3;
 /// How long an exchange with the display may take; the display's own pages may have gone as well.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a key is waited for; whoever ends the benchmark ends this program before.

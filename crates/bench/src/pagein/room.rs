@@ -2,7 +2,8 @@
 //! How much memory there is, and what of it a hog may have: enough that memory runs out, and never so much that
 //! programs are ended for want of it.
 
-use crate::load::{memory_field, memory_most};
+use crate::kernel_text::memory_field;
+use crate::load::memory_most;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 

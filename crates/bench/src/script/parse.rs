@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From TOML to a script. Every error names the line and the remedy.
 
-use super::{
-    Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, Step,
-    TEXT_BYTES_MAX, class_named, prose,
+use super::parts::{
+    Act, CLASSES, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, Step,
+    TEXT_BYTES_MAX, class_named,
 };
+use super::prose;
 use anyhow::{Error, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -187,7 +188,7 @@ impl Reader<'_> {
     }
 
     fn class(&self, name: &Spanned<String>) -> Result<Class> {
-        let known = super::CLASSES.map(|(name, _)| name).join(", ");
+        let known = CLASSES.map(|(name, _)| name).join(", ");
         class_named(name.get_ref()).ok_or_else(|| {
             self.error(name.span().start, format_args!("there is no class \"{}\"; use {known}", name.get_ref()))
         })
@@ -428,6 +429,7 @@ impl StepKind<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     fn error(text: &str) -> String {
         parse("s", text).expect_err("it is wrong").to_string()
@@ -507,11 +509,8 @@ mod tests {
     #[test]
     fn no_text_makes_the_reader_panic() {
         let good = include_str!("../../scripts/editor.toml");
-        let mut state = 7u64;
-        let mut next = |end: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % end
-        };
+        let mut random = Random::new(7);
+        let mut next = |end: usize| random.index(end);
         for _ in 0..400 {
             let mut bytes = good.as_bytes()[..200 + next(good.len() - 200)].to_vec();
             for _ in 0..1 + next(8) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Made-up text: sentences of common words, the same for the same seed.
 
+use crate::random::Random;
+
 /// Words of different lengths that every keyboard can type.
 const WORDS: [&str; 48] = [
     "the",
@@ -55,26 +57,15 @@ const WORDS: [&str; 48] = [
 /// A line is broken behind so many characters.
 const LINE: usize = 72;
 
-/// Numbers that a seed decides.
-struct Random(u64);
-
-impl Random {
-    /// At least 0 and below `end`.
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end.max(1)
+fn sentence(random: &mut Random) -> String {
+    let count = 4 + random.index(9);
+    let words: Vec<&str> = (0..count).map(|_| WORDS[random.index(WORDS.len())]).collect();
+    let mut text = words.join(" ");
+    if count > 8 {
+        text = text.replacen(' ', ", ", 1);
     }
-
-    fn sentence(&mut self) -> String {
-        let count = 4 + self.below(9);
-        let words: Vec<&str> = (0..count).map(|_| WORDS[self.below(WORDS.len())]).collect();
-        let mut text = words.join(" ");
-        if count > 8 {
-            text = text.replacen(' ', ", ", 1);
-        }
-        text[..1].make_ascii_uppercase();
-        text + "."
-    }
+    text[..1].make_ascii_uppercase();
+    text + "."
 }
 
 /// Lines of text, exactly so many bytes, the last a line end where there is room for one.
@@ -88,10 +79,10 @@ pub(super) fn text(bytes: usize, seed: u64) -> String {
 
 /// Text as somebody types it, exactly so many characters, all of them ASCII.
 pub(super) fn typed(characters: usize, seed: u64) -> String {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let (mut text, mut column) = (String::new(), 0);
     while text.len() < characters {
-        for word in random.sentence().split(' ') {
+        for word in sentence(&mut random).split(' ') {
             text.push_str(word);
             column += word.len() + 1;
             text.push(if column > LINE { '\n' } else { ' ' });
@@ -104,14 +95,14 @@ pub(super) fn typed(characters: usize, seed: u64) -> String {
 
 /// A page with headings, paragraphs and tables, which is as much work to lay out as a long article.
 pub(super) fn page(sections: u64, seed: u64) -> String {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut page = "<!doctype html><meta charset=\"utf-8\"><title>page</title>\n\
         <style>body{max-width:50em;margin:auto;font-family:serif}td{border:1px solid}</style>\n"
         .to_owned();
     for number in 1..=sections {
         page += &format!("<h2 id=\"s{number}\">Section {number}</h2>\n");
         for _ in 0..4 {
-            let sentences: Vec<String> = (0..6).map(|_| random.sentence()).collect();
+            let sentences: Vec<String> = (0..6).map(|_| sentence(&mut random)).collect();
             page += &format!("<p>{}</p>\n", sentences.join(" "));
         }
         page += &table(&mut random);
@@ -120,7 +111,7 @@ pub(super) fn page(sections: u64, seed: u64) -> String {
 }
 
 fn table(random: &mut Random) -> String {
-    let cell = |random: &mut Random| format!("<td>{}</td>", WORDS[random.below(WORDS.len())]);
+    let cell = |random: &mut Random| format!("<td>{}</td>", WORDS[random.index(WORDS.len())]);
     let row = |random: &mut Random| format!("<tr>{}</tr>\n", (0..5).map(|_| cell(random)).collect::<String>());
     format!("<table>\n{}</table>\n", (0..6).map(|_| row(random)).collect::<String>())
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The application under test, in a window with the keyboard focus.
 
-use super::{App, Site, patient};
+use super::fault::{App, Site};
+use super::patient;
 use crate::interrupt::Interrupt;
 use crate::process::Process;
 use crate::session::{self, Session};

@@ -6,7 +6,7 @@ mod pairs;
 mod resources;
 mod waits;
 
-use super::Fault;
+use super::fault::Fault;
 
 /// By what they are about: waiting, resources, two at once, nothing.
 const FAULTS: &[&[Fault]] = &[waits::FAULTS, resources::FAULTS, pairs::FAULTS, clean::FAULTS];

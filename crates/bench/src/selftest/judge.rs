@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a diagnosis names what was done; pure.
 
-use super::Cause;
+use super::fault::InjectedCause;
 use serde_json::Value;
 
 /// Findings among which both causes of a pair must be.
@@ -18,7 +18,7 @@ pub(super) struct Judged {
 }
 
 /// Holds the findings against the kinds expected for each cause, and against the causes themselves.
-pub(super) fn judge(expected: &[&[&str]], causes: &[Cause], verdict: &Value) -> Judged {
+pub(super) fn judge(expected: &[&[&str]], causes: &[InjectedCause], verdict: &Value) -> Judged {
     let Some(findings) = verdict["findings"].as_array() else {
         let why = verdict["error"].as_str().unwrap_or("the diagnosis has no list of findings").to_string();
         return Judged { hit: false, why, attributed_ms: 0.0 };
@@ -46,19 +46,19 @@ fn has_both(findings: &[Value], fits: &impl Fn(&Value, usize) -> bool) -> bool {
 }
 
 /// A finding has one of the kinds and blames what did it.
-fn names(finding: &Value, kinds: &[&str], cause: &Cause) -> bool {
+fn names(finding: &Value, kinds: &[&str], cause: &InjectedCause) -> bool {
     finding["kind"].as_str().is_some_and(|kind| kinds.contains(&kind)) && blames(&finding["culprit"], cause)
 }
 
 /// The culprit is one of the processes, or something with one of the names.
-fn blames(culprit: &Value, cause: &Cause) -> bool {
+fn blames(culprit: &Value, cause: &InjectedCause) -> bool {
     let pid = culprit["pid"].as_u64();
     let named = |text: &str| cause.names.iter().any(|name| text.contains(name.as_str()));
     pid.is_some_and(|pid| cause.pids.iter().any(|known| u64::from(*known) == pid))
         || ["device", "address", "job"].iter().any(|field| culprit[*field].as_str().is_some_and(named))
 }
 
-fn complaint(expected: &[&[&str]], causes: &[Cause], findings: &[Value]) -> String {
+fn complaint(expected: &[&[&str]], causes: &[InjectedCause], findings: &[Value]) -> String {
     let found: Vec<String> = findings.iter().take(PAIR_FINDINGS).map(describe).collect();
     let found = if found.is_empty() { "nothing".to_string() } else { found.join(", ") };
     if expected.is_empty() {
@@ -68,7 +68,7 @@ fn complaint(expected: &[&[&str]], causes: &[Cause], findings: &[Value]) -> Stri
     format!("it finds {found}; expected {}", wanted.collect::<Vec<_>>().join(" and "))
 }
 
-fn wanted(kinds: &[&str], cause: Option<&Cause>) -> String {
+fn wanted(kinds: &[&str], cause: Option<&InjectedCause>) -> String {
     let pids = cause.iter().flat_map(|cause| &cause.pids).map(|pid| format!("pid {pid}"));
     let names = cause.iter().flat_map(|cause| &cause.names).cloned();
     let who: Vec<String> = pids.chain(names).take(4).collect();
@@ -92,7 +92,7 @@ pub(super) fn who(culprit: &Value) -> String {
 }
 
 /// How long each cause delayed the key: what is known, and an even share of the rest where it is not.
-pub(super) fn injected_ms(causes: &[Cause], excess_ms: f64) -> f64 {
+pub(super) fn injected_ms(causes: &[InjectedCause], excess_ms: f64) -> f64 {
     let known: f64 = causes.iter().filter_map(|cause| cause.ms).sum();
     let all_known = causes.iter().all(|cause| cause.ms.is_some());
     if all_known { known } else { known.max(excess_ms) }
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn by(pid: u32) -> Cause {
-        Cause { pids: vec![pid], ..Cause::default() }
+    fn by(pid: u32) -> InjectedCause {
+        InjectedCause { pids: vec![pid], ..InjectedCause::default() }
     }
 
     fn finding(kind: &str, pid: u32, ms: f64) -> Value {
@@ -130,14 +130,14 @@ mod tests {
     fn another_culprit_is_a_miss() {
         let found = verdict(&[finding("lock-wait", 5, 90.0)]);
         assert!(!judge(&[&["lock-wait"]], &[by(6)], &found).hit);
-        let job = Cause { names: vec!["make".into()], ..by(6) };
+        let job = InjectedCause { names: vec!["make".into()], ..by(6) };
         assert!(judge(&[&["lock-wait"]], &[job], &found).hit);
-        assert!(!judge(&[&["lock-wait"]], &[Cause::default()], &found).hit);
+        assert!(!judge(&[&["lock-wait"]], &[InjectedCause::default()], &found).hit);
     }
 
     #[test]
     fn devices_and_addresses_go_by_name() {
-        let named = |name: &str| Cause { names: vec![name.into()], ..Cause::default() };
+        let named = |name: &str| InjectedCause { names: vec![name.into()], ..InjectedCause::default() };
         let device = verdict(&[json!({"kind": "disk-queue", "culprit": {"device": "loop3 (7:3)"}, "ms": 1.0})]);
         assert!(judge(&[&["disk-queue"]], &[named("loop3")], &device).hit);
         let address = verdict(&[json!({"kind": "network-wait", "culprit": {"address": "127.0.0.1:80"}, "ms": 1.0})]);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_the_rest() {
-        let known = |ms| Cause { ms, ..Cause::default() };
+        let known = |ms| InjectedCause { ms, ..InjectedCause::default() };
         assert_eq!(injected_ms(&[known(Some(40.0))], 90.0), 40.0);
         assert_eq!(injected_ms(&[known(None)], 90.0), 90.0);
         assert_eq!(injected_ms(&[known(Some(40.0)), known(None)], 90.0), 90.0);

@@ -3,6 +3,7 @@
 
 use super::app::Application;
 use crate::interrupt::Interrupt;
+use crate::kernel_text::cpu_ticks;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
 use crate::urgent::Urgent;
@@ -113,10 +114,8 @@ impl CpuTime {
         CpuTime::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// From the first line: user, nice, system, idle, waiting for I/O, interrupts, soft interrupts, stolen.
     fn parse(stat: &str) -> Option<CpuTime> {
-        let words = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-        let ticks: Vec<u64> = words.take(8).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        let ticks = cpu_ticks(stat)?;
         let idle = ticks.get(3)? + ticks.get(4)?;
         Some(CpuTime { busy: ticks.iter().sum::<u64>() - idle, idle })
     }

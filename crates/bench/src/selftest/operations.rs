@@ -13,9 +13,6 @@ use std::path::Path;
 use tipme_desktop::clock;
 use tipme_record::Nanos;
 
-/// Carries out an order with its words.
-type Operation = fn(&[&str]) -> Result<()>;
-
 const ORDERS: &str = "orders";
 const DONE_ORDERS: &str = "done-orders";
 

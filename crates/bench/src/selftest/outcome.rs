@@ -3,10 +3,10 @@
 //!
 //! Fields are only ever added. `null` means not available.
 
+use super::fault::{App, Fault};
 use super::judge::{self, Judged};
 use super::keyboard::median;
 use super::trial::Observation;
-use super::{App, Fault};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -213,7 +213,7 @@ pub(super) mod tests {
     use super::*;
     use crate::selftest::keyboard::Latency;
     use crate::selftest::trial::Observation;
-    use crate::selftest::{Cause, Injected};
+    use crate::selftest::{Injected, InjectedCause};
     use serde_json::json;
     use std::time::Duration;
 
@@ -236,7 +236,7 @@ pub(super) mod tests {
             "chain": [{"start_ns": 1_000_000, "end_ns": 3_500_000, "pid": 4, "comm": "patient", "state": "blocked",
                 "detail": "futex", "woken_by": "holder (5)"}],
         });
-        let causes = vec![Cause { pids: vec![5], ..Cause::default() }];
+        let causes = vec![InjectedCause { pids: vec![5], ..InjectedCause::default() }];
         let latency = Latency { ms: 2001.0, usual_ms: 1.0, usual_load: Some(0.03) };
         Row::of(
             &FAULT,

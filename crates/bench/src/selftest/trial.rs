@@ -5,8 +5,9 @@
 //! displays are kept, since starting one takes longer than the rest. A trial that fails costs its display.
 
 use super::app::Application;
+use super::fault::{App, Fault, Injected, Site};
 use super::keyboard::{Keyboard, Latency};
-use super::{App, Fault, Injected, Options, Site};
+use super::options::Options;
 use crate::alone::Alone;
 use crate::faults::last_cpu;
 use crate::interrupt::Interrupt;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several applications on a display, and the script that goes round them.
 
-use super::{Played, RUN_MAX};
-use crate::arms::Estimate;
+use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::process::{Process, is_group_member, missing};
 use crate::seen::Seen;
@@ -16,6 +15,10 @@ use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::{DamageWatch, Watcher};
+use tipme_record::Nanos;
+
+/// The longest that one run of the script may take.
+pub const RUN_MAX: Duration = Duration::from_secs(900);
 
 /// Faster than people type, so that what is measured is the machine.
 const WORDS_PER_MINUTE: f64 = 300.0;
@@ -30,6 +33,18 @@ const QUIET: Duration = Duration::from_millis(300);
 const LINES: usize = 400;
 /// A cursor that blinks would be taken for an answer.
 const GTK_SETTINGS: &str = "[Settings]\ngtk-cursor-blink=false\n";
+
+/// One run of the script.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Played {
+    pub begun: Nanos,
+    pub time: Nanos,
+    /// Changes of the focus.
+    pub changes: usize,
+    pub keys: usize,
+    /// Keys that were not answered in time.
+    pub unanswered: usize,
+}
 
 /// What is opened where, and what is typed there: each key draws something.
 struct Kind {

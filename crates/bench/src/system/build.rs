@@ -2,9 +2,9 @@
 //! A real job beside a measurement: made-up C files that are compiled, again and again; where there is no compiler,
 //! texts that are compressed.
 
-use crate::arms::Estimate;
+use crate::estimate::Estimate;
+use crate::hidden::Helper;
 use crate::intervals::{Cleanup, PREFIX};
-use crate::job::Helper;
 use crate::load::Reading;
 use crate::memory::fork;
 use crate::process::{Process, family, missing, session_members};

@@ -50,7 +50,7 @@ fn responses_have_these_forms() {
         ),
         (r#""done""#, Response::Done),
         (
-            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"displays":[":0"],"missing":[]}}"#,
+            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"displays":[":0"],"missing":[]}}"#,
             Response::Status(Status {
                 pid: 7,
                 armed_ns: 1,
@@ -62,6 +62,7 @@ fn responses_have_these_forms() {
                 hot_keys: Some("f9 marks".into()),
                 any_keyboard: true,
                 keys: true,
+                input_stopped_s: 1.5,
                 displays: vec![":0".into()],
                 missing: vec![],
                 auto: None,

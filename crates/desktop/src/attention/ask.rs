@@ -4,7 +4,7 @@
 //! A window may go between an event and a question about it: then there is no answer, which is not an error.
 //! All questions of one [`QueryBatch`] share one deadline.
 
-use super::{HELPERS_MAX, Owner, WINDOWS_MAX};
+use super::change::{HELPERS_MAX, Owner, WINDOWS_MAX};
 use crate::connect::{Connection, Wire};
 use crate::error::Error;
 use crate::focus::{How, ask_client, told_pid};

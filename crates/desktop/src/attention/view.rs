@@ -2,7 +2,7 @@
 //! What is known of the display, what must be asked, and what has been told. It asks nothing itself.
 
 use super::ask::{Atoms, Facts, Listing, Manager};
-use super::{Change, Dropped, WINDOWS_MAX, WindowState};
+use super::change::{Change, Dropped, WINDOWS_MAX, WindowState};
 use std::collections::{BTreeMap, BTreeSet};
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A connection to a display with its grabs.
 
-use super::{Action, Bindings, Chord, Event, Refusal, Why, wanted};
+use super::bindings::{Action, Bindings, Chord, wanted};
 use crate::clock;
 use crate::connect::{Connection, Target};
 use crate::error::Error;
@@ -10,6 +10,40 @@ use tipme_record::Nanos;
 use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::{ConnectionExt as _, Grab, GrabMode, KeyPressEvent, Keycode, Mapping, ModMask};
 use x11rb::protocol::{ErrorKind, Event as Message};
+
+/// What [`HotKeys::next`](super::HotKeys::next) tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A hot key was pressed; `at` is when the press was taken from the socket.
+    Pressed { action: Action, at: Nanos },
+    /// The server is gone, for the reason given; attempts to reach it go on.
+    Lost(String),
+    /// The server is back and the keys are grabbed again, those that can be had.
+    Restored,
+    /// The keyboard has changed, and with it which keys can be had.
+    Changed,
+}
+
+/// A hot key that cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub action: Action,
+    pub chord: Chord,
+    pub why: Why,
+}
+
+/// Why a hot key cannot be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The keyboard has no such key.
+    Missing,
+    /// Another program holds all of its places.
+    Taken,
+    /// Another program holds the place where people press it; it works elsewhere, as on the keypad.
+    MainTaken,
+    /// Another program holds it on the keypad only.
+    KeypadTaken,
+}
 
 /// One place of a hot key.
 #[derive(Clone, Copy, PartialEq, Eq)]

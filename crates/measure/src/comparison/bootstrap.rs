@@ -9,6 +9,8 @@
 //! normal distribution. Both are made good: deviations grow by the root of k / (k - 1), and the interval by the
 //! ratio of Student's to the normal quantile, with the degrees of freedom that Welch and Satterthwaite give.
 
+use crate::random::Generator;
+
 /// How often the repeats are drawn.
 pub const RESAMPLES: usize = 4_000;
 
@@ -43,7 +45,7 @@ impl Sample<'_> {
 
     /// How far the figures of resampled repeats lie from the observed one. Draws without a figure are left out.
     fn deviations(&self, observed: f64, stream: u64) -> Vec<f64> {
-        let mut generator = Generator(SEED ^ stream);
+        let mut generator = Generator::new(SEED ^ stream);
         let spread = (self.repeats as f64 / (self.repeats as f64 - 1.0)).sqrt();
         let draw = |_| (self.figure)(&generator.draw(self.repeats)).map(|figure| (figure - observed) * spread);
         (0..RESAMPLES).filter_map(draw).collect()
@@ -89,28 +91,6 @@ fn student(freedom: f64) -> f64 {
     NORMAL + (first + (second + third / freedom) / freedom) / freedom
 }
 
-/// Pseudo-random numbers (SplitMix64).
-pub(crate) struct Generator(pub u64);
-
-impl Generator {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// How often each of so many is drawn in as many draws with replacement.
-    fn draw(&mut self, count: usize) -> Vec<u32> {
-        let mut drawn = vec![0; count];
-        for _ in 0..count {
-            let index = (u128::from(self.next()) * count as u128) >> 64;
-            drawn[index as usize] += 1;
-        }
-        drawn
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +107,7 @@ mod tests {
 
     /// A sum of twelve even numbers: normal, but for its far tails.
     fn normal(generator: &mut Generator) -> f64 {
-        (0..12).map(|_| (generator.next() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
+        (0..12).map(|_| generator.share()).sum::<f64>() - 6.0
     }
 
     fn normals(generator: &mut Generator, count: usize) -> Vec<f64> {
@@ -138,7 +118,7 @@ mod tests {
     fn shown_percent(count: usize, shift: f64) -> f64 {
         const PAIRS: u64 = 200;
         let shown = |pair: u64| {
-            let mut generator = Generator(pair.wrapping_mul(0x1234_5678_9abc_def1));
+            let mut generator = Generator::new(pair.wrapping_mul(0x1234_5678_9abc_def1));
             let (base, other) = (normals(&mut generator, count), normals(&mut generator, count));
             let other: Vec<f64> = other.iter().map(|value| value + shift).collect();
             let estimate = estimate(&means(&base), &means(&other)).expect("every draw has a mean");
@@ -171,7 +151,7 @@ mod tests {
 
     #[test]
     fn every_repeat_is_drawn_as_often_as_any_other() {
-        let mut generator = Generator(1);
+        let mut generator = Generator::new(1);
         let mut sums = [0u32; 7];
         for _ in 0..10_000 {
             let drawn = generator.draw(7);

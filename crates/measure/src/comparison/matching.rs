@@ -4,9 +4,16 @@
 //! Runs of one name are repeats. A name that is but a number, such as `3` or `repeat 3`, is the count of a repeat
 //! and no name. Where each side has one kind of runs, these are held against each other whatever they are called.
 
-use super::Side;
 use crate::document::Run;
 use serde::{Deserialize, Serialize};
+
+/// One result.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// The file's name.
+    pub name: &'a str,
+    pub runs: &'a [Run],
+}
 
 /// Runs that are held against nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

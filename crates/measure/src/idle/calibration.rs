@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From ticks of a counter to nanoseconds of CLOCK_MONOTONIC.
+//! From ticks of a counter to nanoseconds of CLOCK_MONOTONIC, and what is told of that clock.
+
+use serde::{Deserialize, Serialize};
 
 /// Pairs of a counter and the clock, taken at the same instant, in the order of time.
 ///
@@ -66,6 +68,29 @@ fn between(low: (u64, u64), high: (u64, u64), ticks: u64) -> u64 {
     let (ticks, low_ticks, low_ns) = (i128::from(ticks), i128::from(low.0), i128::from(low.1));
     let scale = |value: i128| value * (i128::from(high.1) - low_ns) / (i128::from(high.0) - low_ticks);
     (low_ns + scale(ticks - low_ticks)).clamp(0, i128::from(u64::MAX)) as u64
+}
+
+/// The clock that a loop read.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClockFigures {
+    /// `tsc`, or `clock_gettime`.
+    pub source: String,
+    pub mhz: Option<f64>,
+    /// Of the counter's rate against CLOCK_MONOTONIC, between the begin and the end.
+    pub drift_ppm: Option<f64>,
+    /// How far the counter was off a straight line at most.
+    pub bend_ns: Option<u64>,
+    pub classic: Option<ClassicLoop>,
+}
+
+/// The calibration of a loop of fixed length.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClassicLoop {
+    pub iterations: u64,
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    /// By how much the same loop took longer at the end.
+    pub drift_percent: f64,
 }
 
 #[cfg(test)]

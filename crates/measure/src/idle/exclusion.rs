@@ -6,7 +6,7 @@
 //! ran without a record. The kernel counts every interrupt, and the faults of each thread: where fewer of these have no
 //! record than one for each twenty gaps without a name, they cannot be what took the time of the gaps.
 
-use super::{Basis, Holder, HolderKind, Portion};
+use super::naming::{Basis, Holder, HolderKind, Portion};
 use serde::{Deserialize, Serialize};
 
 /// One gap in so many may be something that was counted and not recorded.

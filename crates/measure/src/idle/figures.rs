@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `tipme idle` leaves in its document, besides the gaps themselves.
 
-use super::{Exclusion, Observed, Resident, Validation, longest};
+use super::calibration::ClockFigures;
+use super::exclusion::Exclusion;
+use super::naming::Resident;
+use super::observed::{Observed, longest};
+use super::validation::Validation;
 use crate::document::{Events, Run};
 use crate::percentile::Share as Percentile;
 use crate::summary::Summary;
@@ -85,29 +89,6 @@ pub struct GapFigures {
     pub p50_us: Option<f64>,
     pub p99_us: Option<f64>,
     pub longest_ms: f64,
-}
-
-/// The clock that a loop read.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct ClockFigures {
-    /// `tsc`, or `clock_gettime`.
-    pub source: String,
-    pub mhz: Option<f64>,
-    /// Of the counter's rate against CLOCK_MONOTONIC, between the begin and the end.
-    pub drift_ppm: Option<f64>,
-    /// How far the counter was off a straight line at most.
-    pub bend_ns: Option<u64>,
-    pub classic: Option<ClassicLoop>,
-}
-
-/// The calibration of a loop of fixed length.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct ClassicLoop {
-    pub iterations: u64,
-    pub begin_ns: u64,
-    pub end_ns: u64,
-    /// By how much the same loop took longer at the end.
-    pub drift_percent: f64,
 }
 
 /// How often interrupts of a kind came.

@@ -6,7 +6,8 @@
 //! same gap, or else came before it, up to a bound; or to the timer tick, where the gap begins when one is due.
 //! Whatever is left is unexplained, unless it can be shown to lie outside the kernel (see [`super::Exclusion`]).
 
-use super::{Gap, Tick, share};
+use super::observed::{Gap, share};
+use super::tick::Tick;
 use crate::periodicity::period;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's timer tick, found among gaps by its period: no record tells of it, and none is needed.
 
-use super::Gap;
+use super::observed::Gap;
 use std::collections::VecDeque;
 
 /// Ticks a second that kernels are built for, where the kernel does not say.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How well the instrument sees what is known to have happened.
 
-use super::{Gap, Observed};
+use super::observed::{Gap, Observed, share};
 use crate::percentile::Share;
 use crate::summary::Summary;
 use serde::{Deserialize, Serialize};
@@ -100,13 +100,13 @@ impl Check {
         let wall: u64 = observed.iter().map(Observed::wall_ns).sum();
         let had: u64 = observed.iter().map(|one| one.cpu_time_ns).sum();
         let pairs = observed.iter().zip(stolen);
-        let differences = pairs.map(|(one, stolen)| 100.0 * (super::share(*stolen, one.wall_ns()) - one.check_share()));
+        let differences = pairs.map(|(one, stolen)| 100.0 * (share(*stolen, one.wall_ns()) - one.check_share()));
         let worst = differences.max_by(|one, other| one.abs().total_cmp(&other.abs()));
         Check {
             method: method.to_owned(),
             load: load.to_owned(),
-            stolen_share: super::share(stolen.iter().sum(), wall),
-            check_share: 1.0 - super::share(had, wall),
+            stolen_share: share(stolen.iter().sum(), wall),
+            check_share: 1.0 - share(had, wall),
             difference_points: worst.unwrap_or_default(),
             difference_points_max: most,
             records: observed.iter().map(Observed::records).sum(),

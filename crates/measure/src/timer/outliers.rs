@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Wake-ups that came very late: what took the time, and whether it comes back regularly.
 
+use crate::percentile::median;
 use crate::periodicity::{Period, period};
-use crate::timer::median;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the CPU controller's file system tells of one control group: its quota, how often it was throttled, who is in it.
 
-use crate::sampler::Sample;
+use super::sample::Sample;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;

@@ -8,8 +8,8 @@
 //! is made in one go: it finds what is younger than the last one, and who is where at that moment. Each walk also
 //! compares how often a group was throttled with the walk before: a quota that came and went between two is found by that.
 
-use crate::sampler::Sample;
-use crate::sampler::hierarchy::{Count, Hierarchy, Limit, SOURCE};
+use super::hierarchy::{Count, Hierarchy, Limit, SOURCE};
+use super::sample::Sample;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

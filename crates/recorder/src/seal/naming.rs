@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Has functions named by a process that has the rights of who marked, and no others.
 
-use super::{Sealer, memory_file};
+use super::sealer::{Sealer, memory_file};
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::io::Write;

@@ -2,10 +2,10 @@
 //! What an incident wants to know of living processes. An incident is sealed within the time that is stated here,
 //! whatever they do.
 
-use super::Sealer;
 use super::ends::Waiting;
 use super::files::Wanted;
 use super::naming::name;
+use super::sealer::Sealer;
 use crate::capture::Capture;
 use crate::inquiry::{Asker, Inquiries};
 use crate::owners::{futex_owner, futex_waits};

@@ -4,7 +4,7 @@
 //! Of processes only the kernel's text of their mappings is read here. The files are opened by somebody with fewer
 //! rights, who says which functions lie at which offsets.
 
-use super::push;
+use super::names::push;
 use crate::processes::{Mapping, maps};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(few.hear(b"[0,[]]\n[0,[\"late\"]]\n"), section(&[(0x1010, ""), (0x2020, "")]));
         let long = "a".repeat(1 << 20);
         let found = many.hear(format!("[0,[\"{long}\",\"b\",\"c\"]]\n").as_bytes());
-        assert_eq!(found, section(&[(0x1010, &long[..super::super::NAME_BYTES]), (0x2020, "b")]));
+        assert_eq!(found, section(&[(0x1010, &long[..super::super::names::NAME_BYTES]), (0x2020, "b")]));
         let mut endless = Modules::sample();
         (0..20).for_each(|_| assert!(endless.hear(long.as_bytes()).is_empty()));
         assert_eq!(endless.line.len(), ANSWER_BYTES);

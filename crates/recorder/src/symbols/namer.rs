@@ -7,7 +7,7 @@
 
 use super::elf::Image;
 use super::modules::{Answer, Key, Module, Place, VDSO};
-use super::readable;
+use super::names::readable;
 use crate::processes::{Mapping, maps};
 use anyhow::{Context, Result};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, openat, statx};

@@ -6,7 +6,7 @@
 //! from its begin, which are the same wherever the kernel lies. The ids of stacks are made from addresses
 //! and are replaced too, and what is left of earlier lives of chunks is cleared.
 
-use super::{KERNEL, push};
+use super::names::{KERNEL, push};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader};

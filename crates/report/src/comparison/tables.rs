@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of each class in columns, and a line for each difference.
 
-use super::{NAME_CHARS, letter};
 use crate::plot::words::{count, duration, number, plain};
 use tipme_measure::{
     ClassComparison, Cumulative, DEVIATION_MAX_PERCENT, Difference, Differences, Figures, Group, Overall, REPEATS_MAX,
     REPEATS_MIN, Statement, Whole,
 };
+
+/// Names of files, runs and classes are cut after so many characters.
+pub(super) const NAME_CHARS: usize = 60;
 
 /// Stands for what is not available.
 const NOTHING: &str = "-";
@@ -188,4 +190,12 @@ fn reason(statement: Statement) -> String {
         Statement::TooFewEvents => "no statement: too few events".to_owned(),
         _ => "not available".to_owned(),
     }
+}
+
+/// A letter for each result.
+pub(super) fn letter(index: usize) -> String {
+    u8::try_from(index)
+        .ok()
+        .filter(|index| *index < 26)
+        .map_or_else(|| format!("#{}", index.saturating_add(1)), |index| char::from(b'A' + index).to_string())
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the time went: one bar that is as long as the wait, and a line for each part of it.
 
+use crate::figures::{percent, rest_ms, span};
 use crate::kinds::about;
 use crate::page::head::swatch;
-use crate::text::{percent, rest_ms, span};
 use maud::{Markup, html};
 use tipme_analysis::model::{Finding, Interval, Kind, Verdict};
 use tipme_analysis::scene::Look;

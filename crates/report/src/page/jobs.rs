@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who used the machine meanwhile.
 
+use crate::figures::span;
 use crate::page::budget::figure;
 use crate::page::head::swatch;
-use crate::text::span;
 use maud::{Markup, html};
 use tipme_analysis::scene::{JobUse, Scene};
 

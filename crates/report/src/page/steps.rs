@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way back in words: what the page says to those who see no picture, and to engineers.
 
-use crate::text::span;
+use crate::figures::span;
 use maud::{Markup, html};
 use tipme_analysis::model::{Interval, Step, Verdict};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far the page can be trusted: what was lost, what is open, and what recording itself cost.
 
-use crate::text::{percent, span};
+use crate::figures::{percent, span};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 use tipme_analysis::model::Verdict;

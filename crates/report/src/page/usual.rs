@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Is that usual? How long the same took at other times, with this one marked.
 
+use crate::figures::span;
 use crate::page::budget::figure;
-use crate::text::{span, usual};
+use crate::text::usual;
 use maud::{Markup, html};
 use tipme_analysis::model::{Baseline, Interval};
 use tipme_analysis::scene::{Observed, Scene};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Very late wake-ups: what took the time, and who comes back regularly.
 
-use super::{grouped, micros};
+use super::units::{grouped, micros};
 use crate::plot::words::plain;
 use tipme_measure::Document;
 use tipme_measure::timer::{Cause, Culprit, Outlier, Portion, TimerDetails};

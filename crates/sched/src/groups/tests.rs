@@ -3,8 +3,9 @@
 
 use crate::engine::Engine;
 use crate::fake::{DIR, Machine, Memory, ROOT};
-use crate::groups::{CONTROLLERS, RETRY_TICKS, Subtree};
+use crate::groups::{CONTROLLERS, RETRY_TICKS};
 use crate::ledger::Ledger;
+use crate::subtree::Subtree;
 use std::collections::BTreeSet;
 use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
 

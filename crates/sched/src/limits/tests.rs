@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use crate::engine::Engine;
 use crate::fake::{APP, DIR, LOGIN, Machine, Memory, ROOT, TOTAL};
-use crate::groups::Subtree;
 use crate::ledger::Ledger;
-use crate::units::Units;
+use crate::placements::Units;
+use crate::subtree::Subtree;
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, Why};
 use tipme_policy::{

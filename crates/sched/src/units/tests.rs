@@ -2,7 +2,7 @@
 use crate::engine::Engine;
 use crate::fake::{APP, LOGIN, Machine, Memory, ROOT, SERVICE};
 use crate::ledger::Ledger;
-use crate::units::Units;
+use crate::placements::Units;
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, Why};
 use tipme_policy::{

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What owners may do with their incidents, whose folder belongs to root: keep one for good, or remove it.
 
-use super::{ENDING, Folder, Listed, PINNED_BYTES_MAX, PINNED_MAX, is_plain_id, pin_name};
+use super::Folder;
+use super::bounds::{Listed, PINNED_BYTES_MAX, PINNED_MAX, kept};
 use crate::error::WriteError;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::id::{ENDING, is_plain_id, pin_name};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -67,19 +68,4 @@ impl Folder {
         }
         Ok(listed)
     }
-}
-
-/// The pinned incidents that stay, the oldest of each user first: as many as the user may pin, as large as they are now.
-pub(super) fn kept(all: &[Listed]) -> BTreeSet<String> {
-    let mut shares: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
-    let within = |incident: &&Listed| {
-        let (count, bytes) = shares.entry(incident.owner).or_default();
-        let fits = *count < PINNED_MAX && *bytes + incident.bytes <= PINNED_BYTES_MAX;
-        if fits {
-            (*count, *bytes) = (*count + 1, *bytes + incident.bytes);
-        }
-        fits
-    };
-    let pinned = all.iter().filter(|incident| incident.pinned);
-    pinned.filter(within).map(|incident| incident.id.clone()).collect()
 }

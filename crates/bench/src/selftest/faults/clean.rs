@@ -2,7 +2,7 @@
 //! Runs in which nothing goes wrong: no finding is expected.
 
 use crate::process::Process;
-use crate::selftest::{App, Fault, Injected, Injection, Site};
+use crate::selftest::fault::{App, Fault, Injected, Injection, Site};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

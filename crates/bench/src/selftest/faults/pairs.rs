@@ -5,7 +5,7 @@
 //! not shortened by the other.
 
 use super::waits::{OrderedCauses, causes};
-use crate::selftest::{App, Fault};
+use crate::selftest::fault::{App, Fault};
 
 const OURS: &[App] = &[App::Patient, App::Xterm];
 /// Length of each cause.

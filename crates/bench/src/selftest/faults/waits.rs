@@ -7,7 +7,7 @@ mod screen;
 
 pub(super) use parts::OrderedCauses;
 
-use crate::selftest::{App, Fault};
+use crate::selftest::fault::{App, Fault};
 
 /// Applications that take orders.
 const OURS: &[App] = &[App::Patient, App::Xterm];

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A message bus: a service that answers late, and the call to it. As little of D-Bus as that needs.
 
-use super::peers::TIMEOUT;
-use super::work::{compute, limit_life, millis, ready, word};
+use super::work::{TIMEOUT, compute, limit_life, millis, ready, word};
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -2,7 +2,8 @@
 //! How long somebody does not get on, measured by himself: so a fault lasts as long on a fast machine
 //! as on a slow one, and what it cost is known.
 
-use crate::cpu_work::{cpu_time, next_random, run_queue_delay};
+use crate::cpu_work::{cpu_time, run_queue_delay};
+use crate::random::next_random;
 use anyhow::{Context, Result};
 use std::cell::Cell;
 use std::hint::black_box;

@@ -2,7 +2,7 @@
 //! Processes that an application asks for something: over sockets, pipes, counters and semaphores.
 
 use super::semaphore::Pair;
-use super::work::{compute, limit_life, millis, ready, use_cpu_time, word};
+use super::work::{TIMEOUT, compute, limit_life, millis, ready, use_cpu_time, word};
 use anyhow::{Context, Result, bail};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::fs::File;
@@ -17,8 +17,6 @@ use std::time::Duration;
 
 /// Bytes that go through a pipe: four times what it holds.
 pub(in crate::selftest) const PIPE_BYTES: usize = 256 << 10;
-/// The longest that one process waits for another's bytes.
-pub(in crate::selftest) const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Sends one byte on a socket and waits for one.
 pub(in crate::selftest) fn ask(path: &str) -> Result<()> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two semaphores in a file that two processes map: one for the request, one for the answer.
 
-use super::peers::TIMEOUT;
+use super::work::TIMEOUT;
 use anyhow::{Context, Result, bail};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the programs of the self-test have in common: their words, their time limit, and ways to be busy.
 
-use crate::cpu_work::{cpu_time, next_random};
+use crate::cpu_work::cpu_time;
+use crate::random::next_random;
 use anyhow::{Context, Result};
 use std::hint::black_box;
 use std::io::Write;
 use std::time::{Duration, Instant};
+
+/// The longest that one process waits for another's bytes.
+pub(in crate::selftest) const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Seconds after which the kernel ends a program, whatever it waits for.
 const LIFE_S: u32 = 15;

@@ -4,7 +4,7 @@
 //! Each leaves in a file, its first word, how long it did not get on; that is at least the second
 //! word, in milliseconds, unless three seconds pass or all memory asked for is there before.
 
-use super::Operation;
+use crate::hidden::Program;
 use crate::selftest::jobs::{
     Delay, Mapping, compute, millis, note, number, read_file, spin_rounds, touch_file, use_cpu_time, word,
 };
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tipme_record::Nanos;
 
 /// By name, with the words that follow the two.
-pub(super) const OPERATIONS: &[(&str, Operation)] = &[
+pub(super) const OPERATIONS: &[(&str, Program)] = &[
     ("work", work),
     ("rounds", count_work), // PICOSECONDS
     ("touch-file", |words| until_blocked(words, |delay| touch_file(word(words, 2)?, delay))), // FILE

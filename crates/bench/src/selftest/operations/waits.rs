@@ -3,7 +3,7 @@
 
 mod threads;
 
-use super::Operation;
+use crate::hidden::Program;
 use crate::selftest::jobs::{PIPE_BYTES, Pair, TIMEOUT, ask, compute_until, look_up, millis, word};
 use anyhow::{Context, Result, bail};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// By name, with the words that each takes.
-pub(super) const OPERATIONS: &[(&str, Operation)] = &[
+pub(super) const OPERATIONS: &[(&str, Program)] = &[
     ("mutex-asleep", threads::mutex_asleep),   // MS
     ("mutex-starved", threads::mutex_starved), // CPU MS
     ("write-lock", threads::write_lock),       // MS
@@ -139,7 +139,7 @@ mod tests {
     use rustix::fs::{CWD, Mode, mkfifoat};
     use std::time::Duration;
 
-    fn took(operation: Operation, words: &[&str]) -> Duration {
+    fn took(operation: Program, words: &[&str]) -> Duration {
         let begun = Instant::now();
         operation(words).expect("it can be carried out");
         begun.elapsed()

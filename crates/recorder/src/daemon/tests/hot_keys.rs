@@ -67,7 +67,7 @@ impl<'a> Fixture<'a> {
     /// Presses keys together, all at this time, and lets the recorder do what it does ten times a second.
     fn press(&mut self, codes: &[u16], at: Nanos) {
         self.send(codes, at);
-        self.recorder.turn(monotonic_now()).unwrap();
+        self.recorder.turn(clock::now()).unwrap();
     }
 
     fn send(&self, codes: &[u16], at: Nanos) {
@@ -101,7 +101,7 @@ fn event(at: Nanos, code: u16, value: i32) -> Vec<u8> {
 
 /// A time of whole microseconds, a little ago.
 fn just_now() -> Nanos {
-    Nanos(monotonic_now().before(Nanos::from_millis(30)).0 / 1_000 * 1_000)
+    Nanos(clock::now().before(Nanos::from_millis(30)).0 / 1_000 * 1_000)
 }
 
 fn inputs(incident: &Incident) -> Vec<Input> {

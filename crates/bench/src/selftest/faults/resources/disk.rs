@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The disk is slow, or others fill its queue.
 
-use super::{DELAY_MS, Place, Scene, Shortage, block, fill_queue, shortfall, text};
+use super::shortage::{DELAY_MS, Place, Scene, Shortage, block, fill_queue, shortfall, text};
 use crate::process::Process;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
-use crate::selftest::{App, Fault};
+use crate::selftest::fault::{App, Fault};
 use anyhow::{Context, Result};
 use std::path::Path;
 

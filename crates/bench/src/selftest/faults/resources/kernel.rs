@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel itself is busy for somebody, or holds a lock for somebody.
 
-use super::{Place, Scene, Shortage, behind, shortfall, start, text};
+use super::shortage::{Place, Scene, Shortage, behind, shortfall, start, text};
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
+use crate::selftest::fault::{App, Fault};
 use crate::selftest::jobs::round_picoseconds;
-use crate::selftest::{App, Fault};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of the application's control group is taken by another process in it.
 
-use super::{Place, Scene, Shortage, behind, block, fill_queue, shortfall, start, text};
+use super::shortage::{Place, Scene, Shortage, behind, block, fill_queue, shortfall, start, text};
 use crate::group::ControlGroup;
 use crate::process::Process;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
-use crate::selftest::{App, Fault, Site};
+use crate::selftest::fault::{App, Fault, Site};
 use anyhow::Result;
 use std::ffi::OsString;
 

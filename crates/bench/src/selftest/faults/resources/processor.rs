@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Others have the CPU.
 
-use super::{Place, Scene, Shortage, shortfall, text};
+use super::shortage::{Place, Scene, Shortage, shortfall, text};
 use crate::process::{Process, group_members};
+use crate::selftest::fault::{App, Fault};
 use crate::selftest::jobs::sleep_until;
-use crate::selftest::{App, Fault};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

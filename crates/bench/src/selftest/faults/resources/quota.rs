@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The application may have no more of the CPU, however free that is.
 
-use super::{NOTE, Place, Scene, Shortage, shortfall};
+use super::shortage::{NOTE, Place, Scene, Shortage, shortfall};
 use crate::group::ControlGroup;
+use crate::selftest::fault::{App, Fault, Injection, Site};
 use crate::selftest::jobs::noted;
-use crate::selftest::{App, Fault, Injection, Site};
 use anyhow::Result;
 use std::path::PathBuf;
 use std::thread::sleep;

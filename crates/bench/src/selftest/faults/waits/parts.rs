@@ -2,8 +2,8 @@
 //! Causes that an application of ours is told to run into: an order for it, and the jobs behind it.
 
 use crate::process::Process;
+use crate::selftest::fault::{Injected, InjectedCause, Injection, Site};
 use crate::selftest::operations::{self, DoneOrder};
-use crate::selftest::{Cause, Injected, Injection, Site};
 use crate::session::first_line;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -21,7 +21,7 @@ pub struct TrialSite {
     pub cpu: usize,
     pub display: u32,
     pub authority: PathBuf,
-    helper: crate::job::Helper,
+    helper: crate::hidden::Helper,
 }
 
 impl TrialSite {
@@ -127,14 +127,14 @@ impl Part {
     }
 
     /// What was done, by the application's own account.
-    fn cause(&self, order: &DoneOrder) -> Result<Cause> {
+    fn cause(&self, order: &DoneOrder) -> Result<InjectedCause> {
         let (pids, names) = match &self.culprit {
             Culprit::Application => (vec![order.pid], Vec::new()),
             Culprit::Processes(pids) => (pids.clone(), Vec::new()),
             Culprit::Noted(path) => (vec![noted(path)?], Vec::new()),
             Culprit::Service(pid, address) => (vec![*pid], vec![address.clone()]),
         };
-        Ok(Cause { pids, names, ms: Some(order.done.since(order.begun).millis()) })
+        Ok(InjectedCause { pids, names, ms: Some(order.done.since(order.begun).millis()) })
     }
 }
 
@@ -175,8 +175,11 @@ impl Injection for OrderedCauses {
         if done_orders.len() != parts.len() {
             bail!("{} of {} orders were carried out", done_orders.len(), parts.len());
         }
-        let causes =
-            parts.iter().zip(&done_orders).map(|(part, order)| part.cause(order)).collect::<Result<Vec<Cause>>>()?;
+        let causes = parts
+            .iter()
+            .zip(&done_orders)
+            .map(|(part, order)| part.cause(order))
+            .collect::<Result<Vec<InjectedCause>>>()?;
         Ok(Injected { causes })
     }
 }

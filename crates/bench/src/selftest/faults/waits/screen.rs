@@ -4,8 +4,9 @@
 //! How long the key took is seen on the screen.
 
 use super::parts::{Job, TrialSite};
+use crate::selftest::fault::{Injected, InjectedCause, Injection, Site};
 use crate::selftest::jobs::Stopped;
-use crate::selftest::{Cause, Injected, Injection, Site, patient};
+use crate::selftest::patient;
 use anyhow::Result;
 
 /// How long each of the requests keeps the server busy.
@@ -33,7 +34,7 @@ impl<F: Fn(&TrialSite, u32) -> Result<(Job, Option<Stopped>)>> Injection for Beg
     fn end(&mut self) -> Result<Injected> {
         self.stopped = None;
         let pids = self.job.take().iter().map(Job::pid).collect();
-        Ok(Injected { causes: vec![Cause { pids, ..Cause::default() }] })
+        Ok(Injected { causes: vec![InjectedCause { pids, ..InjectedCause::default() }] })
     }
 }
 

@@ -5,6 +5,10 @@ use std::fmt;
 use std::ops::{Add, Mul};
 use std::time::Duration;
 
+/// Waits for the right to be alone, at most, and how long all of them take.
+pub(crate) const TURNS: u32 = 6;
+const OTHERS_MAX: Duration = crate::alone::TIMEOUT.saturating_mul(TURNS);
+
 /// About how long something takes where nothing is slow, and the most that it may take before it is given up.
 ///
 /// Waits for other measurements on the machine come on top: nobody knows how many there are.
@@ -40,7 +44,7 @@ impl Mul<usize> for Estimate {
 
 impl fmt::Display for Estimate {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (about, most, others) = (words(self.about), words(self.most), words(super::OTHERS_MAX));
+        let (about, most, others) = (words(self.about), words(self.most), words(OTHERS_MAX));
         write!(
             to,
             "about {about} in all, {most} at most; each turn waits until no other measurement runs, {others} at most"

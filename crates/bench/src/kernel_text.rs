@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel tells in the text files of /proc: of memory, of CPUs, and of processes.
+
+use std::time::Duration;
+
+/// A field of the kernel's account of memory, bytes; 0 where it has none of this name.
+pub(crate) fn memory_field(name: &str) -> u64 {
+    memory_of(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), name)
+}
+
+/// The same of a text.
+pub(crate) fn memory_of(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
+    value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
+}
+
+/// Ticks of all CPUs together since the machine was started, from the first line of /proc/stat: user, nice, system, idle,
+/// iowait, irq, softirq, steal. Guests, which come behind, are counted as user already.
+pub(crate) fn cpu_ticks(text: &str) -> Option<Vec<u64>> {
+    let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    words.take(8).map(|word| word.parse().ok()).collect()
+}
+
+/// What a process, or a thread as `thread-self`, has had of a CPU, and how long it was runnable without one.
+pub(crate) fn schedstat(process: &str) -> Option<(Duration, Duration)> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+    let mut words = text.split(' ').map(|word| word.parse().map(Duration::from_nanos).ok());
+    Some((words.next()??, words.next()??))
+}
+
+/// The state of a process as the kernel tells it, in a line.
+pub(crate) fn stat(pid: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()
+}
+
+/// The words of that line behind the name, which may hold anything, a parenthesis too.
+pub(crate) fn stat_words(stat: &str) -> Option<impl Iterator<Item = &str>> {
+    Some(stat.rsplit_once(')')?.1.split_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_names() {
+        let text = "MemTotal:        2048 kB\nMemFree:  12 kB\nMemAvailable:      3 kB\nHugePages_Total:       0\n";
+        let fields = ["MemTotal", "MemAvailable", "Mem", "HugePages_Total", "SwapFree"];
+        assert_eq!(fields.map(|name| memory_of(text, name)), [2 << 20, 3 << 10, 0, 0, 0]);
+        assert!(memory_field("MemTotal") > 0);
+    }
+
+    #[test]
+    fn ticks_are_those_of_all_cpus() {
+        assert_eq!(cpu_ticks("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1"), Some((1..=8).collect()));
+        assert_eq!((cpu_ticks("cpu0 1 2"), cpu_ticks("cpu  1 x"), cpu_ticks("")), (None, None, None));
+    }
+
+    #[test]
+    fn a_process_is_told_of_whatever_its_name_is() {
+        let words = stat_words("12 (a) b) S 1 12").map(Iterator::collect::<Vec<&str>>);
+        assert_eq!(words, Some(vec!["S", "1", "12"]));
+        assert!(stat_words("nonsense").is_none() && stat(0).is_none() && schedstat("0").is_none());
+        assert!(stat(std::process::id()).is_some() && schedstat("thread-self").is_some());
+    }
+}

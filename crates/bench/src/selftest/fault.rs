@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Something that can go wrong, to whom it is done, and what was done.
+
+use crate::hidden::Helper;
+use anyhow::Result;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The application that suffers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum App {
+    /// A small X client of our own that does what it is told before it draws.
+    Patient,
+    /// xterm, with a program on its terminal that does what it is told before it echoes.
+    Xterm,
+    /// A GTK text editor.
+    Gtk,
+    /// Chromium with a page that has a text field.
+    Chromium,
+}
+
+/// Something that can go wrong.
+pub struct Fault {
+    /// On the command line and in the table.
+    pub name: &'static str,
+    /// For people, one line.
+    pub about: &'static str,
+    /// For each cause, the kinds that name it rightly: none for a clean run, two lists for a pair.
+    pub kinds: &'static [&'static [&'static str]],
+    /// The applications that it can be done to.
+    pub apps: &'static [App],
+    /// Programs that must be installed.
+    pub programs: &'static [&'static str],
+    /// The application, the display and the window manager run on one CPU, the site's.
+    pub pinned: bool,
+    /// Makes what the application needs before it starts.
+    pub prepare: fn(&Site<'_>) -> Result<Box<dyn Injection>>,
+}
+
+/// Where a fault takes place.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// A folder for this trial alone; the application's is the same.
+    pub folder: &'a Path,
+    /// Number of the display.
+    pub display: u32,
+    /// Its authority file.
+    pub authority: &'a Path,
+    /// The CPU that the application is bound to where the fault is `pinned`.
+    pub cpu: usize,
+    pub helper: &'a Helper,
+}
+
+/// A fault that is prepared. Dropping it ends its processes and takes everything back.
+pub trait Injection {
+    /// Words before the application's own command, for instance to enter a name space.
+    fn prefix(&self) -> Vec<OsString> {
+        Vec::new()
+    }
+
+    /// Called once the application, of this process, has been used calmly: starts the jobs and gives
+    /// the application its orders; returns when everything is in effect. Then one key is pressed.
+    ///
+    /// `app` is the process with the window. In xterm orders are obeyed by another one below it; which one it is in
+    /// either application of ours is told by [`patient::worker`](super::patient::worker) from the site's folder.
+    fn begin(&mut self, app: u32) -> Result<()>;
+
+    /// Called when the key was answered: ends the jobs, and tells what was done.
+    fn end(&mut self) -> Result<Injected>;
+}
+
+/// What was done, in the order of [`Fault::kinds`].
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Injected {
+    pub causes: Vec<InjectedCause>,
+}
+
+/// One cause of what the key had to wait for.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct InjectedCause {
+    /// Processes any of which is the right culprit; empty where none is.
+    pub pids: Vec<u32>,
+    /// Words any of which a culprit that is not a process contains, such as an address or a device.
+    pub names: Vec<String>,
+    /// How long the key was delayed by it, measured by whoever did it; `None` where it is what the key
+    /// took longer than usual, as seen on the screen.
+    pub ms: Option<f64>,
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a confined process can come to besides what it has open.
+
+use rustix::thread::CapabilitySet;
+
+/// What a confined process can come to besides what it has open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    Nothing,
+    /// Files that its user may read, so many at once.
+    Files(u32),
+    /// The kernel's count of what kernel programs cost, which takes `SYS_ADMIN`.
+    Count,
+}
+
+impl Reach {
+    pub(crate) fn files(self) -> u32 {
+        match self {
+            Reach::Nothing => 0,
+            Reach::Files(files) => files,
+            Reach::Count => 1,
+        }
+    }
+
+    pub(crate) fn capabilities(self) -> CapabilitySet {
+        if self == Reach::Count { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which key does what.
+
+use crate::error::Error;
+use crate::keymap::{Keymap, symbols};
+use std::str::FromStr;
+use x11rb::protocol::xproto::{Keycode, ModMask};
+
+/// What a hot key asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Start recording.
+    Start,
+    /// "It was bad just now."
+    Mark,
+    /// Stop the recording of input.
+    StopKeys,
+    /// Restart the recording of input.
+    StartKeys,
+}
+
+impl Action {
+    /// All actions.
+    pub const ALL: [Action; 4] = [Action::Start, Action::Mark, Action::StopKeys, Action::StartKeys];
+
+    /// What the key is for, in words.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Action::Start => "start recording",
+            Action::Mark => "mark",
+            Action::StopKeys => "stop the recording of input",
+            Action::StartKeys => "restart the recording of input",
+        }
+    }
+}
+
+/// A key with the modifiers that must be held, as in `ctrl+alt+minus`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chord {
+    pub(super) text: String,
+    pub(crate) modifiers: ModMask,
+    pub(crate) symbols: Vec<u32>,
+}
+
+impl FromStr for Chord {
+    type Err = Error;
+
+    /// Reads modifiers and a key joined by `+`, in any case: `Ctrl+Alt+Minus`, `super+f12`.
+    fn from_str(text: &str) -> Result<Chord, Error> {
+        let lower = text.to_lowercase();
+        let bad = |reason: String| Error::BadChord { text: text.to_string(), reason };
+        let (held, key) = lower.rsplit_once('+').unwrap_or(("", &lower));
+        let symbols = symbols(key).ok_or_else(|| bad(format!("there is no key \"{key}\"")))?;
+        let mut modifiers = ModMask::from(0u16);
+        for name in held.split('+').filter(|name| !name.is_empty()) {
+            modifiers |= modifier(name).ok_or_else(|| bad(format!("there is no modifier \"{name}\"")))?;
+        }
+        Ok(Chord { text: lower, modifiers, symbols })
+    }
+}
+
+impl std::fmt::Display for Chord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn modifier(name: &str) -> Option<ModMask> {
+    match name {
+        "ctrl" | "control" => Some(ModMask::CONTROL),
+        "alt" => Some(ModMask::M1),
+        "shift" => Some(ModMask::SHIFT),
+        "super" | "win" => Some(ModMask::M4),
+        _ => None,
+    }
+}
+
+/// Which key does what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bindings(pub Vec<(Action, Chord)>);
+
+impl Default for Bindings {
+    fn default() -> Bindings {
+        let texts = ["ctrl+alt+plus", "ctrl+alt+minus", "ctrl+alt+0", "ctrl+alt+1"];
+        let chords = texts.iter().map(|text| text.parse().expect("default hot keys are well formed"));
+        Bindings(Action::ALL.into_iter().zip(chords).collect())
+    }
+}
+
+impl Bindings {
+    /// Gives an action another key.
+    pub fn set(&mut self, action: Action, chord: Chord) {
+        self.0.retain(|(known, _)| *known != action);
+        self.0.push((action, chord));
+    }
+}
+
+/// Keycodes and modifiers that stand for a chord: a symbol on a shifted place counts with Shift and without.
+pub(crate) fn wanted(keymap: &Keymap, chord: &Chord) -> Vec<(Keycode, ModMask)> {
+    let mut found = Vec::new();
+    for key in chord.symbols.iter().flat_map(|symbol| keymap.keys(*symbol)) {
+        let mut masks = vec![chord.modifiers];
+        if key.shifted {
+            masks.push(chord.modifiers | ModMask::SHIFT);
+        }
+        found.extend(masks.into_iter().map(|mask| (key.code, mask)));
+    }
+    found.sort_by_key(|(code, mask)| (*code, u16::from(*mask)));
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chords_are_read() {
+        let chord: Chord = "Ctrl+Alt+Minus".parse().expect("well formed");
+        assert_eq!(chord.modifiers, ModMask::CONTROL | ModMask::M1);
+        assert_eq!(chord.symbols, vec![0x2d, 0xffad]);
+        assert_eq!(chord.to_string(), "ctrl+alt+minus");
+        assert!("f12".parse::<Chord>().is_ok());
+    }
+
+    #[test]
+    fn a_wrong_chord_says_what_is_wrong() {
+        let text = |chord: &str| chord.parse::<Chord>().err().map(|error| error.to_string());
+        assert_eq!(
+            text("hyper+minus").as_deref(),
+            Some("cannot read hot key \"hyper+minus\": there is no modifier \"hyper\"; write it like ctrl+alt+minus")
+        );
+        assert!(text("ctrl+").is_some_and(|text| text.contains("there is no key \"\"")));
+    }
+
+    #[test]
+    fn defaults_cover_every_action() {
+        let Bindings(bindings) = Bindings::default();
+        assert_eq!(bindings.iter().map(|(action, _)| *action).collect::<Vec<_>>(), Action::ALL);
+    }
+}

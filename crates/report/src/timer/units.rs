@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Times in the unit that suits them, and counts.
+
+use crate::plot::words;
+
+/// A time in the unit that suits it.
+pub(super) fn micros(us: f64) -> String {
+    match us {
+        1_000_000.0.. => format!("{} s", short(us / 1e6)),
+        1_000.0.. => format!("{} ms", short(us / 1e3)),
+        1.0.. | 0.0 => format!("{} µs", short(us)),
+        _ => format!("{} ns", short(us * 1e3)),
+    }
+}
+
+/// With three decimals at most, and none that are zero.
+fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `20,000`.
+pub(super) fn grouped(count: u64) -> String {
+    words::grouped(&count.to_string())
+}

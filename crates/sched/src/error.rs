@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why the mechanism could not be opened.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why the mechanism could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot open the journal {path}: {source}; name a folder that exists and that this user can write to", path = .path.display())]
+    Journal { path: PathBuf, source: io::Error },
+    #[error("the journal {path} is in use; end the manager that runs already", path = .path.display())]
+    Busy { path: PathBuf },
+    #[error("the journal {path} is not safe to follow: {why}; remove it", path = .path.display())]
+    Unsafe { path: PathBuf, why: &'static str },
+    #[error("cannot use the control group {path}: {why}", path = .path.display())]
+    Group { path: PathBuf, why: &'static str },
+    #[error("cannot weigh the units of systemd: {why}")]
+    Units { why: String },
+}

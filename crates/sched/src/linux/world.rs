@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine as the world that is changed.
+
+use super::{Linux, nice_allowed, parse_autogroup, set_thread};
+use crate::advice;
+use crate::cgroup;
+use crate::journal::hash;
+use crate::processes;
+use crate::units_real;
+use crate::why::Why;
+use crate::world::{Advice, Autogroup, Fault, Place, Stock, Thread, ThreadKnob, Value, World};
+use rustix::fs::CWD;
+use std::path::Path;
+use tipme_policy::Identity;
+
+impl World for Linux {
+    fn begin_call(&mut self) {
+        self.end_call();
+        self.slices.look();
+    }
+
+    fn end_call(&mut self) {
+        self.held.get_mut().clear();
+        self.bus.end_restore();
+    }
+
+    fn begin_restore(&mut self) {
+        self.bus.begin_restore();
+    }
+
+    fn get(&self, place: &Place) -> Result<Value, Fault> {
+        match place {
+            Place::Thread { process, tid, start, knob } => {
+                self.held(*process)?.check_thread(*tid, *start)?;
+                self.get_thread(*tid, *knob).map(Value::Number)
+            }
+            Place::Autogroup { number, session } => {
+                self.speaker(*number, *session).map(|(_, nice)| Value::Number(nice))
+            }
+            Place::Trace { value, .. } => Ok(Value::Number(*value)),
+            Place::File { path } => cgroup::get(path).map(Value::Number),
+            Place::Controller { group, name } => cgroup::has_controller(group, name).map(Value::Number),
+            Place::Member { process, root } => {
+                self.held(*process)?.check()?;
+                cgroup::group_of(&self.proc, process.pid, root).map(Value::Text).ok_or(Fault::Vanished)
+            }
+            Place::Group { path, .. } => Ok(Value::Number(i64::from(Path::new(path).is_dir()))),
+            Place::Scope { folder, .. } => units_real::exists(self, folder).map(Value::Number),
+            Place::Unit { folder, property } => units_real::get(self, folder, *property).map(Value::Number),
+        }
+    }
+
+    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
+        match (place, value) {
+            (Place::Thread { process, tid, start, knob }, Value::Number(number)) => {
+                self.held(*process)?.check_thread(*tid, *start)?;
+                set_thread(*tid, *knob, *number)
+            }
+            (Place::Autogroup { number, session }, Value::Number(nice)) => self.set_autogroup(*number, *session, *nice),
+            (Place::File { path }, Value::Number(number)) => cgroup::set(path, *number),
+            (Place::Controller { group, name }, Value::Number(on)) => cgroup::set_controller(group, name, *on != 0),
+            (Place::Member { process, root }, Value::Text(group)) => {
+                self.held(*process)?.check()?;
+                cgroup::enter(process.pid, root, group)
+            }
+            (Place::Group { path, .. }, Value::Number(1)) => cgroup::make(path),
+            (Place::Group { path, .. }, Value::Number(_)) => cgroup::remove(path),
+            (Place::Unit { folder, property }, Value::Number(number)) => {
+                units_real::set(self, folder, *property, *number)
+            }
+            (Place::Scope { folder, root, first }, Value::Number(1)) => units_real::begin(self, folder, root, *first),
+            (Place::Scope { folder, .. }, Value::Number(_)) => units_real::end(self, folder),
+            // A journal that says such a thing was not written here.
+            _ => Err(Fault::Refused(libc::EINVAL)),
+        }
+    }
+
+    fn admit(&self, place: &Place) -> Result<(), Why> {
+        match place {
+            Place::Thread { process, .. } | Place::Member { process, .. } => self.admit_process(*process),
+            Place::Scope { first, .. } => self.admit_process(*first),
+            Place::Unit { folder, .. } => units_real::admit(self, folder, self.owner, self.under),
+            Place::Autogroup { number, session } => self.admit_session(*number, *session),
+            Place::Trace { .. } | Place::File { .. } | Place::Controller { .. } | Place::Group { .. } => Ok(()),
+        }
+    }
+
+    fn reversible(&self, place: &Place, baseline: &Value) -> bool {
+        match (place, baseline) {
+            (Place::Thread { tid, knob, .. }, Value::Number(baseline)) if !self.may_nice => match knob {
+                ThreadKnob::Nice => nice_allowed(&self.proc, *tid, *baseline),
+                ThreadKnob::Slice => true,
+                ThreadKnob::Scheduling => nice_allowed(&self.proc, *tid, 0),
+                ThreadKnob::Io => true,
+            },
+            _ => true,
+        }
+    }
+
+    fn has_slices(&self) -> bool {
+        self.slices.are_there()
+    }
+
+    fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault> {
+        let held = self.held(process)?;
+        let stat = held.stat()?;
+        let threads = held.threads(stat.threads).into_iter();
+        // A thread that ends between two of these calls is left out.
+        let threads: Vec<Thread> = threads.filter_map(|(tid, start)| self.thread(tid, start, stat.session)).collect();
+        if threads.is_empty() { Err(Fault::Vanished) } else { Ok(threads) }
+    }
+
+    fn session(&self, process: Identity) -> Option<u32> {
+        let held = self.held.borrow().get(&process).map(|held| held.latest().session);
+        held.or_else(|| processes::living(&self.proc, process).map(|stat| stat.session))
+    }
+
+    fn autogroup(&self, process: Identity) -> Option<Autogroup> {
+        let (number, _) = parse_autogroup(&processes::record(CWD, self.autogroup_file(process.pid))?)?;
+        Some(Autogroup { number, session: self.session(process)? })
+    }
+
+    fn is_unprivileged(&self, process: Identity) -> bool {
+        let users = self.held(process).ok().and_then(|held| held.users());
+        users.is_some_and(|(real, effective)| real != 0 && effective != 0) && !nice_allowed(&self.proc, process.pid, -1)
+    }
+
+    fn lineage(&self, process: Identity) -> Vec<(Identity, u32)> {
+        processes::lineage(&self.proc, process).map(|stat| (stat.identity, stat.session)).collect()
+    }
+
+    fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity> {
+        let Ok(held) = self.held(process) else { return Vec::new() };
+        let look = |pid| self.known(pid).or_else(|| processes::stat(&self.proc, pid));
+        let below = processes::below_with(&self.proc, &held.latest(), leads, look);
+        below.into_iter().map(|stat| stat.identity).collect()
+    }
+
+    fn last_pid(&self) -> Option<u64> {
+        self.last_pid.count()
+    }
+
+    fn all(&self) -> Vec<Identity> {
+        let all = processes::all(&self.proc).into_iter();
+        all.filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+    }
+
+    fn members(&self, group: &str) -> Vec<Identity> {
+        cgroup::members(group).into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+    }
+
+    fn tree(&self, group: &str) -> Vec<Identity> {
+        cgroup::tree(group).into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+    }
+
+    fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault> {
+        cgroup::reclaim(group, bytes)
+    }
+
+    fn resident(&self, process: Identity) -> u64 {
+        processes::resident(&self.proc, process.pid).unwrap_or(0)
+    }
+
+    fn memory(&self) -> Stock {
+        let info = rustix::system::sysinfo();
+        let bytes = |units: u64| units.saturating_mul(info.mem_unit.into());
+        Stock { total: bytes(info.totalram), swap: bytes(info.freeswap) }
+    }
+
+    fn file_bytes(&self, group: &str) -> u64 {
+        cgroup::file_bytes(group)
+    }
+
+    fn full_percent(&self, group: &str) -> f32 {
+        cgroup::full_percent(group)
+    }
+
+    fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, Fault> {
+        advice::give(&self.proc, process, advice, most, &mut self.cursors)
+    }
+
+    fn ticks(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let per_second = rustix::param::clock_ticks_per_second();
+        now.tv_sec.unsigned_abs() * per_second + now.tv_nsec.unsigned_abs() * per_second / 1_000_000_000
+    }
+
+    fn boot(&self) -> u64 {
+        let text = processes::text(&self.proc.join("sys/kernel/random/boot_id"));
+        hash(text.unwrap_or_default().trim().as_bytes())
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the processes of sets were put, of units of systemd.
+
+use crate::world::Place;
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_policy::{Identity, SetId};
+
+/// Where the processes of sets were put.
+#[derive(Clone, Debug)]
+pub(crate) struct Units {
+    /// Where the hierarchy is mounted.
+    pub(crate) root: String,
+    pub(crate) placements: BTreeMap<Identity, Placement>,
+    /// Bytes of sets that are protected.
+    pub(crate) protected: BTreeMap<SetId, u64>,
+    /// Processes that have a limit, and so a placement of their own.
+    pub(crate) limited: BTreeSet<Identity>,
+}
+
+/// Where a process was put.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Placement {
+    pub(crate) set: SetId,
+    pub(crate) origin_unit: String,
+    /// The folder of the unit that is for its set alone.
+    pub(crate) unit: Option<String>,
+}
+
+impl Units {
+    pub(crate) fn new(root: String) -> Units {
+        Units { root, placements: BTreeMap::new(), protected: BTreeMap::new(), limited: BTreeSet::new() }
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.placements.clear();
+        self.protected.clear();
+        self.limited.clear();
+    }
+
+    /// The folder of the unit that is for the set of this process alone.
+    pub(crate) fn own_unit(&self, who: Identity) -> Option<&str> {
+        self.placements.get(&who)?.unit.as_deref()
+    }
+
+    pub(crate) fn origin_unit_of(&self, who: Identity) -> Option<String> {
+        self.placements.get(&who).map(|placement| placement.origin_unit.clone())
+    }
+
+    /// The unit of the set's first process, else of any that has one.
+    pub(crate) fn unit_of_set(&self, set: SetId) -> Option<&str> {
+        let of_set = |placement: &&Placement| placement.set == set && placement.unit.is_some();
+        let first = self.placements.get(&set.0).filter(of_set).or_else(|| self.placements.values().find(of_set));
+        first.and_then(|placement| placement.unit.as_deref())
+    }
+
+    pub(crate) fn scope(&self, set: SetId, origin_unit: &str) -> Option<&str> {
+        let beside = |placement: &&Placement| {
+            placement.set == set
+                && placement.origin_unit == origin_unit
+                && placement.unit.as_deref() != Some(origin_unit)
+        };
+        self.placements.values().filter(beside).find_map(|placement| placement.unit.as_deref())
+    }
+
+    pub(crate) fn member(&self, process: Identity) -> Place {
+        Place::Member { process, root: self.root.clone() }
+    }
+}
