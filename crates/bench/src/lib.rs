@@ -13,7 +13,6 @@ pub mod faults;
 pub mod fork;
 mod group;
 pub mod idle;
-pub mod interrupt;
 pub mod intervals;
 pub mod job;
 pub mod load;
@@ -38,3 +37,4 @@ mod urgent;
 pub mod warmstart;
 
 pub use session::{Options, Session};
+pub use tipme_control::interrupt;

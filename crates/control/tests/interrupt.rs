@@ -4,7 +4,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use tipme_bench::interrupt::{Interrupt, PRESSES};
+use tipme_control::interrupt::{Interrupt, PRESSES};
 
 /// How a process ends that got through all its signals.
 const SURVIVED: i32 = 7;
