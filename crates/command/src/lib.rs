@@ -5,6 +5,7 @@
 //! both say and read in the same way: kinds of arguments, help, pages, standard output, schemas, incidents and results.
 
 pub mod checks;
+pub mod completions;
 mod duration;
 mod groups;
 pub mod incident;

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shell completions and man pages, made from the arguments.
+//! Man pages, made from the arguments.
 
 use anyhow::{Context, Result};
 use clap::Command;
-use clap_complete::Shell;
 use clap_mangen::Man;
 use std::path::Path;
-
-/// Writes completions for one shell to standard output.
-pub fn completions(mut program: Command, shell: Shell) {
-    let name = program.get_name().to_owned();
-    clap_complete::generate(shell, &mut program, name, &mut std::io::stdout());
-}
 
 /// Writes the page of a program into a folder, and one for each verb that it has itself.
 ///

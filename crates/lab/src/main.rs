@@ -20,7 +20,7 @@ use clap::FromArgMatches;
 use std::path::Path;
 use std::process::ExitCode;
 use tipme_command::output::layout;
-use tipme_command::{pages, schema};
+use tipme_command::{completions, pages, schema};
 use tipme_control::journal;
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn print_schema(document: Document) -> Result<ExitCode> {
 }
 
 fn complete(shell: clap_complete::Shell) -> Result<ExitCode> {
-    pages::completions(arguments::whole(), shell);
+    print!("{}", completions::completions(arguments::whole(), shell));
     Ok(ExitCode::SUCCESS)
 }
 

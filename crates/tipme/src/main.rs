@@ -28,8 +28,8 @@ use clap::FromArgMatches;
 use std::path::Path;
 use std::process::ExitCode;
 use tipme_command::output::layout;
-use tipme_command::pages;
 use tipme_command::verbs::NAMES;
+use tipme_command::{completions, pages};
 use tipme_control::journal;
 
 fn main() -> ExitCode {
@@ -80,7 +80,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
 }
 
 fn complete(shell: clap_complete::Shell) -> Result<ExitCode> {
-    pages::completions(arguments::whole(), shell);
+    print!("{}", completions::with_lab(arguments::whole(), shell));
     Ok(ExitCode::SUCCESS)
 }
 
