@@ -10,6 +10,7 @@ mod load;
 mod measure;
 mod memory;
 mod pagein;
+mod repeats;
 mod schema;
 mod scroll;
 mod system;
@@ -26,6 +27,7 @@ pub use load::Load;
 pub use measure::{Measure, ProfileChoice};
 pub use memory::{BackingChoice, Memory};
 pub use pagein::Pagein;
+use repeats::repeats;
 pub use schema::{Document, Schema};
 pub use scroll::Scroll;
 use std::path::PathBuf;
@@ -195,11 +197,6 @@ pub struct Helper {
     /// The helper's name and arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
-}
-
-/// One to a hundred.
-fn repeats(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| (1..=100).contains(count)).ok_or_else(|| "a number from 1 to 100".to_owned())
 }
 
 #[cfg(test)]

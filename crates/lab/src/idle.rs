@@ -2,13 +2,13 @@
 //! `tipme idle`.
 
 mod names;
+mod result;
 mod validate;
 
 use crate::{arguments, programs};
 use anyhow::{Context, Result};
 use names::Named;
-use std::fs::File;
-use std::io::BufWriter;
+use result::{wrap, write};
 use std::path::Path;
 use std::process::ExitCode;
 use tipme_analysis::Recording;
@@ -16,11 +16,8 @@ use tipme_bench::idle::{self, GAP_MIN, Options, Outcome, Tracer};
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::machine::Survey;
 use tipme_measure::idle::{Check, CpuFigures, IdleDetails, Observed, Profile};
-use tipme_measure::{Document, Machine, Run, SCHEMA};
+use tipme_measure::{Document, Machine};
 use tipme_report::idle as report;
-
-/// The kind of the documents.
-const KIND: &str = "idle";
 
 /// Columns of a profile in a terminal.
 const COLUMNS: usize = 64;
@@ -129,19 +126,6 @@ fn details(options: &Options, named: Named) -> IdleDetails {
         largest: named.largest,
         ..IdleDetails::default()
     }
-}
-
-fn wrap(machine: Machine, runs: Vec<Run>, details: IdleDetails) -> Document<IdleDetails> {
-    let (kind, version) = (KIND.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    Document { schema: SCHEMA, kind, version, machine, runs, details }
-}
-
-fn write(path: &Path, document: &Document<IdleDetails>) -> Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
-    let mut file = BufWriter::new(File::create(path).with_context(cannot)?);
-    serde_json::to_writer(&mut file, document).with_context(cannot)?;
-    file.into_inner().map_err(|error| error.into_error()).with_context(cannot)?;
-    Ok(())
 }
 
 fn draw(folder: &Path, document: &Document<IdleDetails>, observed: &[Observed]) -> Result<()> {

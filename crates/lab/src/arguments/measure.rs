@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme measure`.
 
-use super::repeats;
+use super::repeats::repeats;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 //! Options of `tipme bench timer`.
 
 use super::cpu_list::{CpuList, cpu_list};
-use super::repeats;
+use super::repeats::repeats;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;

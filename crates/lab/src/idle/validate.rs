@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme idle --validate`: programs of known work are watched.
 
+use super::result::{wrap, write};
 use crate::{arguments, programs};
 use anyhow::Result;
 use std::io::Write;
@@ -48,7 +49,7 @@ pub(super) fn run(arguments: &arguments::Idle, options: &Options, interrupt: &In
     println!("{}", tipme_report::conditions(&machine));
     let good = validation.is_good();
     if let Some(path) = &arguments.json {
-        super::write(path, &super::wrap(machine, runs, details(options, validation)))?;
+        write(path, &wrap(machine, runs, details(options, validation)))?;
     }
     Ok(ExitCode::from(u8::from(!good)))
 }
