@@ -9,6 +9,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TIPME := $(TARGET)/release/tipme
+# What works a machine hard is a program of its own; tipme starts it for its verbs.
+LAB := $(TARGET)/release/tipme-lab
 # Recording needs root; whoever is not root gets there by sudo, with the same PATH and home.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(HOME)")
 # What root's cargo wrote belongs to the caller again.
@@ -33,7 +35,7 @@ selftest-deps:
 bench-deps:
 	@scripts/install-deps linux-perf python3 rt-tests
 
-build: ## build target/release/tipme
+build: ## build target/release/tipme and tipme-lab
 	cargo build --release
 
 demo: deps build ## a hitch on a private display, diagnosed (under a minute)
@@ -53,8 +55,9 @@ lint: ## formatting and clippy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-install: ## install below PREFIX (/usr/local), with services, session agent, man pages and completions
+install: ## install both programs below PREFIX (/usr/local), with services, session agent, man pages and completions
 	scripts/install-files "$(TIPME)" "$(PREFIX)" "$(DESTDIR)"
+	scripts/install-files "$(LAB)" "$(PREFIX)" "$(DESTDIR)"
 
 uninstall: ## remove what install brought; incidents and settings stay
 	scripts/install-files --remove "$(PREFIX)" "$(DESTDIR)"
@@ -63,7 +66,7 @@ uninstall: ## remove what install brought; incidents and settings stay
 deb-deps:
 	@scripts/install-deps debhelper lintian appstream desktop-file-utils python3
 
-deb: deb-deps build ## Debian packages below target/debian: tipme, and tipme-dbgsym with its symbols
+deb: deb-deps build ## Debian packages below target/debian: tipme and tipme-lab, and with their symbols tipme-dbgsym and tipme-lab-dbgsym
 	scripts/make-deb $(TIPME) $(TARGET)/debian
 
 check-deb: deb-deps build ## the packages: contents, and their life in a clean Debian 12 (kept below ~/.cache/tipme-package)
@@ -139,8 +142,9 @@ advisories: ## known weaknesses of what is linked in (needs cargo-deny; fetches 
 licences: ## the licences of what is linked in, with their texts: target/third-party.txt
 	PYTHONDONTWRITEBYTECODE=1 scripts/list-licences $(TARGET)/third-party.txt
 
-sbom: ## the software bill of materials, checked: target/sbom/tipme.cdx.json (needs cargo-cyclonedx)
-	PYTHONDONTWRITEBYTECODE=1 scripts/make-sbom $(TARGET)/sbom/tipme.cdx.json
+sbom: ## the software bills of materials, checked: target/sbom/tipme.cdx.json and tipme-lab.cdx.json (needs cargo-cyclonedx)
+	PYTHONDONTWRITEBYTECODE=1 scripts/make-sbom tipme $(TARGET)/sbom/tipme.cdx.json
+	PYTHONDONTWRITEBYTECODE=1 scripts/make-sbom tipme-lab $(TARGET)/sbom/tipme-lab.cdx.json
 
 clean: ## remove what was built
 	cargo clean

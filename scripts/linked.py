@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is linked into the command: its packages from Cargo's lock file, without build tools and macros."""
+"""What is linked into the programs: their packages from Cargo's lock file, without build tools and macros."""
 
 import json
 import subprocess
 
 TARGET = "x86_64-unknown-linux-gnu"
+PROGRAMS = ("tipme", "tipme-lab")
 
 
 def metadata():
@@ -16,13 +17,12 @@ def is_macro(package):
     return any("proc-macro" in target["kind"] for target in package["targets"])
 
 
-def packages():
-    """All that the package `tipme` depends on to run, the workspace's own crates too, by name and version."""
+def packages(programs=PROGRAMS):
+    """All that programs depend on to run, the workspace's own crates too, by name and version."""
     known = metadata()
     by_id = {package["id"]: package for package in known["packages"]}
     nodes = {node["id"]: node for node in known["resolve"]["nodes"]}
-    first = next(id for id, package in by_id.items() if package["name"] == "tipme")
-    found, open_ids = set(), [first]
+    found, open_ids = set(), [id for id, package in by_id.items() if package["name"] in programs]
     while open_ids:
         id = open_ids.pop()
         if id in found or is_macro(by_id[id]):
@@ -34,6 +34,6 @@ def packages():
     return sorted((by_id[id] for id in found), key=lambda package: (package["name"], package["version"]))
 
 
-def foreign():
+def foreign(programs=PROGRAMS):
     """Those of others."""
-    return [package for package in packages() if package["source"] is not None]
+    return [package for package in packages(programs) if package["source"] is not None]

@@ -5,8 +5,9 @@ use crate::tree::{PURE, expect_none, root, text};
 use serde_json::Value;
 use std::process::Command;
 
-/// Crates of this workspace that each crate may use, besides `record`. The command may use all.
-const EDGES: [(&str, &[&str]); 15] = [
+/// Crates of this workspace that each crate may use, besides `record`. The command, `tipme`, may use all that are not
+/// [`LAB`].
+const EDGES: [(&str, &[&str]); 17] = [
     ("record", &[]),
     ("measure", &[]),
     ("confine", &[]),
@@ -18,6 +19,8 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("analysis", &["measure"]),
     ("report", &["analysis", "measure"]),
     ("bench", &["desktop", "measure", "control"]),
+    ("command", &["measure", "report", "store"]),
+    ("lab", &["analysis", "bench", "command", "control", "desktop", "measure", "report", "store"]),
     ("sched", &["policy"]),
     ("manager", &["policy", "sched", "desktop", "control"]),
     ("recorder", &["store", "kernel", "desktop", "control", "confine", "measure"]),
@@ -26,6 +29,9 @@ const EDGES: [(&str, &[&str]); 15] = [
         &["analysis", "bench", "control", "desktop", "manager", "measure", "recorder", "report", "sched", "store"],
     ),
 ];
+
+/// What works a machine hard, and what root does not install on people's machines.
+const LAB: [&str; 2] = ["bench", "lab"];
 
 /// Crates from outside that only these crates may use.
 const OWNED: [(&str, &[&str]); 9] = [
@@ -96,9 +102,16 @@ fn arrows_point_one_way() {
 }
 
 #[test]
-fn nothing_depends_on_the_command() {
-    let wrong = edges().into_iter().filter(|edge| edge.to == "tipme");
-    expect_none(wrong.map(|edge| edge.from).collect(), "the command is not a library");
+fn nothing_depends_on_the_programs() {
+    let wrong = edges().into_iter().filter(|edge| ["tipme", "tipme-lab"].contains(&edge.to.as_str()));
+    expect_none(wrong.map(|edge| edge.from).collect(), "a program is not a library");
+}
+
+#[test]
+fn the_command_holds_neither_loads_nor_faults() {
+    let edges = edges().into_iter().filter(|edge| edge.from == "tipme" && !edge.dev);
+    let wrong = edges.filter(|edge| inner(&edge.to).is_some_and(|to| LAB.contains(&to)));
+    expect_none(wrong.map(|edge| edge.to).collect(), "it belongs into tipme-lab");
 }
 
 #[test]

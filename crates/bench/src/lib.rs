@@ -15,7 +15,6 @@ pub mod fork;
 mod group;
 mod hidden;
 pub mod idle;
-pub mod interrupt;
 pub mod intervals;
 pub mod job;
 mod kernel_text;
@@ -43,3 +42,4 @@ mod urgent;
 pub mod warmstart;
 
 pub use session::{Options, Session};
+pub use tipme_control::interrupt;

@@ -21,6 +21,7 @@ mod conversation;
 mod daemon;
 mod folder;
 mod gate;
+pub mod interrupt;
 pub mod journal;
 pub mod life;
 mod listener;

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use teller::{Choice, Chosen, Message, Press, Teller};
-use tipme_bench::interrupt::Interrupt;
+use tipme_control::interrupt::Interrupt;
 use tipme_control::journal::{self, Field};
 use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, Request, Response, Status, Trigger};
 use tipme_desktop::clipboard::Clipboard;

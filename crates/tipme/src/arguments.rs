@@ -1,70 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs and their options: the one place from which help, man pages and completions come.
 
-mod beside;
-mod compare;
-mod cpu_list;
 mod diagnose;
-mod duration;
-mod fork;
 mod groups;
 mod hot_keys;
-mod idle;
 mod incidents;
 mod kept;
-mod load;
 mod manage;
-mod measure;
-mod memory;
-mod pagein;
 mod report;
 mod schema;
-mod scroll;
-mod system;
-mod timer;
-mod typing;
-mod warmstart;
 
-pub use beside::{Against, Beside, ManagerOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use compare::Compare;
 pub use diagnose::Diagnose;
-pub use fork::{Fork, LoadChoice};
-pub use groups::command;
+pub use groups::{command, whole};
 pub use hot_keys::{HotKeys, HotKeysChoice, Keys};
-pub use idle::Idle;
 pub use incidents::{Incidents, IncidentsVerb};
 use kept::Kept;
-pub use load::Load;
 pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, Why};
-pub use measure::{Measure, ProfileChoice};
-pub use memory::{BackingChoice, Memory};
-pub use pagein::Pagein;
 pub use report::Report;
 pub use schema::{Document, Schema};
-pub use scroll::Scroll;
 use std::path::PathBuf;
-pub use system::{BesideChoice, System};
-pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
+use tipme_command::output::Colours;
+use tipme_command::size;
 use tipme_desktop::hotkeys::Chord;
-pub use typing::Typing;
-pub use warmstart::Warmstart;
 
 /// Find out why the desktop just hung: press one key, and read the cause
 #[derive(Parser)]
 #[command(name = "tipme", version, subcommand_value_name = "VERB", after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Colours: auto, always or never; NO_COLOR is obeyed
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "WHEN",
-        default_value_t,
-        hide_default_value = true,
-        hide_possible_values = true
-    )]
-    pub color: clap::ColorChoice,
+    #[command(flatten)]
+    pub colours: Colours,
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -100,33 +65,12 @@ pub enum Verb {
     Status(Status),
     /// What this machine lacks for that, and the remedy
     Doctor(Doctor),
-    /// See it happen on a private display; needs root
-    Demo(Demo),
-    /// Known faults, each diagnosed and checked; needs root
-    Selftest(Selftest),
-    /// What takes the CPUs' time; needs no root and no tracing
-    Idle(Idle),
-    /// Timers, memory, forks of processes, typing, scrolling ...
-    #[command(
-        subcommand,
-        after_help = "Examples:
-  tipme bench timer
-  sudo tipme bench memory -d 40s
-  sudo tipme bench typing --managed --svg plots"
-    )]
-    Bench(Bench),
-    /// A background load: so many processes, so much memory
-    Load(Load),
-    /// The latency of every event in an X application, by a script
-    Measure(Measure),
     /// Favour what you use, and put everything back in the end
     Manage(Manage),
     /// Turn knobs for managers without root; needs root
     ManageHelper(ManageHelper),
     /// What the manager does to a process, and why
     Why(Why),
-    /// Hold results against each other, with honest statistics
-    Compare(Compare),
     /// The JSON schema of what --json prints
     Schema(Schema),
     /// Write shell completions to standard output
@@ -135,9 +79,6 @@ pub enum Verb {
     /// Write man pages into a folder
     #[command(hide = true)]
     Man { dir: PathBuf },
-    /// Programs that the demo and the tests start
-    #[command(hide = true)]
-    Helper(Helper),
     /// Diagnose the incident at standard input with all rights given up; the recorder and the agent start it
     #[command(hide = true)]
     Judge(Judge),
@@ -351,97 +292,6 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// What goes wrong in the demo.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Fault {
-    /// A build-like storm of short-lived processes on the terminal's CPU
-    Cpu,
-    /// A disk that other processes keep busy
-    Io,
-    /// A file lock whose owner sleeps
-    Lock,
-}
-
-#[derive(Args)]
-#[command(after_help = "Example:
-  sudo tipme demo --fault io")]
-pub struct Demo {
-    /// What goes wrong
-    #[arg(long, value_enum, default_value_t = Fault::Cpu)]
-    pub fault: Fault,
-    /// One JSON document instead of text
-    #[arg(long)]
-    pub json: bool,
-    /// Keep socket, lock and incident below this folder [default: a folder of its own under /var/lib/tipme or /tmp]
-    #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
-}
-
-/// An application to which faults are done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum App {
-    /// An X client of our own
-    Patient,
-    /// A terminal with a program of our own on it
-    Xterm,
-    /// A GTK text editor (mousepad)
-    Gtk,
-    /// A browser with a text field
-    Chromium,
-}
-
-#[derive(Args)]
-#[command(after_help = "Exit codes: 0 at least 95 % of the causes are named and clean runs have no finding, 1 not so,
-2 nothing could be measured. Examples:
-  sudo tipme selftest
-  sudo tipme selftest mutex-asleep clean --app xterm
-  sudo tipme selftest --repeat 5 --json --keep incidents > results.json
-  tipme selftest --list")]
-pub struct Selftest {
-    /// Faults to run; clean stands for runs without a fault [default: all]
-    #[arg(value_name = "NAME")]
-    pub names: Vec<String>,
-    /// One JSON document instead of a table
-    #[arg(long)]
-    pub json: bool,
-    /// How often each fault is done to each application
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
-    pub repeat: usize,
-    /// Do them to this application; may be given several times [default: patient and xterm]
-    #[arg(long, value_enum, value_name = "APP")]
-    pub app: Vec<App>,
-    /// List the faults, and run none
-    #[arg(long)]
-    pub list: bool,
-    /// The table as Markdown, one line for all repeats of a fault
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
-    /// Keep every incident in this folder [default: only those of misses, in a temporary folder]
-    #[arg(long, value_name = "DIR")]
-    pub keep: Option<PathBuf>,
-}
-
-/// A micro-benchmark.
-#[derive(Subcommand)]
-pub enum Bench {
-    /// How late a periodic wake-up comes, by mechanism and policy
-    Timer(Timer),
-    /// Page-access latency of a process while others fill the memory
-    Memory(Memory),
-    /// The run-queue delay of a process while others fork
-    Fork(Fork),
-    /// Keystroke-to-echo latency in a terminal beside a load, with and without the manager
-    Typing(Typing),
-    /// How long a terminal takes to scroll through a long file beside a load
-    Scroll(Scroll),
-    /// How long a script takes that goes round several applications, beside a build and a heavy load
-    System(System),
-    /// How long the first key takes after a pause beside a load
-    Warmstart(Warmstart),
-    /// How long the program with the focus waits for its own pages beside a hog that takes the memory
-    Pagein(Pagein),
-}
-
 #[derive(Args)]
 pub struct Judge {
     #[command(flatten)]
@@ -468,36 +318,10 @@ pub struct Confined {
     pub seconds: u32,
 }
 
-#[derive(Args)]
-pub struct Helper {
-    /// The helper's name and arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub words: Vec<String>,
-}
-
 /// A span that is more than none.
 fn seconds(text: &str) -> Result<f64, String> {
     let span = text.parse().ok().filter(|span: &f64| *span > 0.0 && span.is_finite());
     span.ok_or_else(|| format!("{text:?} is not a number of seconds above 0"))
-}
-
-/// `64M`, `64MiB`, `1G`, or bytes.
-fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        unit => return Err(format!("invalid unit of memory {unit:?}; use K, M or G")),
-    };
-    let count: u64 = digits.parse().map_err(|_| format!("invalid number {digits:?}"))?;
-    count.checked_mul(1 << shift).filter(|bytes| *bytes <= 4 << 30).ok_or_else(|| "at most 4G".to_owned())
-}
-
-/// One to a hundred.
-fn repeats(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| (1..=100).contains(count)).ok_or_else(|| "a number from 1 to 100".to_owned())
 }
 
 fn detail(text: &str) -> Result<tipme_recorder::Detail, String> {
@@ -518,54 +342,18 @@ mod tests {
 
     #[test]
     fn arguments_are_consistent() {
-        use clap::CommandFactory;
-        Arguments::command().debug_assert();
-    }
-
-    /// Columns of help where the width of the terminal is not known.
-    const COLUMNS: usize = 100;
-    /// Lines with ends of their own are shorter, so that none is broken once more.
-    const PROSE: usize = 98;
-
-    /// A command and all below it, with their names.
-    fn all(command: clap::Command) -> Vec<clap::Command> {
-        let below: Vec<clap::Command> = command.get_subcommands().cloned().flat_map(all).collect();
-        std::iter::once(command).chain(below).collect()
+        whole().debug_assert();
     }
 
     #[test]
     fn no_line_of_help_is_broken_twice() {
-        use clap::CommandFactory;
-        let mut root = Arguments::command();
-        root.build();
-        let commands = all(root);
-        assert!(commands.len() > 20, "{} commands", commands.len());
-        for mut command in commands.into_iter().map(|command| command.term_width(COLUMNS)) {
-            let texts = [command.get_before_help(), command.get_after_help(), command.get_after_long_help()];
-            let texts: Vec<String> = texts.into_iter().flatten().map(ToString::to_string).collect();
-            let help = command.render_long_help().to_string();
-            let name = command.get_name();
-            for line in texts.iter().flat_map(|text| text.lines()) {
-                assert!(line.chars().count() <= PROSE, "{name}: too long: {line}");
-                assert!(help.lines().any(|shown| shown.trim_end() == line.trim_end()), "{name}: broken: {line}");
-            }
-            let wide = help.lines().find(|line| line.chars().count() > COLUMNS);
-            assert_eq!(wide, None, "{name}");
-        }
+        assert!(tipme_command::checks::lines(whole()) > 20);
     }
 
     #[test]
     fn seconds_are_more_than_none() {
         assert_eq!(seconds("2.5"), Ok(2.5));
         assert!(["0", "-1", "NaN", "inf", "x", ""].into_iter().all(|text| seconds(text).is_err()));
-    }
-
-    #[test]
-    fn sizes() {
-        assert_eq!(size("64M"), Ok(64 << 20));
-        assert_eq!(size("1GiB"), Ok(1 << 30));
-        assert_eq!(size("4096"), Ok(4096));
-        assert!(size("64X").is_err() && size("M").is_err() && size("99999999G").is_err());
     }
 
     #[test]

@@ -4,12 +4,13 @@
 use crate::arguments::Diagnose;
 use crate::incidents;
 use crate::incidents::kept::{Kept, Summary};
-use crate::output::layout;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
 use tipme_analysis::model::Kind;
 use tipme_analysis::{Options, Verdict};
+use tipme_command::incident::read;
+use tipme_command::output::layout;
 use tipme_record::Pid;
 use tipme_record::incident::Incident;
 use tipme_recorder::StateDirs;
@@ -81,15 +82,6 @@ fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
         print!("{}", tipme_report::interactions(&timed, mark));
     }
     Ok(if timed.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS })
-}
-
-/// Reads an incident, and says on standard error which parts of it are damaged.
-pub fn read(path: &Path) -> Result<Incident> {
-    let incident = tipme_store::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    for damage in &incident.damage {
-        eprintln!("tipme: {} is damaged: {}: {}; going on with the rest", path.display(), damage.place, damage.why);
-    }
-    Ok(incident)
 }
 
 /// What a list shows of an incident, which is found where it is not known.

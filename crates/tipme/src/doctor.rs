@@ -2,7 +2,6 @@
 //! `tipme doctor`.
 
 use crate::arguments::Doctor;
-use crate::output::layout;
 use crate::status::State;
 use anyhow::Result;
 use rustix::process::geteuid;
@@ -11,6 +10,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use tipme_command::output::layout;
 use tipme_desktop::console::{ACTIVE, Console};
 use tipme_recorder::Finding;
 use tipme_report::{Layout, Tone};

@@ -8,12 +8,12 @@ pub mod when;
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
-use crate::output::layout;
 use crate::report::opened;
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tipme_command::output::layout;
 use tipme_control::{Client, Request};
 use tipme_recorder::StateDirs;
 use tipme_report::Layout;

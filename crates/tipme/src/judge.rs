@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tipme_analysis::Verdict;
+use tipme_command::program;
 
 /// How long it may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -24,7 +25,7 @@ const WHY_BYTES_MAX: u64 = 4096;
 /// # Errors
 /// Where it fails, or takes longer than a minute; for people.
 pub fn verdict(incident: &Path) -> Result<Verdict> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = program::own()?;
     let file = File::open(incident).with_context(|| format!("cannot read {}", incident.display()))?;
     let user = rustix::process::getuid().as_raw().to_string();
     let mut command = Command::new(program);

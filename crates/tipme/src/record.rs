@@ -4,8 +4,8 @@
 use crate::arguments::{Auto, DisplayChoice, HotKeys, HotKeysChoice, Record};
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
-use std::path::PathBuf;
 use std::process::ExitCode;
+use tipme_command::program;
 use tipme_control::accounts;
 use tipme_desktop::console::ACTIVE;
 use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, Options, Scope, Sealer, StateDirs, Tap};
@@ -32,7 +32,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         auto,
         hot_keys: hot_keys(&arguments.hot_keys)?,
         kept: arguments.kept.bounds(),
-        sealer: Sealer::Program(itself()?),
+        sealer: Sealer::Program(program::own()?),
     };
     tipme_recorder::run(&options)?;
     Ok(ExitCode::SUCCESS)
@@ -43,7 +43,7 @@ fn auto_options(auto: Auto, per_hour: u8) -> Result<AutoOptions> {
         Auto::Mark => AutoMode::Mark,
         Auto::DryRun => AutoMode::DryRun,
     };
-    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge: itself()? })
+    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge: program::own()? })
 }
 
 fn hot_keys(arguments: &HotKeys) -> Result<Option<HotKeyOptions>> {
@@ -52,12 +52,12 @@ fn hot_keys(arguments: &HotKeys) -> Result<Option<HotKeyOptions>> {
         HotKeysChoice::Always => Scope::Always,
         HotKeysChoice::Off => return Ok(None),
     };
-    Ok(Some(HotKeyOptions { scope, bindings: arguments.keys.bindings(), console: ACTIVE.into(), judge: itself()? }))
-}
-
-/// This program seals and judges what it recorded.
-fn itself() -> Result<PathBuf> {
-    std::env::current_exe().context("cannot find this program's own file")
+    Ok(Some(HotKeyOptions {
+        scope,
+        bindings: arguments.keys.bindings(),
+        console: ACTIVE.into(),
+        judge: program::own()?,
+    }))
 }
 
 /// The user who called sudo, and those that were named.

@@ -6,13 +6,13 @@ mod results;
 mod written;
 
 use crate::arguments::Report;
-use crate::diagnose;
 use crate::incidents;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_analysis::Options;
 use tipme_analysis::scene::scene;
+use tipme_command::incident::read;
 use tipme_record::Pid;
 use tipme_recorder::StateDirs;
 use tipme_store::Folder;
@@ -43,7 +43,7 @@ pub fn run(arguments: &Report) -> Result<ExitCode> {
 
 /// The page of the incident in a file.
 pub fn page(incident: &Path, options: &Options) -> Result<String> {
-    Ok(tipme_report::page(&scene(&diagnose::read(incident)?, options)?))
+    Ok(tipme_report::page(&scene(&read(incident)?, options)?))
 }
 
 /// `tipme-ID.html`

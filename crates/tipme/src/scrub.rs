@@ -18,7 +18,7 @@ const OWN_NAME: &str = "tipme";
 
 /// Writes a copy of an incident that tells nothing of its owner, into a new file that only the caller can read.
 pub fn run(arguments: &Scrub) -> Result<ExitCode> {
-    let mut incident = crate::diagnose::read(&arguments.file)?;
+    let mut incident = tipme_command::incident::read(&arguments.file)?;
     if let Some(seconds) = arguments.last {
         incident = last(&incident, seconds).with_context(|| damaged(arguments))?;
     }

@@ -4,7 +4,6 @@
 
 use crate::arguments;
 use crate::incidents::{find, when};
-use crate::output::layout;
 use crate::{diagnose, record};
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
@@ -13,6 +12,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tipme_command::output::layout;
 use tipme_control::{CallError, Client, Request, Response, Status};
 use tipme_desktop::presence::{self, Agent};
 use tipme_desktop::{Target, notify, server};

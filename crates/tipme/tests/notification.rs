@@ -38,7 +38,7 @@ fn now_ms() -> u128 {
 
 /// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that is over.
 fn suffer(session: &mut Session) {
-    let helper = Helper(vec![env!("CARGO_BIN_EXE_tipme").into(), "helper".into()]);
+    let helper = Helper(vec![support::lab().into(), "helper".into()]);
     let mut scenario = Fault::Lock.prepare(session, &helper).unwrap();
     session.open_terminal(&scenario.prefix(), &scenario.program()).unwrap();
     let seen = Seen::start(session, Duration::from_millis(400)).unwrap();

@@ -22,6 +22,7 @@ fn printed(words: &[&str]) -> String {
 
 #[test]
 fn what_is_committed_is_what_the_types_give() {
+    support::lab();
     for name in DOCUMENTS {
         let (text, file) = (printed(&["schema", name]), format!("docs/schemas/{name}.schema.json"));
         if std::env::var_os("TIPME_BLESS").is_some() {

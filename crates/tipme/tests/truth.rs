@@ -78,7 +78,7 @@ fn compare(what: &str, hogs: usize) {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let session = Session::start(Options::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let helper = Helper(vec![env!("CARGO_BIN_EXE_tipme").into(), "helper".into()]);
+    let helper = Helper(vec![support::lab().into(), "helper".into()]);
     let client = TruthClient::start(&session, &helper, KEYS).unwrap();
     let pid = client.pid();
     let load = Hogs::start(hogs);

@@ -73,10 +73,12 @@ def boot(machine, results):
 
 
 def install(machine, results, tipme):
-    """The executable with all that `make install` brings, the libraries it wants, and the tools of the checks."""
+    """The executables with all that `make install` brings, the libraries it wants, and the tools of the checks."""
     staging = pathlib.Path(tempfile.mkdtemp(prefix="tipme-vm-stage-"))
     try:
-        run([ROOT / "scripts/install-files", tipme, "/usr/local", staging])
+        lab = pathlib.Path(tipme).with_name("tipme-lab")
+        for program in (tipme, lab) if lab.is_file() else (tipme,):
+            run([ROOT / "scripts/install-files", program, "/usr/local", staging])
         (staging / "etc/default").mkdir(parents=True, exist_ok=True)
         (staging / "etc/default/tipme").write_text("TIPME_OPTIONS=--allow-user user\n")
         shutil.copytree(GUEST / "tools", staging / TOOLS.lstrip("/"))
@@ -84,7 +86,7 @@ def install(machine, results, tipme):
         machine.copy_in(staging)
     finally:
         shutil.rmtree(staging)
-    lost = machine.run("ldd /usr/local/bin/tipme | grep 'not found' || true").strip()
+    lost = machine.run("ldd /usr/local/bin/tipme* | grep 'not found' || true").strip()
     version = machine.run("/usr/local/bin/tipme --version").strip()
     results.met("install", not lost, lost or f"{version}, all libraries are there")
 

@@ -8,7 +8,7 @@ use crate::arguments;
 use anyhow::{Error, Result, bail};
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
-use tipme_bench::interrupt::Interrupt;
+use tipme_control::interrupt::Interrupt;
 use tipme_control::{Client, DEFAULT_STATE_DIR, Request, Response, journal};
 use tipme_desktop::Target;
 use tipme_desktop::dialog::{Asker, Dialog};

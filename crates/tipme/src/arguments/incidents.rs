@@ -87,7 +87,7 @@ pub enum IncidentsVerb {
 /// A time up to a hundred years, in days too.
 fn past(text: &str) -> Result<Duration, String> {
     let Some(days) = text.strip_suffix('d') else {
-        return super::duration::duration(text).map_err(|_| "write it like 90min, 12h or 3d".to_owned());
+        return tipme_command::duration(text).map_err(|_| "write it like 90min, 12h or 3d".to_owned());
     };
     let days: f64 = days.parse().map_err(|_| "write it like 90min, 12h or 3d".to_owned())?;
     let possible = days > 0.0 && days <= DAYS_MAX;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How many incidents a recorder keeps.
 
-use super::size;
 use clap::Args;
+use tipme_command::size;
 use tipme_store::{Bounds, Room};
 
 /// How much the recorder keeps. The newest incident always stays; pinned ones do not count.

@@ -5,12 +5,12 @@ use super::kept::{Kept, Summary};
 use super::{all, is_own, when};
 use crate::arguments::Incidents;
 use crate::diagnose;
-use crate::output::layout;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tipme_command::output::layout;
 use tipme_report::{Layout, Tone};
 use tipme_store::{Folder, Listed, id_at};
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The page of a result of `tipme measure` or `tipme bench`.
 
-use crate::compare;
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -22,7 +21,7 @@ pub fn is_result(path: &Path) -> bool {
 
 /// The page of the result in a file.
 pub fn page(path: &Path) -> Result<String> {
-    let read = compare::read(path)?;
+    let read = tipme_command::results::read(path)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let (text, plots) = match read.kind.as_str() {
         "measure" => measured(path)?,

@@ -12,6 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tipme_command::program;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::presence::{self, Agent};
 use tipme_desktop::{Target, hotkeys::Chord};
@@ -133,7 +134,7 @@ fn now(arguments: &Setup) -> Result<Step> {
 
 /// The command of the agent.
 fn words(arguments: &Setup) -> Result<Vec<String>> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = program::own()?;
     let mut words = vec![program.display().to_string(), "agent".to_owned()];
     if let Some(dir) = &arguments.state_dir {
         let dir = std::path::absolute(dir)?;

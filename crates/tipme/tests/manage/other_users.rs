@@ -357,7 +357,7 @@ fn another_user_learns_and_changes_nothing() {
     let terminal = desktop.terminal("+20+20");
     let managed = Managed::start(&desktop, &[]);
     until("the favour", || nice(terminal.pid()) < 0);
-    let (_folder, program) = for_everybody();
+    let (_folder, program) = for_everybody(&[env!("CARGO_BIN_EXE_tipme").into()]);
     for arguments in [&["manage", "status"][..], &["manage", "off"], &["why", "1"]] {
         let mut command = Command::new(&program);
         command.args(arguments).arg("--state-dir").arg(managed.path()).uid(NOBODY).gid(NOBODY);

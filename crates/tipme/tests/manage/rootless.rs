@@ -23,7 +23,7 @@ struct User {
 
 impl User {
     fn new() -> User {
-        let (folder, program) = for_everybody();
+        let (folder, program) = for_everybody(&[env!("CARGO_BIN_EXE_tipme").into()]);
         User { program, _folder: folder, keys: TempDir::new().unwrap() }
     }
 

@@ -132,14 +132,18 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A copy of the program where every user can read it.
-pub fn for_everybody() -> (TempDir, PathBuf) {
+/// Copies of programs where every user can read them; the path of the first one.
+pub fn for_everybody(programs: &[PathBuf]) -> (TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("tipme");
-    std::fs::copy(Path::new(env!("CARGO_BIN_EXE_tipme")), &path).unwrap();
-    for path in [folder.path(), &path] {
-        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
-    }
-    (folder, path)
+    let everybody = |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    everybody(folder.path());
+    let copy = |program: &PathBuf| {
+        let path = folder.path().join(program.file_name().unwrap());
+        std::fs::copy(program, &path).unwrap();
+        everybody(&path);
+        path
+    };
+    let paths: Vec<PathBuf> = programs.iter().map(copy).collect();
+    (folder, paths[0].clone())
 }

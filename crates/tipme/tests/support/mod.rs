@@ -17,6 +17,13 @@ pub fn tipme() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tipme"))
 }
 
+/// The file of the lab's program, which `tipme` starts for some verbs: it lies where `tipme` was built.
+pub fn lab() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_tipme")).with_file_name("tipme-lab");
+    assert!(path.is_file(), "{} is missing; build it first: cargo build -p tipme-lab", path.display());
+    path
+}
+
 /// The command for a recorder in this folder.
 pub fn recorder(dir: &TempDir, arguments: &[&str]) -> Command {
     recorder_by(tipme(), dir, arguments)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tests of each program hold of its help.
+
+use clap::Command;
+
+/// Columns of help where the width of the terminal is not known.
+const COLUMNS: usize = 100;
+/// Lines with ends of their own are shorter, so that none is broken once more.
+const PROSE: usize = 98;
+
+/// The words of an example up to what the shell takes from it, or what explains it. What the shell puts in for a
+/// command, `$(pidof firefox)`, is one word, and here a process.
+fn words(example: &str) -> Vec<String> {
+    let command = example.trim_start_matches("sudo ").split("  ").next().unwrap_or_default();
+    let (mut words, mut quoted, mut inner) = (vec![String::new()], false, false);
+    for letter in command.chars() {
+        inner = letter == '(' || inner && letter != ')';
+        match letter {
+            '"' => quoted = !quoted,
+            ' ' if !quoted && !inner => words.push(String::new()),
+            letter => words.last_mut().expect("there is one").push(letter),
+        }
+    }
+    let given = words.into_iter().take_while(|word| ![">", "|", "&", "&&"].contains(&word.as_str()));
+    given.map(|word| if word.starts_with("$(") { "7".to_owned() } else { word }).collect()
+}
+
+/// Lines of a command's help that are examples of it.
+fn examples_of(verb: &Command) -> Vec<String> {
+    let texts = [verb.get_after_help(), verb.get_after_long_help()].into_iter().flatten();
+    let texts = texts.map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let lines = texts.lines().filter_map(|line| line.strip_prefix("  ")).map(str::to_owned);
+    lines.filter(|line| line.trim_start_matches("sudo ").starts_with("tipme ")).collect()
+}
+
+/// The verbs that a program has itself, and what is below them, each with examples that can be given; returns how many.
+///
+/// # Panics
+/// Where a verb has no example, or one that cannot be given.
+pub fn examples(program: &Command, has: impl Fn(&str) -> bool) -> usize {
+    let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set() && has(verb.get_name()));
+    let bench = program.find_subcommand("bench").into_iter().flat_map(Command::get_subcommands);
+    let mut count = 0;
+    for verb in verbs.chain(bench).chain([program]) {
+        let examples = examples_of(verb);
+        assert!(!examples.is_empty(), "{} has no example", verb.get_name());
+        for example in examples {
+            let parsed = program.clone().try_get_matches_from(words(&example));
+            assert!(parsed.is_ok(), "{example}: {}", parsed.expect_err("it is none"));
+        }
+        count += 1;
+    }
+    count
+}
+
+/// A command and all below it, with their names.
+fn all(command: Command) -> Vec<Command> {
+    let below: Vec<Command> = command.get_subcommands().cloned().flat_map(all).collect();
+    std::iter::once(command).chain(below).collect()
+}
+
+/// No line of a program's help, or of that of its verbs, is broken twice; returns how many have help.
+///
+/// # Panics
+/// Where one is.
+pub fn lines(mut program: Command) -> usize {
+    program.build();
+    let commands = all(program);
+    for mut command in commands.iter().cloned().map(|command| command.term_width(COLUMNS)) {
+        let texts = [command.get_before_help(), command.get_after_help(), command.get_after_long_help()];
+        let texts: Vec<String> = texts.into_iter().flatten().map(ToString::to_string).collect();
+        let help = command.render_long_help().to_string();
+        let name = command.get_name();
+        for line in texts.iter().flat_map(|text| text.lines()) {
+            assert!(line.chars().count() <= PROSE, "{name}: too long: {line}");
+            assert!(help.lines().any(|shown| shown.trim_end() == line.trim_end()), "{name}: broken: {line}");
+        }
+        let wide = help.lines().find(|line| line.chars().count() > COLUMNS);
+        assert_eq!(wide, None, "{name}");
+    }
+    commands.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_is_read_as_the_shell_reads_it() {
+        let read = |example| words(example).join("|");
+        assert_eq!(read(r#"sudo tipme mark -m "it hung" > file"#), "tipme|mark|-m|it hung");
+        assert_eq!(read("tipme why $(pidof -s firefox) --json  says why"), "tipme|why|7|--json");
+    }
+}

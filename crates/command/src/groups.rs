@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Verbs by what they are for, as `--help` shows them.
+
+use clap::Command;
+use tipme_report::Layout;
+
+/// What a group is called, and which verbs are in it, in the order in which people need them.
+pub type Group<'a> = (&'a str, &'a [&'a str]);
+
+/// Columns of names of verbs.
+const NAMES: usize = 17;
+
+/// The command line, with its verbs in groups.
+pub fn grouped(command: Command, groups: &[Group<'_>], layout: &Layout) -> Command {
+    let (header, groups) = (*command.get_styles().get_header(), listed(&command, groups, layout));
+    command.help_template(format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
+    ))
+}
+
+fn listed(command: &Command, groups: &[Group<'_>], layout: &Layout) -> String {
+    let header = command.get_styles().get_header();
+    let group = |(name, verbs): &Group<'_>| {
+        let lines = verbs.iter().filter_map(|verb| line(command, command.find_subcommand(verb)?, layout));
+        format!("{header}{name}:{header:#}\n{}\n", lines.collect::<String>())
+    };
+    groups.iter().map(group).collect()
+}
+
+/// `  mark             what it does`
+fn line(root: &Command, verb: &Command, layout: &Layout) -> Option<String> {
+    let (literal, name) = (root.get_styles().get_literal(), verb.get_name());
+    let space = " ".repeat(NAMES.saturating_sub(name.len() + 2));
+    Some(layout.item(&format!("  {literal}{name}{literal:#}{space}"), &verb.get_about()?.to_string()))
+}

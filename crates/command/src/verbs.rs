@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The verbs of `tipme` that another program has: what works a machine hard does not belong into a command that root
+//! installs on people's machines. `tipme` names them, and starts that program with the same arguments.
+
+use clap::{Arg, Command};
+use std::ffi::OsStr;
+
+/// The program that has them.
+pub const LAB: &str = "tipme-lab";
+
+/// The verbs, in the order in which people need them, and what each does.
+pub const VERBS: [(&str, &str); 7] = [
+    ("demo", "See it happen on a private display; needs root"),
+    ("selftest", "Known faults, each diagnosed and checked; needs root"),
+    ("measure", "The latency of every event in an X application, by a script"),
+    ("idle", "What takes the CPUs' time; needs no root and no tracing"),
+    ("compare", "Hold results against each other, with honest statistics"),
+    ("bench", "Timers, memory, forks of processes, typing, scrolling ..."),
+    ("load", "A background load: so many processes, so much memory"),
+];
+
+/// Their names.
+pub const NAMES: [&str; VERBS.len()] = {
+    let mut names = [""; VERBS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = VERBS[at].0;
+        at += 1;
+    }
+    names
+};
+
+/// Names the verbs in the command line of a program that does not have them: help, page and completion tell of them.
+pub fn named(command: Command) -> Command {
+    let words = || Arg::new("words").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true).hide(true);
+    let verb = |(name, about)| Command::new(name).about(about).disable_help_flag(true).arg(words());
+    command.subcommands(VERBS.map(verb))
+}
+
+/// Says what each verb does in the command line of the program that has them.
+pub fn described(command: Command) -> Command {
+    VERBS.into_iter().fold(command, |command, (name, about)| command.mut_subcommand(name, |verb| verb.about(about)))
+}
+
+/// Whether a command line, without the program's own name, asks for one of them, or for its help.
+pub fn are_asked_for<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> bool {
+    let mut words = words.into_iter().map(|word| word.to_str().unwrap_or_default());
+    let mut help = false;
+    while let Some(word) = words.next() {
+        match word {
+            "--color" => drop(words.next()),
+            "help" if !help => help = true,
+            word if word.starts_with("--color=") => {}
+            word => return NAMES.contains(&word),
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(line: &str) -> bool {
+        are_asked_for(line.split_whitespace().map(OsStr::new))
+    }
+
+    #[test]
+    fn a_verb_is_seen_behind_help_and_the_choice_of_colours() {
+        for line in ["bench", "bench timer --help", "help bench timer", "--color never help demo", "--color=auto idle"]
+        {
+            assert!(asks(line), "{line}");
+        }
+        for line in ["", "help", "status", "help status bench", "--help bench", "mark bench", "help help demo"] {
+            assert!(!asks(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn whatever_follows_the_name_of_a_verb_is_no_mistake_here() {
+        for line in ["tipme bench", "tipme bench timer --help", "tipme measure editor --json x -- mousepad -h"] {
+            let parsed = named(Command::new("tipme")).try_get_matches_from(line.split(' '));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("it is none"));
+        }
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Verbs of the lab and their options: the one place from which help, man pages and completions come.
+
+mod beside;
+mod compare;
+mod cpu_list;
+mod fork;
+mod idle;
+mod load;
+mod measure;
+mod memory;
+mod pagein;
+mod repeats;
+mod schema;
+mod scroll;
+mod system;
+mod timer;
+mod typing;
+mod warmstart;
+
+pub use beside::{Against, Beside, ManagerOptions};
+use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
+pub use compare::Compare;
+pub use fork::{Fork, LoadChoice};
+pub use idle::Idle;
+pub use load::Load;
+pub use measure::{Measure, ProfileChoice};
+pub use memory::{BackingChoice, Memory};
+pub use pagein::Pagein;
+use repeats::repeats;
+pub use schema::{Document, Schema};
+pub use scroll::Scroll;
+use std::path::PathBuf;
+pub use system::{BesideChoice, System};
+pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
+use tipme_command::output::Colours;
+use tipme_command::{grouped, verbs};
+use tipme_report::Layout;
+pub use typing::Typing;
+pub use warmstart::Warmstart;
+
+/// The lab of tipme: loads, known faults and measurements, which work a machine hard
+#[derive(Parser)]
+#[command(name = "tipme-lab", version, subcommand_value_name = "VERB", after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub colours: Colours,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXAMPLES: &str = "Examples:
+  sudo tipme demo     see a hitch and its cause, on a private display
+  tipme idle          what takes the CPUs' time
+  tipme bench timer   how late timers are
+
+tipme starts this program for these verbs. tipme VERB --help tells more, with examples.";
+
+// What each verb does is said in tipme_command::verbs, for both programs.
+#[derive(Subcommand)]
+pub enum Verb {
+    Demo(Demo),
+    Selftest(Selftest),
+    Measure(Measure),
+    Idle(Idle),
+    Compare(Compare),
+    #[command(
+        subcommand,
+        after_help = "Examples:
+  tipme bench timer
+  sudo tipme bench memory -d 40s
+  sudo tipme bench typing --managed --svg plots"
+    )]
+    Bench(Bench),
+    Load(Load),
+    /// The JSON schema of what --json prints
+    #[command(hide = true)]
+    Schema(Schema),
+    /// Write shell completions to standard output
+    #[command(hide = true)]
+    Completions {
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    #[command(hide = true)]
+    Man {
+        dir: PathBuf,
+    },
+    /// Programs that the demo and the tests start
+    #[command(hide = true)]
+    Helper(Helper),
+}
+
+/// The command line as pages and completions have it.
+pub fn whole() -> Command {
+    verbs::described(Arguments::command())
+}
+
+/// The same, with its verbs as `tipme --help` lists them.
+pub fn command(layout: &Layout) -> Command {
+    grouped(whole(), &[("Verbs", &verbs::NAMES)], layout)
+}
+
+/// What goes wrong in the demo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Fault {
+    /// A build-like storm of short-lived processes on the terminal's CPU
+    Cpu,
+    /// A disk that other processes keep busy
+    Io,
+    /// A file lock whose owner sleeps
+    Lock,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  sudo tipme demo --fault io")]
+pub struct Demo {
+    /// What goes wrong
+    #[arg(long, value_enum, default_value_t = Fault::Cpu)]
+    pub fault: Fault,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Keep socket, lock and incident below this folder [default: a folder of its own under /var/lib/tipme or /tmp]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// An application to which faults are done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum App {
+    /// An X client of our own
+    Patient,
+    /// A terminal with a program of our own on it
+    Xterm,
+    /// A GTK text editor (mousepad)
+    Gtk,
+    /// A browser with a text field
+    Chromium,
+}
+
+#[derive(Args)]
+#[command(after_help = "Exit codes: 0 at least 95 % of the causes are named and clean runs have no finding, 1 not so,
+2 nothing could be measured. Examples:
+  sudo tipme selftest
+  sudo tipme selftest mutex-asleep clean --app xterm
+  sudo tipme selftest --repeat 5 --json --keep incidents > results.json
+  tipme selftest --list")]
+pub struct Selftest {
+    /// Faults to run; clean stands for runs without a fault [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// One JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// How often each fault is done to each application
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
+    pub repeat: usize,
+    /// Do them to this application; may be given several times [default: patient and xterm]
+    #[arg(long, value_enum, value_name = "APP")]
+    pub app: Vec<App>,
+    /// List the faults, and run none
+    #[arg(long)]
+    pub list: bool,
+    /// The table as Markdown, one line for all repeats of a fault
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Keep every incident in this folder [default: only those of misses, in a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+}
+
+/// A micro-benchmark.
+#[derive(Subcommand)]
+pub enum Bench {
+    /// How late a periodic wake-up comes, by mechanism and policy
+    Timer(Timer),
+    /// Page-access latency of a process while others fill the memory
+    Memory(Memory),
+    /// The run-queue delay of a process while others fork
+    Fork(Fork),
+    /// Keystroke-to-echo latency in a terminal beside a load, with and without the manager
+    Typing(Typing),
+    /// How long a terminal takes to scroll through a long file beside a load
+    Scroll(Scroll),
+    /// How long a script takes that goes round several applications, beside a build and a heavy load
+    System(System),
+    /// How long the first key takes after a pause beside a load
+    Warmstart(Warmstart),
+    /// How long the program with the focus waits for its own pages beside a hog that takes the memory
+    Pagein(Pagein),
+}
+
+#[derive(Args)]
+pub struct Helper {
+    /// The helper's name and arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        whole().debug_assert();
+    }
+
+    #[test]
+    fn no_line_of_help_is_broken_twice() {
+        assert!(tipme_command::checks::lines(whole()) > 20);
+    }
+
+    #[test]
+    fn every_verb_has_examples_and_each_can_be_given() {
+        assert!(tipme_command::checks::examples(&command(&Layout::default()), |_| true) > 10);
+    }
+
+    #[test]
+    fn tipme_names_every_verb() {
+        let whole = whole();
+        let verbs = whole.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
+        assert_eq!(verbs.collect::<Vec<_>>(), verbs::NAMES);
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options that the benchmarks beside a load have in common.
+
+use super::load::LoadType;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use tipme_bench::load::{DEMAND_MAX, LEVEL_MAX};
+use tipme_command::size;
+
+#[derive(Args)]
+pub struct Beside {
+    /// Runnable processes beside it, 0 to 64; several numbers one after the other
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "20", value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
+    pub load: Vec<u32>,
+    /// Measure with the manager as well, in turns
+    #[arg(long)]
+    pub managed: bool,
+    /// Measure this instead of the manager as well, in turns; may be given several times
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub against: Vec<Against>,
+    /// Turns of each arm
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub blocks: u8,
+    /// What the load's processes do; see tipme load [default: cpu, and big for warmstart]
+    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    pub kind: Option<LoadType>,
+    /// Different pages that a process of the load touches in a millisecond of CPU time [default: as is usual for the type]
+    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
+    pub demand: Option<u32>,
+    /// The share of them that the millisecond before touched too, 0 to 1 [default: as is usual for the type]
+    #[arg(long, value_name = "SHARE", value_parser = super::load::share)]
+    pub reuse: Option<f64>,
+    /// Memory of big and stream at the highest load: bytes, or with K, M or G [default: as in tipme load]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// Spread the load over so many sessions, as over terminals; 0 leaves it in the session of the display's programs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
+    pub sessions: u32,
+    #[command(flatten)]
+    pub manager: ManagerOptions,
+    /// Write the result as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write plots into this folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+}
+
+/// How the manager is started.
+#[derive(Args)]
+pub struct ManagerOptions {
+    /// Strength of the manager [default: its own]
+    #[arg(long, value_name = "STRENGTH", requires = "managed")]
+    pub strength: Option<String>,
+    /// Back end of the manager [default: its own choice]
+    #[arg(long, value_name = "BACKEND", requires = "managed")]
+    pub backend: Option<String>,
+    /// Control group, version 2, that the manager may use, as of tipme manage --cgroup
+    #[arg(long, value_name = "DIR", requires = "managed")]
+    pub cgroup: Option<PathBuf>,
+    /// A program that stands in for this one as the manager
+    #[arg(long, value_name = "PROGRAM", hide = true)]
+    pub manager: Option<PathBuf>,
+}
+
+/// What others do instead of managing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Against {
+    /// The load is started with nice -n 19
+    Nice19,
+    /// The load is in one session of its own, and the kernel shares out by session
+    Autogroup,
+    /// The focused program's control group gets a larger cpu.weight, and nothing else is changed
+    Weight,
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme measure`.
+
+use super::repeats::repeats;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Which thresholds apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ProfileChoice {
+    /// What most people accept
+    Default,
+    /// What practised people notice
+    Strict,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo tipme measure editor
+  sudo tipme measure terminal --json result.json --svg plots
+  tipme measure browser --no-trace --repeat 3
+  sudo tipme measure my-task.toml -- gedit {home}/text.txt
+  tipme measure --list
+
+Each repeat restarts the application in a fresh home folder; {home} stands for that folder. As
+root, each answer is found by the display tap of the recorder; otherwise by the reports of the
+DAMAGE extension, and then a drawing belongs to the input before it, which is a guess.
+
+A script is a TOML file with a list of [[step]], each with one of type = \"text\", prose = 300
+(made-up characters), key = \"ctrl+s\", click = [x, y], scroll = \"down\", pause_ms = 500,
+idle_ms = 300 (nothing drawn for so long). A step that presses may have times, every_ms, label,
+and class: key, click, scroll, menu, window, start or command. Above the steps: application,
+words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and [[file]] with
+path and one of content, prose_bytes, page_sections.
+
+Exit codes: 0 fine, 1 the 98th percentile of a class, or its maximum where there are too few for
+that, is over its threshold, 2 nothing could be measured.")]
+pub struct Measure {
+    /// What is typed and clicked: a TOML file, or the name of a script that comes with tipme
+    #[arg(value_name = "SCRIPT", required_unless_present = "list")]
+    pub script: Option<String>,
+    /// How often the application is started and the script played
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = repeats)]
+    pub repeat: usize,
+    /// Write the result, with every event, as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the plots into this folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+    /// Do without the recorder: time by the reports of the DAMAGE extension alone
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Use this display, such as :0, and its window manager; keep others from drawing there meanwhile [default: a private one]
+    #[arg(long, value_name = ":N")]
+    pub display: Option<String>,
+    /// Which thresholds apply
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = ProfileChoice::Default)]
+    pub profile: ProfileChoice,
+    /// List the scripts that come with tipme, and measure nothing
+    #[arg(long)]
+    pub list: bool,
+    /// The application and its arguments [default: the one that the script names]
+    #[arg(last = true, value_name = "APP")]
+    pub app: Vec<String>,
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme compare`.
+
+use crate::arguments;
+use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tipme_command::results::{Results, read};
+use tipme_measure::{Comparison, Machine, SCHEMA, Side};
+use tipme_report::comparison as report;
+
+/// The comparison as it is written to a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    schema: u32,
+    kind: &'a str,
+    /// Of what kind the results are.
+    of: &'a str,
+    version: &'a str,
+    machines: Vec<&'a Machine>,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+/// Exit code 1 where a result is shown to be slower than the first one.
+pub fn run(arguments: arguments::Compare) -> Result<ExitCode> {
+    let results = arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
+    let names = names(&arguments.files);
+    let kind = one_kind(&names, &results)?;
+    let files: Vec<report::File<'_>> = names
+        .iter()
+        .zip(&results)
+        .map(|(name, results)| report::File { name, machine: &results.machine, runs: &results.runs })
+        .collect();
+    let sides: Vec<Side<'_>> = files.iter().map(report::File::side).collect();
+    let comparison = tipme_measure::compare(&sides);
+    ensure!(!comparison.groups.is_empty(), "nothing to compare: {}", run_names(&files));
+    if let Some(path) = &arguments.json {
+        write(path, kind, &results, &comparison)?;
+    }
+    if let Some(folder) = &arguments.svg {
+        draw(folder, &report::plots(kind, &files, &comparison))?;
+    }
+    print!("{}", report::text(kind, &files, &comparison));
+    Ok(ExitCode::from(u8::from(comparison.shows_slower())))
+}
+
+/// File names where they tell the results apart, else whole paths.
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    let short = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let mut names: Vec<String> = paths.iter().map(short).collect();
+    names.sort_unstable();
+    let distinct = names.windows(2).all(|pair| pair[0] != pair[1]);
+    let name = |path: &PathBuf| if distinct { short(path) } else { path.display().to_string() };
+    paths.iter().map(name).collect()
+}
+
+/// The kind of all of them.
+fn one_kind<'a>(names: &[String], results: &'a [Results]) -> Result<&'a str> {
+    let kind = results.first().map_or("", |first| first.kind.as_str());
+    if let Some((name, other)) = names.iter().zip(results).find(|(_, one)| one.kind != kind) {
+        let first = names.first().map_or("", String::as_str);
+        bail!(
+            "cannot compare {first} with {name}: one is of tipme {kind}, the other of tipme {}; measure both alike",
+            other.kind
+        );
+    }
+    Ok(kind)
+}
+
+/// What the runs of each result are called, where no two have a name in common.
+fn run_names(files: &[report::File<'_>]) -> String {
+    let of = |file: &report::File<'_>| {
+        let mut names: Vec<&str> = file.runs.iter().map(|run| run.name.as_str()).collect();
+        names.dedup();
+        let (few, more) = names.split_at(names.len().min(5));
+        let dots = if more.is_empty() { "" } else { ", …" };
+        let list = few.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        format!("the runs of {} are {}", file.name, if list.is_empty() { "none".to_owned() } else { list + dots })
+    };
+    files.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+fn write(path: &Path, kind: &str, results: &[Results], comparison: &Comparison) -> Result<()> {
+    let written = Written {
+        schema: SCHEMA,
+        kind: "compare",
+        of: kind,
+        version: env!("CARGO_PKG_VERSION"),
+        machines: results.iter().map(|one| &one.machine).collect(),
+        comparison,
+    };
+    let failed = || format!("cannot write {}", path.display());
+    let mut writer = BufWriter::new(File::create(path).with_context(failed)?);
+    serde_json::to_writer_pretty(&mut writer, &written).with_context(failed)?;
+    writer.into_inner().map(drop).with_context(failed)
+}
+
+fn draw(folder: &Path, plots: &[(String, String)]) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    for (name, svg) in plots {
+        let path = folder.join(name);
+        fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_results_apart() {
+        let of = |paths: &[&str]| names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(of(&["a/one.json", "b/two.json"]), ["one.json", "two.json"]);
+        assert_eq!(of(&["a/one.json", "b/one.json"]), ["a/one.json", "b/one.json"]);
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme measure`.
+
+mod joining;
+mod judged;
+mod milestones;
+mod result;
+mod waiting;
+
+use crate::arguments::{self, ProfileChoice};
+use crate::programs;
+use anyhow::{Context, Result, bail};
+use judged::Judged;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use tipme_bench::demo::Progress;
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::machine::Survey;
+use tipme_bench::measure::{self, Options};
+use tipme_bench::script::Script;
+use tipme_desktop::Target;
+use tipme_measure::Profile;
+use tipme_report::measure::{Measured, figures, text};
+
+/// Plays the script, prints the figures, and writes what is asked for.
+///
+/// Exit code 1 where a class exceeds its threshold.
+pub fn run(arguments: arguments::Measure) -> Result<ExitCode> {
+    if arguments.list {
+        Script::shipped().for_each(|script| list(&script));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let script = Script::find(arguments.script.as_deref().context("name a script; tipme measure --list has some")?)?;
+    let profile = profile(arguments.profile);
+    let why_no_tap = why_no_tap(&arguments);
+    let options = options(&arguments, script, why_no_tap.is_none())?;
+    if let Some(folder) = &arguments.svg {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let (judged, survey) = play(&options, profile)?;
+    let result = result::document(&options, profile, why_no_tap, &judged, survey.end());
+    print!("{}", text(&result));
+    write(&arguments, &result)?;
+    let exceeded = result.details.classes.iter().any(|class| class.exceeded);
+    Ok(ExitCode::from(u8::from(exceeded)))
+}
+
+fn play(options: &Options, profile: Profile) -> Result<(Vec<Judged>, Survey)> {
+    let interrupt = Interrupt::install()?;
+    let survey = Survey::begin();
+    let mut judged = Vec::new();
+    measure::run(options, &interrupt, &mut Lines, &mut |repeat| {
+        let threshold = |class| options.script.limits(class, profile).threshold;
+        judged.push(Judged::of(repeat, options.recorder.is_some(), threshold)?);
+        Ok(())
+    })?;
+    Ok((judged, survey))
+}
+
+fn options(arguments: &arguments::Measure, script: Script, tap: bool) -> Result<Options> {
+    let application = if arguments.app.is_empty() { script.application.clone() } else { arguments.app.clone() };
+    if application.is_empty() {
+        bail!("script {} names no application; put one behind --, such as -- xterm", script.name);
+    }
+    let display = arguments.display.as_deref().map(Target::parse).transpose()?;
+    let recorder = if tap { Some(programs::tipme()?) } else { None };
+    Ok(Options { script, application, display, repeat: arguments.repeat, recorder })
+}
+
+/// Why the display tap is not used; `None` where it is.
+fn why_no_tap(arguments: &arguments::Measure) -> Option<String> {
+    match (arguments.no_trace, measure::may_record()) {
+        (true, _) => Some("asked for by --no-trace".to_owned()),
+        (false, false) => Some("the display tap takes root; run it with sudo for exact joins".to_owned()),
+        (false, true) => None,
+    }
+}
+
+fn profile(choice: ProfileChoice) -> Profile {
+    match choice {
+        ProfileChoice::Default => Profile::Default,
+        ProfileChoice::Strict => Profile::Strict,
+    }
+}
+
+fn write(arguments: &arguments::Measure, result: &Measured) -> Result<()> {
+    if let Some(path) = &arguments.json {
+        let text = serde_json::to_string(result).context("the result is no JSON")? + "\n";
+        write_file(path, &text)?;
+    }
+    if let Some(folder) = &arguments.svg {
+        figures(result).iter().try_for_each(|(name, svg)| write_file(&folder.join(name), svg))?;
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// One script in two lines: name and what it models, and the application.
+fn list(script: &Script) {
+    println!("{:<10} {}", script.name, script.about);
+    println!("{:<10} {} inputs; {}", "", script.inputs(), script.application.join(" "));
+}
+
+/// Progress on the error output, so that the output proper is the result only.
+struct Lines;
+
+impl Progress for Lines {
+    fn line(&mut self, text: &str) {
+        // A reader that is gone is no reason to stop.
+        let _ = writeln!(std::io::stderr(), "measure: {text}");
+    }
+}

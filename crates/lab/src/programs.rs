@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The programs that measurements start: `tipme`, which records, marks, diagnoses and manages, and this one itself.
+
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use tipme_bench::job::Helper;
+use tipme_command::program;
+
+/// The file of `tipme`.
+pub fn tipme() -> Result<PathBuf> {
+    program::find("tipme")?
+        .context("tipme is not installed beside tipme-lab, nor in PATH; install the package tipme, or run make install")
+}
+
+/// How this program starts its hidden ones.
+pub fn helper() -> Result<Helper> {
+    Ok(Helper(vec![program::own()?.into(), "helper".into()]))
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme selftest`.
+
+use crate::{arguments, programs};
+use anyhow::Result;
+use std::io::Write;
+use std::process::ExitCode;
+use tipme_bench::demo::Progress;
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::selftest::{self, App, Fault, Options, Outcome, faults};
+
+/// Clean runs of each kind in each repeat.
+const CLEAN_RUNS: usize = 2;
+/// Exit code where nothing could be measured.
+const NOT_MEASURED: u8 = 2;
+
+/// Exit code 0 where enough causes are named and nothing is found in clean runs, else 1.
+pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
+    if arguments.list {
+        faults::all().for_each(list);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = Options {
+        names: arguments.names,
+        repeat: arguments.repeat,
+        apps: apps(&arguments.app),
+        clean: CLEAN_RUNS,
+        keep: arguments.keep,
+        helper: programs::helper()?,
+        tipme: programs::tipme()?,
+    };
+    let outcome = selftest::run(&options, &Interrupt::install()?, &mut Lines)?;
+    match (arguments.json, arguments.markdown) {
+        (true, _) => println!("{}", serde_json::to_string_pretty(&outcome)?),
+        (_, true) => print!("{}", selftest::markdown(&outcome)),
+        _ => print!("{}", selftest::text(&outcome)),
+    }
+    Ok(exit_code(&outcome))
+}
+
+fn exit_code(outcome: &Outcome) -> ExitCode {
+    ExitCode::from(if outcome.is_empty() { NOT_MEASURED } else { u8::from(!outcome.is_good()) })
+}
+
+/// Those that were named, else those that need nothing installed.
+fn apps(named: &[arguments::App]) -> Vec<App> {
+    let app = |app: &arguments::App| match app {
+        arguments::App::Patient => App::Patient,
+        arguments::App::Xterm => App::Xterm,
+        arguments::App::Gtk => App::Gtk,
+        arguments::App::Chromium => App::Chromium,
+    };
+    if named.is_empty() { vec![App::Patient, App::Xterm] } else { named.iter().map(app).collect() }
+}
+
+/// One line: name, what it is, and the applications that it can be done to.
+fn list(fault: &'static Fault) {
+    let apps: Vec<&str> = fault.apps.iter().map(|app| app.name()).collect();
+    println!("{:<24} {} [{}]", fault.name, fault.about, apps.join(", "));
+}
+
+/// Progress on the error output, so that the output proper is the result only.
+struct Lines;
+
+impl Progress for Lines {
+    fn line(&mut self, text: &str) {
+        // A reader that is gone is no reason to stop.
+        let _ = writeln!(std::io::stderr(), "selftest: {text}");
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme compare` from files to exit code.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+use tipme_measure::{Class, Document, Events, Machine, NoDetails, Profile, Run, SCHEMA};
+
+const MS: u64 = 1_000_000;
+
+/// Repeats of sixty keys around a latency.
+fn result(kind: &str, repeats: u64, around_ms: u64) -> Document<NoDetails> {
+    let run = |number: u64| {
+        let mut keys = Events::of("key", Some(Class::Key.limits(Profile::Default)));
+        (0..60).for_each(|at| keys.push(at * 100 * MS, (around_ms + at % 10 + number * 7 % 5) * MS));
+        Run {
+            name: format!("repeat {number}"),
+            duration_ns: 6_000 * MS,
+            interactive_ns: Some(6_000 * MS),
+            lost: 0,
+            classes: vec![keys],
+        }
+    };
+    Document {
+        schema: SCHEMA,
+        kind: kind.to_owned(),
+        version: "0".to_owned(),
+        machine: Machine { kernel: "6.1".to_owned(), cpus: 2, duration_s: 6.0 * repeats as f64, ..Machine::default() },
+        runs: (1..=repeats).map(run).collect(),
+        details: NoDetails {},
+    }
+}
+
+fn keep(folder: &TempDir, name: &str, document: &Document<NoDetails>) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, serde_json::to_vec(document).unwrap()).unwrap();
+    path
+}
+
+fn compare(arguments: &[&Path]) -> Output {
+    support::lab().arg("compare").args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn a_slower_result_is_shown_to_be_so() {
+    let folder = TempDir::new().unwrap();
+    let quick = keep(&folder, "quick.json", &result("measure", 5, 60));
+    let slow = keep(&folder, "slow.json", &result("measure", 5, 120));
+    let output = compare(&[&quick, &slow]);
+    assert!(stdout(&output).contains("p50: B is 60 ms longer than A ("), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("(60 ms to 60 ms)"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("ELR: B is "), "{}", stdout(&output));
+    assert_eq!(output.status.code(), Some(1));
+    let output = compare(&[&slow, &quick]);
+    assert!(stdout(&output).contains("p50: B is 60 ms shorter than A ("), "{}", stdout(&output));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn nothing_is_shown_without_reason() {
+    let folder = TempDir::new().unwrap();
+    let one = keep(&folder, "one.json", &result("measure", 5, 60));
+    let same = keep(&folder, "same.json", &result("measure", 5, 60));
+    let few = keep(&folder, "few.json", &result("measure", 4, 160));
+    let output = compare(&[&one, &same, &few]);
+    let text = stdout(&output);
+    assert!(text.contains("p50: no difference of B and A shown"), "{text}");
+    assert!(text.contains("C and A: no statement: too few repeats, each needs at least 5"), "{text}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_folder_holds_repeats() {
+    let folder = TempDir::new().unwrap();
+    for repeat in 0..5 {
+        keep(&folder, &format!("quick/{repeat}.json"), &result("timer", 1, 60 + repeat % 2));
+        keep(&folder, &format!("slow/{repeat}.json"), &result("timer", 1, 120 + repeat % 2));
+    }
+    let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
+    assert!(stdout(&output).contains("ms longer than A ("), "{}", stdout(&output));
+    keep(&folder, "slow/6.json", &result("fork", 1, 120));
+    let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
+    assert!(stderr(&output).contains("keep one kind of results in a folder"), "{}", stderr(&output));
+    let mut elsewhere = result("timer", 1, 120);
+    elsewhere.machine.cpus = 8;
+    keep(&folder, "slow/5.json", &elsewhere);
+    let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
+    assert!(stderr(&output).contains("keep results of one machine in a folder"), "{}", stderr(&output));
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    let output = compare(&[&folder.path().join("quick"), &folder.path().join("empty")]);
+    assert!(stderr(&output).contains("holds no result"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_document_and_plots_are_written() {
+    let folder = TempDir::new().unwrap();
+    let quick = keep(&folder, "quick.json", &result("measure", 5, 60));
+    let slow = keep(&folder, "slow.json", &result("measure", 5, 120));
+    let (json, svg) = (folder.path().join("difference.json"), folder.path().join("plots"));
+    compare(&[&quick, &slow, Path::new("--json"), &json, Path::new("--svg"), &svg]);
+    let document: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    support::schema::assert_fits("compare", &document);
+    assert_eq!(
+        (&document["kind"], &document["of"], &document["schema"]),
+        (&"compare".into(), &"measure".into(), &1.into())
+    );
+    let class = &document["groups"][0]["classes"][0];
+    assert_eq!(class["sides"][0]["n"], 300);
+    assert_eq!(class["sides"][0]["apdex"]["score"], 1.0);
+    assert_eq!(class["differences"][0]["p50_ms"]["statement"], "more");
+    assert_eq!(class["differences"][0]["p50_ms"]["difference"], 60.0);
+    let mut plots: Vec<String> =
+        fs::read_dir(&svg).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    plots.sort_unstable();
+    let expected = ["cumulative-latency-by-count", "cumulative-latency-by-latency", "histograms", "percentiles"];
+    assert_eq!(plots, expected.map(|plot| format!("01-key-{plot}.svg")));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_by_name() {
+    let folder = TempDir::new().unwrap();
+    let good = keep(&folder, "good.json", &result("measure", 5, 60));
+    let other = keep(&folder, "other.json", &result("timer", 5, 60));
+    let mut document = result("measure", 5, 60);
+    document.schema = 7;
+    let newer = keep(&folder, "newer.json", &document);
+    let mut document = result("measure", 5, 60);
+    document.runs[1].classes[0].starts_ns.pop();
+    let damaged = keep(&folder, "damaged.json", &document);
+    let mut document = result("measure", 5, 60);
+    document.runs.iter_mut().enumerate().for_each(|(at, run)| run.name = format!("load {at}"));
+    let named = keep(&folder, "named.json", &document);
+    let text = folder.path().join("text.json");
+    fs::write(&text, "{\"schema\": 1, \"kind\": 7}").unwrap();
+    let long = folder.path().join("long.json");
+    fs::File::create(&long).unwrap().set_len((1 << 30) + 1).unwrap();
+    let missing = folder.path().join("missing.json");
+    let refusals = [
+        (&other, "one is of tipme measure, the other of tipme timer"),
+        (&newer, "newer.json has schema 7, this tipme reads 1"),
+        (&damaged, "class \"key\" of run 2 has 59 begins and 60 latencies"),
+        (&named, "nothing to compare: the runs of good.json are \"repeat 1\""),
+        (&text, "text.json is not a result of tipme --json"),
+        (&long, "long.json has 1073741825 bytes; of one result or folder at most 1073741824 are read"),
+        (&missing, "missing.json"),
+    ];
+    for (path, why) in refusals {
+        let output = compare(&[&good, path]);
+        assert!(stderr(&output).contains(why), "{}: {}", path.display(), stderr(&output));
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{}", path.display());
+    }
+    assert_eq!(compare(&[&good]).status.code(), Some(2));
+}
+
+#[test]
+fn details_of_a_kind_are_skipped() {
+    let folder = TempDir::new().unwrap();
+    let plain = keep(&folder, "plain.json", &result("idle", 5, 60));
+    let mut document = serde_json::to_value(result("idle", 5, 60)).unwrap();
+    document["cpus"] = serde_json::json!([{ "stolen_share": 0.25, "gaps": [1, 2, 3] }]);
+    let detailed = folder.path().join("detailed.json");
+    fs::write(&detailed, document.to_string()).unwrap();
+    let output = compare(&[&plain, &detailed]);
+    assert!(stdout(&output).contains("no difference of B and A shown"), "{}{}", stdout(&output), stderr(&output));
+}

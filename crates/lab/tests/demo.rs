@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The demonstration, as a user runs it. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use support::{lab, schema};
+use tempfile::TempDir;
+use tipme_bench::demo::{self, Options, Progress};
+use tipme_bench::faults::Fault;
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::job::Helper;
+
+fn assert_named(fault: &str) {
+    let folder = TempDir::new().unwrap();
+    let output = lab().args(["demo", "--fault", fault, "--json", "--state-dir"]).arg(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert!(output.status.success(), "{}\n{}", outcome["why"], outcome["verdict"]);
+    schema::assert_fits("demo", &outcome);
+    assert_eq!((&outcome["schema"], &outcome["fault"], &outcome["ok"]), (&1.into(), &fault.into(), &true.into()));
+    let pids = outcome["injected"]["pids"].as_array().unwrap();
+    assert!(pids.contains(&outcome["verdict"]["findings"][0]["culprit"]["pid"]));
+    assert!(Path::new(outcome["incident"].as_str().unwrap()).starts_with(folder.path()));
+    assert!(said.contains("demo: calm typing 1/8 s\n"), "{said}");
+}
+
+#[test]
+fn a_storm_of_processes_is_named() {
+    assert_named("cpu");
+}
+
+#[test]
+fn a_full_disk_queue_is_named() {
+    assert_named("io");
+}
+
+#[test]
+fn a_held_lock_is_named() {
+    assert_named("lock");
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn line(&mut self, _: &str) {}
+}
+
+#[test]
+fn calm_typing_gives_no_finding() {
+    let folder = TempDir::new().unwrap();
+    let options = Options {
+        fault: Fault::Calm,
+        tipme: support::tipme(),
+        helper: Helper(vec![env!("CARGO_BIN_EXE_tipme-lab").into(), "helper".into()]),
+        state_dir: Some(folder.path().to_path_buf()),
+    };
+    let outcome = demo::run(&options, &Interrupt::default(), &mut Quiet).unwrap();
+    assert!(outcome.ok, "{}\n{}", outcome.why, outcome.text);
+    assert_eq!(outcome.injected.job, None);
+}
+
+/// Starts a demonstration whose temporary files lie in `folder`, and waits until the fault begins.
+///
+/// The error output must stay open for as long as the child runs.
+fn start_io_demo(folder: &Path) -> (Child, impl Iterator<Item = String>) {
+    let mut command = lab();
+    command.args(["demo", "--fault", "io", "--state-dir"]).arg(folder.join("state")).env("TMPDIR", folder);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let begun = lines.any(|line| line.starts_with("demo: the fault begins"));
+    assert!(begun, "the demonstration ended early");
+    (child, lines)
+}
+
+/// Processes that were started for a demonstration with this folder.
+fn processes(folder: &Path) -> Vec<String> {
+    let name = folder.to_str().unwrap();
+    let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let own = format!("/proc/{}", std::process::id());
+    let uses = |path: &Path, file: &str| {
+        std::fs::read(path.join(file)).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(name))
+    };
+    all.filter(|path| path != Path::new(&own) && (uses(path, "cmdline") || uses(path, "environ")))
+        .map(|path| format!("{} {}", path.display(), std::fs::read_to_string(path.join("comm")).unwrap_or_default()))
+        .collect()
+}
+
+/// Loop devices whose file lies in a folder.
+fn loop_devices(folder: &Path) -> Vec<String> {
+    let devices = std::fs::read_dir("/sys/block").unwrap().flatten();
+    let files = devices.filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok());
+    files.filter(|file| file.contains(folder.to_str().unwrap())).collect()
+}
+
+fn assert_gone(folder: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let left = || [processes(folder), loop_devices(folder)].concat();
+    while !left().is_empty() {
+        assert!(Instant::now() < deadline, "{:?}", left());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    let folder = TempDir::new().unwrap();
+    let (mut child, _lines) = start_io_demo(folder.path());
+    assert!(processes(folder.path()).len() >= 8, "{:?}", processes(folder.path()));
+    signal(&child, rustix::process::Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    assert_gone(folder.path());
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["state"]);
+}
+
+#[test]
+fn even_a_killed_demonstration_leaves_no_process() {
+    let folder = TempDir::new().unwrap();
+    let (mut child, _lines) = start_io_demo(folder.path());
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    assert_gone(folder.path());
+}

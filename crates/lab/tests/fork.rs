@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme bench fork` as a user runs it. Root is needed for what is explained only.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use support::family::{Program, expect_gone};
+use support::{for_everybody, lab};
+use tempfile::TempDir;
+
+/// Least length of an interval: the sleep and the work.
+const LEAST_NS: u64 = 60_000_000;
+
+#[test]
+fn every_load_has_its_row_and_its_histogram() {
+    let folder = TempDir::new().unwrap();
+    let json = folder.path().join("fork.json");
+    let output = lab()
+        .args(["bench", "fork", "--samples", "20", "-d", "20s", "--every", "300ms", "--json"])
+        .arg(&json)
+        .arg("--svg")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let document: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    support::schema::assert_fits("fork", &document);
+    assert_eq!(document["expected_ms"], 60.0);
+    let loads = document["loads"].as_array().unwrap();
+    let names: Vec<&str> = loads.iter().map(|load| load["load"].as_str().unwrap()).collect();
+    assert_eq!(names, ["none", "hog", "fork", "storm"]);
+    for (load, run) in loads.iter().zip(document["runs"].as_array().unwrap()) {
+        check(load, run);
+    }
+    assert_eq!(document["not_explained_because"], Value::Null);
+    let text = String::from_utf8_lossy(&output.stdout);
+    for words in ["none ", "storm ", "over 150 ms", "max ms", "kernel ", "all on CPU "] {
+        assert!(text.contains(words), "{words} is not in:\n{text}");
+    }
+    assert!(std::fs::read_to_string(folder.path().join("fork.svg")).unwrap().starts_with("<svg"));
+}
+
+fn check(load: &Value, run: &Value) {
+    let intervals: Vec<u64> =
+        load["intervals_ns"].as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).collect();
+    let counts = load["histogram_10ms"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap());
+    assert_eq!((intervals.len(), counts.sum::<u64>()), (20, 20), "{load:#}");
+    assert_eq!(run["classes"][0]["latencies_ns"].as_array().unwrap().len(), 20);
+    assert_eq!((&run["name"], &run["classes"][0]["threshold_ns"]), (&load["load"], &50_000_000.into()));
+    // The clock of CPU time and the other one may differ by a little.
+    assert!(intervals.iter().all(|interval| *interval >= LEAST_NS - 500_000), "{intervals:?}");
+}
+
+#[test]
+fn another_user_measures_as_well() {
+    let (_folder, path) = for_everybody();
+    let arguments = ["bench", "fork", "--load", "storm", "--samples", "10", "-d", "20s"];
+    let output = Command::new(path).args(arguments).uid(65_534).gid(65_534).output().unwrap();
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    assert!(text.contains("not explained: recording takes root") && text.contains("storm"), "{text}");
+}
+
+#[test]
+fn no_child_outlives_ctrl_c_or_a_kill() {
+    for (signal, code, load) in [(Signal::INT, Some(2), "storm"), (Signal::KILL, None, "fork")] {
+        let mut command = lab();
+        command.args(["bench", "fork", "--load", load, "--every", "200ms", "-d", "10s", "--no-trace"]);
+        let mut program = Program::start(command);
+        program.wait_for(&format!("fork: {load}: measuring"));
+        let members = program.descendants();
+        assert!(members.len() >= 4, "cleanup process, timer, load and its children: {members:?}");
+        program.signal(signal);
+        assert_eq!(program.wait().code(), code, "{:?}", program.said());
+        expect_gone(&members);
+    }
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused() {
+    let output = lab().args(["bench", "fork", "--cpu", "100000", "--no-trace"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("CPU 100000 is not one"));
+}

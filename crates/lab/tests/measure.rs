@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scripts that are played at real applications. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+use support::lab;
+use tempfile::TempDir;
+
+/// Five letters, two keys that a terminal does not answer, and a line end.
+const TINY: &str = "about = \"a test\"\nwords_per_minute = 200\n[[step]]\ntype = \"hello\"\n\
+    [[step]]\nkey = \"Pause\"\ntimes = 2\nlabel = \"nothing\"\n[[step]]\nkey = \"Return\"\nlabel = \"line\"\n";
+const TINY_INPUTS: u64 = 8;
+
+const TERMINAL: [&str; 8] =
+    ["--", "xterm", "-geometry", "60x20+20+20", "-xrm", "XTerm*cursorBlink: false", "-e", "cat"];
+
+/// A folder with a script in it; temporary files of the program lie beside.
+fn folder(script: &str) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("task.toml");
+    std::fs::write(&path, script).unwrap();
+    (folder, path)
+}
+
+fn measure(script: &str, arguments: &[&str]) -> (TempDir, Output) {
+    let (folder, path) = folder(script);
+    let mut command = lab();
+    command.arg("measure").arg(path).args(arguments).env("TMPDIR", folder.path()).current_dir(folder.path());
+    let output = command.output().unwrap();
+    (folder, output)
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+}
+
+/// Processes that were started with this folder for their temporary files.
+fn processes(folder: &Path) -> Vec<String> {
+    let name = folder.to_str().unwrap();
+    let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let uses = |path: &Path| {
+        std::fs::read(path.join("environ")).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(name))
+    };
+    all.filter(|path| uses(path)).map(|path| path.display().to_string()).collect()
+}
+
+/// Nothing but what the test put there may be left.
+fn assert_clean(folder: &Path, kept: &[&str]) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !processes(folder).is_empty() {
+        assert!(Instant::now() < deadline, "left behind: {:?}", processes(folder));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let names = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
+    let left: Vec<String> = names.filter(|name| !kept.contains(&name.as_str())).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Runs the tiny script, and checks that each input is accounted for.
+fn assert_accounted(arguments: &[&str], repeats: u64) -> Value {
+    let words = [&["--json", "result.json", "--svg", "plots"], arguments, &TERMINAL[..]].concat();
+    let (folder, output) = measure(TINY, &words);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    let text = std::fs::read(folder.path().join("result.json")).unwrap();
+    let result: Value = serde_json::from_slice(&text).unwrap();
+    support::schema::assert_fits("measure", &result);
+    let number = |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
+    assert_eq!(number("scripted"), repeats * (TINY_INPUTS + 1));
+    assert_eq!(number("answered") + number("open") + number("silent") + number("lost"), number("scripted"));
+    let events = result["events"].as_array().unwrap();
+    assert_eq!(events.len() as u64, number("scripted"));
+    let of = |outcome: &str| events.iter().filter(|event| event["outcome"] == outcome).count() as u64;
+    assert_eq!(
+        [of("answered"), of("open"), of("silent"), of("lost")],
+        ["answered", "open", "silent", "lost"].map(number)
+    );
+    let columns = result["runs"].as_array().unwrap().iter().flat_map(|run| run["classes"].as_array().unwrap());
+    let latencies: usize = columns.map(|class| class["latencies_ns"].as_array().unwrap().len()).sum();
+    assert_eq!(latencies as u64, number("answered") + number("open"));
+    assert_eq!(std::fs::read_dir(folder.path().join("plots")).unwrap().count(), 6);
+    assert!(said(&output).contains("cumulative latency by repeat"), "{}", said(&output));
+    assert_clean(folder.path(), &["task.toml", "result.json", "plots"]);
+    result
+}
+
+#[test]
+fn every_input_is_accounted_for_by_the_display_tap() {
+    let result = assert_accounted(&["--repeat", "2"], 2);
+    assert_eq!((&result["kind"], &result["instrument"]), (&"measure".into(), &"display tap".into()));
+    let events = result["events"].as_array().unwrap();
+    let exact = events.iter().filter(|event| event["join"] == "exact").count();
+    assert!(exact >= 6, "{exact} exact joins of 12 letters and lines");
+    for event in events.iter().filter(|event| event["queue_ms"].is_f64()) {
+        let part = |name: &str| event[name].as_f64().unwrap();
+        assert!((part("queue_ms") + part("processing_ms") - part("latency_ms")).abs() < 1e-5, "{event}");
+    }
+    let key = result["classes"].as_array().unwrap().iter().find(|class| class["class"] == "key").unwrap();
+    for milestone in ["handled", "completed"] {
+        let key = format!("{milestone}_ms");
+        let known = events.iter().filter(|event| event[&key].is_f64() && event["class"] == "key").count() as u64;
+        assert!(known >= 6, "{known} of 12 letters and lines {milestone}");
+    }
+    let n = |milestone: &str| key[milestone]["n"].as_u64().unwrap();
+    assert!(n("handled") >= n("completed") && n("handled") <= key["n"].as_u64().unwrap() + 4, "{key}");
+    let labels: Vec<&Value> = events.iter().map(|event| &event["label"]).collect();
+    assert_eq!((labels[0], labels[9]), (&"start (first)".into(), &"start".into()));
+}
+
+#[test]
+fn without_tracing_every_join_is_a_guess() {
+    let result = assert_accounted(&["--repeat", "1", "--no-trace"], 1);
+    assert_eq!(result["instrument"], "damage");
+    assert!(result["events"].as_array().unwrap().iter().all(|event| event["join"] != "exact"));
+    assert_eq!(result["background_ms"], Value::Null);
+}
+
+#[test]
+fn scripts_that_come_along_are_listed() {
+    let output = lab().args(["measure", "--list"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.starts_with("editor "), "{text}");
+    assert!(["terminal", "writer", "browser"].iter().all(|name| text.contains(&format!("\n{name} "))), "{text}");
+}
+
+#[test]
+fn a_wrong_script_is_told_before_anything_is_started() {
+    let (_folder, output) = measure("[[step]]\nkey = \"nokey\"\n", &["--", "xterm"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("script task, line 2: \"nokey\" is not a key; write it like"), "{}", said(&output));
+    let (_folder, output) = measure("[[step]]\nkey = \"a\"\n", &[]);
+    assert!(said(&output).contains("names no application; put one behind --"), "{}", said(&output));
+    let (_folder, output) = measure("[[step]]\nkey = \"a\"\n", &["--", "no-such-program"]);
+    assert!(said(&output).contains("not installed: no-such-program"), "{}", said(&output));
+}
+
+#[test]
+fn an_application_without_a_window_is_given_up() {
+    let script = format!("start_within_s = 2\n{TINY}");
+    let (folder, output) = measure(&script, &["--no-trace", "--", "sleep", "600"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("showed no window with the keyboard focus within 2 s"), "{}", said(&output));
+    assert_clean(folder.path(), &["task.toml"]);
+}
+
+#[test]
+fn an_application_that_cannot_start_is_told_with_its_words() {
+    let (folder, output) = measure(TINY, &["--no-trace", "--", "sh", "-c", "echo no such thing >&2; exit 3"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = said(&output);
+    assert!(
+        said.contains("ended before it had a window") && said.contains("exit status: 3; it said: no such thing"),
+        "{said}"
+    );
+    assert_clean(folder.path(), &["task.toml"]);
+}
+
+#[test]
+fn an_application_that_dies_is_told_with_the_input() {
+    let script = "[[step]]\ntype = \"exit\\n\"\n[[step]]\nkey = \"a\"\ntimes = 400\n";
+    let (folder, output) = measure(script, &["--no-trace", "--repeat", "1", "--", "xterm", "-e", "sh"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = said(&output);
+    assert!(said.contains("the application ended after ") && said.contains(" of 405 inputs"), "{said}");
+    assert_clean(folder.path(), &["task.toml"]);
+}
+
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    let (folder, path) = folder("[[step]]\nkey = \"a\"\ntimes = 4000\n");
+    let mut command = lab();
+    command.arg("measure").arg(path).args(TERMINAL).env("TMPDIR", folder.path());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "measure: repeat 1 of 5"));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // The program, its recorder, the display, the window manager, the terminal and what runs on it.
+    while processes(folder.path()).len() < 6 {
+        assert!(Instant::now() < deadline, "{:?}", processes(folder.path()));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // As by `timeout`, which sends SIGTERM twice, and by a person who presses Ctrl-C twice.
+    for signal in [Signal::TERM, Signal::TERM, Signal::INT, Signal::INT] {
+        kill_process(Pid::from_child(&child), signal).unwrap();
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    assert_clean(folder.path(), &["task.toml"]);
+}
