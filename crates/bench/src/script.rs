@@ -43,7 +43,11 @@ impl Script {
         }
         let path = Path::new(name);
         let known = SHIPPED.map(|(name, _)| name).join(", ");
-        let size = path.metadata().with_context(|| format!("cannot read script {name}; shipped are {known}"))?.len();
+        let about = path.metadata().with_context(|| format!("cannot read script {name}; shipped are {known}"))?;
+        let size = about.len();
+        if !about.is_file() {
+            bail!("script {name} is not a regular file; shipped are {known}");
+        }
         if size > SCRIPT_BYTES_MAX as u64 {
             bail!("script {name} has {size} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter");
         }

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use tipme_measure::{Events, Machine, Run, SCHEMA};
@@ -62,7 +62,7 @@ fn place(machine: &Machine) -> Machine {
 /// One result, out of so many bytes that may still be read.
 fn read_file(path: &Path, bytes_left: &mut u64) -> Result<Results> {
     let shown = path.display();
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let file = tipme_store::open_regular(path).with_context(|| format!("cannot read {shown}"))?;
     let bytes = file.metadata().with_context(|| format!("cannot read {shown}"))?.len();
     ensure!(bytes <= *bytes_left, "{shown} has {bytes} bytes; of one result or folder at most {BYTES_MAX} are read");
     *bytes_left -= bytes;

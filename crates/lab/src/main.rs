@@ -19,14 +19,14 @@ use arguments::{Arguments, Document, Verb};
 use clap::FromArgMatches;
 use std::path::Path;
 use std::process::ExitCode;
-use tipme_command::output::layout;
+use tipme_command::output::{finish, layout};
 use tipme_command::{completions, pages, schema};
 use tipme_control::journal;
 
 fn main() -> ExitCode {
     let arguments = arguments();
     arguments.colours.choose();
-    run(arguments.verb).unwrap_or_else(|error| {
+    run(arguments.verb).and_then(finish).unwrap_or_else(|error| {
         journal::error(format!("{error:#}")).tell();
         ExitCode::from(2)
     })

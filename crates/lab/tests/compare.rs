@@ -176,3 +176,19 @@ fn details_of_a_kind_are_skipped() {
     let output = compare(&[&plain, &detailed]);
     assert!(stdout(&output).contains("no difference of B and A shown"), "{}{}", stdout(&output), stderr(&output));
 }
+
+#[test]
+fn a_pipe_is_no_result_and_nobody_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    for words in
+        [&["compare", "pipe", "pipe"][..], &["measure", "pipe", "--", "true"], &["measure", "/dev/zero", "--", "true"]]
+    {
+        let mut command = support::lab();
+        let output = command.args(words).current_dir(folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("not a regular file"), "{said}");
+    }
+}

@@ -63,8 +63,17 @@ pub(crate) fn write_by(
 /// # Errors
 /// Where it cannot be opened, or nothing in it can be read; see [`crate::decode()`].
 pub fn read(path: &Path) -> Result<Incident, ReadError> {
-    let file = File::open(path).map_err(ReadError::Open)?;
-    read_from(file)
+    read_from(open_regular(path).map_err(ReadError::Open)?)
+}
+
+/// Opens a file to be read; whoever names a pipe or a device waits for nobody and reads nothing without an end.
+///
+/// # Errors
+/// Where it cannot be opened, or is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    let regular = file.metadata()?.is_file();
+    regular.then_some(file).ok_or_else(|| io::Error::other("it is not a regular file"))
 }
 
 /// The same for one that is open, from where it stands on.

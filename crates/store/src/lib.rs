@@ -25,7 +25,7 @@ mod layout;
 pub use decode::decode;
 pub use encode::{encode, write_open, write_plain};
 pub use error::{ReadError, WriteError};
-pub use file::{append_words, read, read_from, write};
+pub use file::{append_words, open_regular, read, read_from, write};
 pub use folder::{Bounds, Folder, Listed, PINNED_BYTES_MAX, PINNED_MAX, Room};
 pub use fuzz::with_sums;
 pub use id::id_at;

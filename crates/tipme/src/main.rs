@@ -27,7 +27,7 @@ use arguments::{Arguments, Verb};
 use clap::FromArgMatches;
 use std::path::Path;
 use std::process::ExitCode;
-use tipme_command::output::layout;
+use tipme_command::output::{finish, layout};
 use tipme_command::verbs::NAMES;
 use tipme_command::{completions, pages};
 use tipme_control::journal;
@@ -45,7 +45,7 @@ fn act() -> Result<ExitCode> {
     }
     let arguments = arguments();
     arguments.colours.choose();
-    run(arguments.verb)
+    run(arguments.verb).and_then(finish)
 }
 
 /// The arguments; ends the program with help, or with what is wrong with them.

@@ -31,8 +31,13 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     };
     let bytes = tipme_store::encode(&clean)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(out);
-    let written = file.and_then(|mut file| file.write_all(&bytes));
-    written.with_context(|| format!("cannot write {}; it must be a new file in a folder of yours", out.display()))?;
+    let mut file =
+        file.with_context(|| format!("cannot write {}; it must be a new file in a folder of yours", out.display()))?;
+    if let Err(error) = file.write_all(&bytes) {
+        // A part of it is of no use; what cannot be removed stays.
+        let _ = std::fs::remove_file(out);
+        return Err(error).with_context(|| format!("cannot write {}; nothing of it is left", out.display()));
+    }
     println!("{}", out.display());
     Ok(ExitCode::SUCCESS)
 }
