@@ -2,7 +2,7 @@
 //! Verbs and their options: the one place from which help, man pages and completions come.
 
 mod diagnose;
-mod groups;
+pub mod groups;
 mod hot_keys;
 mod incidents;
 mod kept;
@@ -12,7 +12,6 @@ mod schema;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use diagnose::Diagnose;
-pub use groups::{command, whole};
 pub use hot_keys::{HotKeys, HotKeysChoice, Keys};
 pub use incidents::{Incidents, IncidentsVerb};
 use kept::Kept;
@@ -338,6 +337,7 @@ fn display(text: &str) -> Result<DisplayChoice, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::groups::whole;
     use super::*;
 
     #[test]

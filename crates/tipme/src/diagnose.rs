@@ -2,7 +2,7 @@
 //! `tipme diagnose`.
 
 use crate::arguments::Diagnose;
-use crate::incidents;
+use crate::incidents::find;
 use crate::incidents::kept::{Kept, Summary};
 use anyhow::Result;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
-    let path = incidents::find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
+    let path = find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
     let before = std::fs::metadata(&path);
     let incident = read(&path)?;
     if arguments.interactions {

@@ -3,13 +3,17 @@
 
 pub mod kept;
 pub mod list;
+mod named;
 mod own;
 pub mod when;
+
+pub use named::find;
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
 use crate::report::opened;
 use anyhow::{Context, Result, bail};
+use named::all;
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,9 +22,6 @@ use tipme_control::{Client, Request};
 use tipme_recorder::StateDirs;
 use tipme_report::Layout;
 use tipme_store::{Bounds, Folder, Listed, Room};
-
-/// Ids that are named where the beginning of an id fits several, at most.
-const NAMED_MAX: usize = 5;
 
 /// Lists incidents, or does one thing with one of them.
 pub fn run(arguments: &Incidents) -> Result<ExitCode> {
@@ -38,32 +39,6 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     }
 }
 
-/// The file of an incident: named by its path, its id, or the beginning of its id; else the newest that is this user's.
-pub fn find(folder: &Folder, name: Option<&str>) -> Result<PathBuf> {
-    let place = folder.path().display();
-    if let Some(file) = name.map(Path::new).filter(|file| file.is_file()) {
-        return Ok(file.to_owned());
-    }
-    if name.is_some_and(str::is_empty) {
-        bail!("an empty name names no incident; see: tipme incidents");
-    }
-    let listed = all(folder)?;
-    let Some(name) = name else {
-        let newest = listed.into_iter().rfind(is_own);
-        return newest.map(|one| one.path).with_context(|| format!("no incident of yours in {place}; mark one first"));
-    };
-    let found: Vec<&Listed> = listed.iter().filter(|one| one.id.starts_with(name)).collect();
-    match found[..] {
-        [one] => Ok(one.path.clone()),
-        [] if Path::new(name).exists() => bail!("{name} is not an incident file; see: tipme incidents"),
-        [] => bail!("no file {name:?}, and no incident in {place} whose id begins so; see: tipme incidents"),
-        _ => {
-            let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).take(NAMED_MAX).collect();
-            bail!("{} ids begin with {name:?}; give more of it: {}", found.len(), ids.join(" "))
-        }
-    }
-}
-
 /// The id of an incident of the folder that is named like those of [`find`]: a copy that lies elsewhere has the same id.
 fn id_of(folder: &Folder, name: &str) -> Result<String> {
     let path = find(folder, Some(name))?;
@@ -72,16 +47,6 @@ fn id_of(folder: &Folder, name: &str) -> Result<String> {
         bail!("{} does not lie in {}: remove or keep it yourself", path.display(), folder.path().display());
     }
     Ok(real.file_stem().unwrap_or_default().to_string_lossy().into_owned())
-}
-
-fn all(folder: &Folder) -> Result<Vec<Listed>> {
-    folder.list().with_context(|| format!("cannot read {}", folder.path().display()))
-}
-
-/// Whether this user may read it.
-fn is_own(listed: &Listed) -> bool {
-    let user = geteuid();
-    user.is_root() || listed.owner == user.as_raw()
 }
 
 fn show(path: &Path, verbose: bool) -> Result<ExitCode> {

@@ -50,7 +50,7 @@ fn act() -> Result<ExitCode> {
 
 /// The arguments; ends the program with help, or with what is wrong with them.
 fn arguments() -> Arguments {
-    let matches = arguments::command(&layout()).get_matches();
+    let matches = arguments::groups::command(&layout()).get_matches();
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
@@ -80,11 +80,11 @@ fn run(verb: Verb) -> Result<ExitCode> {
 }
 
 fn complete(shell: clap_complete::Shell) -> Result<ExitCode> {
-    print!("{}", completions::with_lab(arguments::whole(), shell));
+    print!("{}", completions::with_lab(arguments::groups::whole(), shell));
     Ok(ExitCode::SUCCESS)
 }
 
 fn describe(folder: &Path) -> Result<ExitCode> {
-    pages::man(arguments::whole(), |verb| !NAMES.contains(&verb), folder)?;
+    pages::man(arguments::groups::whole(), |verb| !NAMES.contains(&verb), folder)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,17 +2,17 @@
 //! `tipme report`: an incident, or a result, as a page for a browser.
 
 pub mod opened;
+mod page;
 mod results;
 mod written;
 
 use crate::arguments::Report;
-use crate::incidents;
+use crate::incidents::find;
 use anyhow::{Result, bail};
+use page::page;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_analysis::Options;
-use tipme_analysis::scene::scene;
-use tipme_command::incident::read;
 use tipme_record::Pid;
 use tipme_recorder::StateDirs;
 use tipme_store::Folder;
@@ -26,7 +26,7 @@ pub fn run(arguments: &Report) -> Result<ExitCode> {
         Some(path) => (path.to_owned(), results::page(path)?),
         None => {
             let dirs = StateDirs::choose(arguments.state_dir.as_deref());
-            let path = incidents::find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
+            let path = find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
             let page = page(&path, &options)?;
             (path, page)
         }
@@ -39,11 +39,6 @@ pub fn run(arguments: &Report) -> Result<ExitCode> {
     written::write(&place, &page, arguments.force)?;
     println!("{}", place.display());
     Ok(ExitCode::SUCCESS)
-}
-
-/// The page of the incident in a file.
-pub fn page(incident: &Path, options: &Options) -> Result<String> {
-    Ok(tipme_report::page(&scene(&read(incident)?, options)?))
 }
 
 /// `tipme-ID.html`

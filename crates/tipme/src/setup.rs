@@ -6,6 +6,7 @@
 
 mod session;
 mod settings;
+mod step;
 mod system;
 
 use crate::arguments::Setup;
@@ -13,43 +14,7 @@ use crate::status::State;
 use anyhow::{Result, bail};
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
-
-/// One thing to be done.
-struct Step {
-    what: String,
-    work: Work,
-}
-
-enum Work {
-    /// It is so already.
-    Nothing,
-    /// It has to be done by hand.
-    ByHand,
-    Do(Box<dyn FnOnce() -> Result<()>>),
-}
-
-impl Step {
-    fn so(what: impl Into<String>) -> Step {
-        Step { what: what.into(), work: Work::Nothing }
-    }
-
-    fn by_hand(what: impl Into<String>) -> Step {
-        Step { what: what.into(), work: Work::ByHand }
-    }
-
-    fn to_do(what: impl Into<String>, work: impl FnOnce() -> Result<()> + 'static) -> Step {
-        Step { what: what.into(), work: Work::Do(Box::new(work)) }
-    }
-
-    fn plan(&self) -> String {
-        let how = match self.work {
-            Work::Nothing => "so already",
-            Work::ByHand => "by hand",
-            Work::Do(_) => "to do",
-        };
-        format!("{how:12}{}", self.what)
-    }
-}
+use step::Step;
 
 /// Sets up, or takes it back. Exit code 1 where something did not work, or has to be done by hand.
 pub fn run(arguments: &Setup) -> Result<ExitCode> {
@@ -58,12 +23,12 @@ pub fn run(arguments: &Setup) -> Result<ExitCode> {
     if arguments.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let open = steps.iter().any(|step| matches!(step.work, Work::Do(_)));
+    let open = steps.iter().any(|step| step.is_to_do());
     if open && !arguments.yes && !agreed()? {
         bail!("nothing was done");
     }
     // What fails keeps nothing else from being done.
-    let results: Vec<bool> = steps.into_iter().map(done).collect();
+    let results: Vec<bool> = steps.into_iter().map(Step::take).collect();
     let mut whole = results.into_iter().all(|done| done);
     if !arguments.undo {
         let state = State::look(arguments.state_dir.as_deref());
@@ -84,24 +49,6 @@ fn undo(arguments: &Setup) -> Result<Vec<Step>> {
     steps.extend(system::undo(arguments)?);
     steps.push(Step::so("incidents stay; tipme incidents disk-usage tells where"));
     Ok(steps)
-}
-
-/// Does a step, and says how it went.
-fn done(Step { what, work }: Step) -> bool {
-    match work {
-        Work::Nothing => true,
-        Work::ByHand => false,
-        Work::Do(work) => match work() {
-            Ok(()) => {
-                println!("done        {what}");
-                true
-            }
-            Err(error) => {
-                println!("failed      {what}: {error:#}");
-                false
-            }
-        },
-    }
 }
 
 fn agreed() -> Result<bool> {

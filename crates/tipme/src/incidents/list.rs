@@ -2,7 +2,8 @@
 //! The list: one line for an incident, the newest last.
 
 use super::kept::{Kept, Summary};
-use super::{all, is_own, when};
+use super::named::{all, is_own};
+use super::when;
 use crate::arguments::Incidents;
 use crate::diagnose;
 use anyhow::Result;

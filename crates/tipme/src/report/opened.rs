@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pages that are opened: kept in the user's folder, and shown by whatever shows pages on this desktop.
 
-use super::{page, written};
+use super::page::page;
+use super::written;
 use crate::incidents::kept::{self, PAGE};
 use anyhow::{Context, Result, bail};
 use std::fs;

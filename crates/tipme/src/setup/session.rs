@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is the person's: the agent, now and at each login, and a press of the key to see that all of it works.
 
-use super::{Step, system};
+use super::step::Step;
+use super::system;
 use crate::arguments::Setup;
 use crate::incidents::find;
 use crate::record::user_name;

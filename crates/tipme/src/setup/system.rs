@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is the machine's: the service that records, and who may mark.
 
-use super::{Step, settings};
+use super::settings;
+use super::step::Step;
 use crate::arguments::Setup;
 use crate::record::user_name;
 use anyhow::{Context, Result, bail};
