@@ -4,10 +4,11 @@
 //! The thread with the keys does nothing but wait for keys. Each press has a thread that asks the recorder; one more
 //! thread diagnoses incidents in the order in which they are written, one tells, and each button that is pressed has a
 //! thread again. So several marks in a row never wait for a dialog, a diagnosis or a notification daemon. Nothing takes the
-//! focus that was not asked for, where a notification daemon runs.
+//! focus that was not asked for; only where nothing is to be shown, a mark asks for words.
 
 mod keys;
 mod place;
+mod popups;
 mod teller;
 mod wayland;
 mod workers;
@@ -19,6 +20,7 @@ use crate::report::opened;
 use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};
 use place::Place;
+use popups::Popups;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -117,7 +119,8 @@ impl Agent {
     fn start(arguments: &arguments::Agent, display: String) -> Arc<Agent> {
         let (diagnoses, waiting) = mpsc::sync_channel(DIAGNOSES_MAX);
         let asker = if arguments.no_dialog { None } else { Asker::find() };
-        let (teller, chosen) = Teller::new(!arguments.no_notification, asker.clone(), &display);
+        let target = if arguments.no_dialog { None } else { Target::parse(&display).ok() };
+        let (teller, chosen) = Teller::new(!arguments.no_notification, target.map(Popups::on));
         let agent = Arc::new(Agent {
             client: Client::new(arguments.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIR))),
             display,

@@ -179,7 +179,7 @@ impl State {
         let unknown = self.agents.iter().filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
         lines.extend(unknown.map(|(display, why)| ("agent", format!("of :{display} not known: {why}"))));
         let shown = self.notifications.as_ref().cloned();
-        lines.push(("notifications", shown.unwrap_or_else(|why| format!("a dialog comes instead; {why}"))));
+        lines.push(("notifications", shown.unwrap_or_else(|why| format!("a popup comes instead; {why}"))));
         lines.push(("last incident", self.last()));
         lines
     }
