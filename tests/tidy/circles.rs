@@ -13,9 +13,6 @@ use crate::tree::{Source, expect_none, root, rust};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Crates whose circles are known and still to be broken.
-const KNOWN: [&str; 1] = ["tipme"];
-
 /// The arrows of all circles of a crate, by the folder of its sources.
 fn found(sources: &str, files: Vec<Source>) -> Vec<String> {
     let modules: Vec<Module> = files.into_iter().filter_map(|source| Module::new(sources, source)).collect();
@@ -39,15 +36,8 @@ fn circles_of(name: &str) -> Vec<String> {
 
 #[test]
 fn no_crate_has_an_import_circle() {
-    let names = crates();
-    let free = names.iter().filter(|name| !KNOWN.contains(&name.as_str()));
-    expect_none(free.flat_map(|name| circles_of(name)).collect(), "modules use each other in a circle");
-}
-
-#[test]
-fn known_circles_are_still_there() {
-    let broken = KNOWN.into_iter().filter(|name| circles_of(name).is_empty());
-    expect_none(broken.map(str::to_owned).collect(), "a crate has no circle any more; take it out of the list");
+    let found = crates().iter().flat_map(|name| circles_of(name)).collect();
+    expect_none(found, "modules use each other in a circle");
 }
 
 /// What is found in files that exist in this test only.

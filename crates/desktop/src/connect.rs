@@ -17,11 +17,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tipme_record::Nanos;
 use x11rb::connection::Connection as _;
-use x11rb::errors::ConnectError;
+use x11rb::cookie::{Cookie, VoidCookie};
+use x11rb::errors::{ConnectError, ConnectionError};
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::Window;
 use x11rb::rust_connection::{DefaultStream, PollMode, RustConnection, Stream};
 use x11rb::utils::RawFdContainer;
+use x11rb::x11_utils::TryParse;
 
 /// Which display, and how retried.
 #[derive(Clone, Debug)]
@@ -164,6 +166,16 @@ impl Connection {
     /// Sends what is buffered.
     pub(crate) fn flush(&self) -> Result<(), Error> {
         self.wire().flush().map_err(|error| self.failed(error))
+    }
+
+    /// Waits until the server has done what was asked for.
+    pub(crate) fn done(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), Error> {
+        sent.map_err(|error| self.failed(error))?.check().map_err(|error| self.failed(error))
+    }
+
+    /// Waits for the answer to a question.
+    pub(crate) fn reply<R: TryParse>(&self, sent: Result<Cookie<'_, Wire, R>, ConnectionError>) -> Result<R, Error> {
+        sent.map_err(|error| self.failed(error))?.reply().map_err(|error| self.failed(error))
     }
 
     /// Names a failed request's error after its cause.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The question after a mark: what was slow? And a text to be read, where no notification can be shown. Both by a
-//! program of its own, so that nothing waits for it.
+//! The question for words about a mark: what was slow? And a long text to be read. Both by a program of its own, so
+//! that nothing waits for it.
 
 use crate::error::Error;
 use crate::plain::plain;
@@ -13,9 +13,6 @@ use std::time::Duration;
 
 /// Bytes of an answer that are kept.
 pub const ANSWER_BYTES_MAX: usize = 4096;
-
-/// Letters of a text to be read that are shown.
-const TEXT_MAX: usize = 1000;
 
 /// Letters of a long text that are shown.
 const PAGE_MAX: usize = 200_000;
@@ -68,25 +65,6 @@ impl Asker {
         command
     }
 
-    /// The text is in the alphabet that all of them read in any locale.
-    fn tell(&self, text: &str) -> Command {
-        const SHELL: &str = r#"printf '%s\n\n[Enter] ' "$0"; read -r _"#;
-        let letter = |letter| if matches!(letter, ' '..='~' | '\n') { letter } else { '?' };
-        let text: String = plain(text, TEXT_MAX).chars().map(letter).collect();
-        let mut command = self.program();
-        match self {
-            Asker::Zenity(_) => command.args(["--info", "--no-markup", "--title", "tipme", "--text", &text]),
-            // It reads backslashes as a C compiler does.
-            Asker::Kdialog(_) => command.args(["--title", "tipme", "--msgbox", &text.replace('\\', "\\\\")]),
-            Asker::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL, &text]),
-            // A text that begins like an option would be one.
-            Asker::Xmessage(_) => command.args(["-buttons", "Close:0", "-center", &format!("tipme: {text}")]),
-        };
-        command
-    }
-}
-
-impl Asker {
     /// A long text, from a file.
     fn page(&self, file: &Path) -> Command {
         const SHELL: &str = r#"if command -v less > /dev/null; then less "$0"; else cat "$0"; read -r _; fi"#;
@@ -133,12 +111,6 @@ impl Dialog {
             command.arg(file.as_os_str()).arg(question);
         }
         Dialog::start(command, file, display).map_err(failed)
-    }
-
-    /// Starts the program with a text to be read, in letters only; returns at once.
-    pub fn tell(asker: &Asker, text: &str, display: &str) -> Result<Dialog, Error> {
-        let started = Dialog::start(asker.tell(text), None, display);
-        started.map_err(|cause| Error::Io { what: "cannot open a dialog with the cause".to_string(), cause })
     }
 
     /// Starts the program with a long text to be read; returns at once.
@@ -243,29 +215,6 @@ mod tests {
         let started = std::time::Instant::now();
         assert_eq!(answer("zenity", "exec sleep 30", Duration::from_millis(50)), None);
         assert!(started.elapsed() < Duration::from_secs(5));
-    }
-
-    #[test]
-    fn a_text_is_shown_in_letters_by_each_program() {
-        let words = |name: &str, text: &str| {
-            let (_folder, asker) = with_program(name, "exit");
-            let command = asker.tell(text);
-            let last = command.get_args().last().expect("there is an argument");
-            last.to_str().expect("it is text").to_owned()
-        };
-        assert_eq!(words("zenity", "<b>x\\074 \u{1b}é\nTry: y"), "(b)x\\074 ??\nTry: y");
-        assert_eq!(words("kdialog", "a\\x2db"), "a\\\\x2db");
-        assert_eq!(words("xmessage", "-file /etc/passwd"), "tipme: -file /etc/passwd");
-        assert_eq!(words("xterm", "$(id) 'x'"), "$(id) 'x'");
-        assert!(words("zenity", &"x".repeat(9999)).len() < TEXT_MAX + 9);
-    }
-
-    #[test]
-    fn a_terminal_shows_a_text_until_it_is_read() {
-        let script = r#"while [ "$1" != "-e" ]; do shift; done; shift; echo | "$@""#;
-        let (_folder, asker) = with_program("xterm", script);
-        let shown = Dialog::tell(&asker, "it's\n%s", ":0").expect("the program starts").answer(LONG);
-        assert_eq!(shown.as_deref(), Some("it's\n%s\n\n[Enter]"));
     }
 
     #[test]

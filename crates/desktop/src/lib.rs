@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The desktop's side: X11 displays, hot keys, input injection, focus, dialogs, evdev devices and the text console.
+//! The desktop's side: X11 displays, hot keys, input injection, focus, dialogs, popups, evdev devices and the text
+//! console.
 //!
 //! Nothing here may hold up its caller: every exchange with a display server has a time limit, since
 //! a hung server is just what the recorder is there to explain. A display that cannot be used is an
@@ -25,6 +26,7 @@ pub mod keymap;
 pub mod notify;
 mod plain;
 pub mod polkit;
+pub mod popup;
 pub mod portal;
 pub mod presence;
 pub mod server;

@@ -4,13 +4,18 @@
 //! The thread with the keys does nothing but wait for keys. Each press has a thread that asks the recorder; one more
 //! thread diagnoses incidents in the order in which they are written, one tells, and each button that is pressed has a
 //! thread again. So several marks in a row never wait for a dialog, a diagnosis or a notification daemon. Nothing takes the
-//! focus that was not asked for, where a notification daemon runs.
+//! focus that was not asked for; only where nothing is to be shown, a mark asks for words.
 
 mod keys;
 mod place;
+mod popups;
+mod press;
+mod serve;
 mod teller;
 mod wayland;
 mod workers;
+
+pub use serve::run;
 
 use crate::arguments;
 use crate::incidents::find;
@@ -19,20 +24,20 @@ use crate::report::opened;
 use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};
 use place::Place;
+use popups::Popups;
+use press::Press;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use teller::{Choice, Chosen, Message, Press, Teller};
-use tipme_control::interrupt::Interrupt;
+use teller::{Choice, Chosen, Message, Teller};
 use tipme_control::journal::{self, Field};
 use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, Request, Response, Status, Trigger};
 use tipme_desktop::clipboard::Clipboard;
 use tipme_desktop::dialog::{Asker, Dialog};
-use tipme_desktop::hotkeys::{Action, Event, HotKeys};
-use tipme_desktop::{Target, clock, portal};
+use tipme_desktop::hotkeys::{Action, HotKeys};
+use tipme_desktop::{Target, clock};
 use tipme_record::Nanos;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
@@ -62,39 +67,6 @@ const STATUS_TIMEOUT: Duration = Duration::from_millis(150);
 /// A mark that is refused is so within this time.
 const REFUSED_WITHIN: Duration = Duration::from_millis(60);
 
-/// Serves the keys until SIGINT or SIGTERM.
-///
-/// Prints `ready: …` once the keys are held that can be had, `marked PATH` for each incident, and then its cause.
-pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
-    let interrupt = Interrupt::install()?;
-    if arguments.display.is_none() && portal::is_wayland() {
-        return wayland::run(&arguments, &interrupt);
-    }
-    let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
-    let name = name.context("no display is named; set DISPLAY or give --display")?;
-    let target = Target::parse(&name)?;
-    let mut place = Place::take(&target)?;
-    let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
-    let agent = Agent::start(&arguments, name);
-    agent.announce(&mut keys, &place)?;
-    agent.look_for_recorder();
-    while interrupt.check().is_ok() {
-        match keys.next(POLL_INTERVAL)? {
-            Some(Event::Pressed { action, .. }) => agent.press(action),
-            Some(Event::Lost(why)) => {
-                journal::warning(format!("{why}; waiting for the display to come back")).tell();
-            }
-            Some(Event::Restored) => {
-                place = Place::take(&target)?;
-                agent.announce(&mut keys, &place)?;
-            }
-            Some(Event::Changed) => agent.announce(&mut keys, &place)?,
-            None => {}
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 /// What the recorder says of itself.
 type Answer = Result<Response, CallError>;
 
@@ -120,7 +92,8 @@ impl Agent {
     fn start(arguments: &arguments::Agent, display: String) -> Arc<Agent> {
         let (diagnoses, waiting) = mpsc::sync_channel(DIAGNOSES_MAX);
         let asker = if arguments.no_dialog { None } else { Asker::find() };
-        let (teller, chosen) = Teller::new(!arguments.no_notification, asker.clone(), &display);
+        let target = if arguments.no_dialog { None } else { Target::parse(&display).ok() };
+        let (teller, chosen) = Teller::new(!arguments.no_notification, target.map(Popups::on));
         let agent = Arc::new(Agent {
             client: Client::new(arguments.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIR))),
             display,

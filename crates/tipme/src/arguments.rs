@@ -184,6 +184,8 @@ pub struct Mark {
 #[command(after_help = "Keys: start, mark, and stop or restart the recording of input; each says at the screen what it
 did. A press that marks is told at once, and the cause takes the place of that notification, with
 buttons: details, a note of yours, whether it was this, and one that copies it to be pasted.
+Where no daemon shows notifications, the cause comes in a corner of the screen until you click
+on it. Neither takes the focus.
 
 A key that another program holds is told, and the others are served; where it is the key that
 marks, super+minus does, else ctrl+alt+shift+m, else ctrl+alt+pause. There is one agent for a
@@ -201,10 +203,10 @@ pub struct Agent {
     pub display: Option<String>,
     #[command(flatten)]
     pub keys: Keys,
-    /// Open no dialog: neither for notes and details, nor with the cause where no notification can be shown
+    /// Open no window: no dialog for notes and details, and no popup with the cause where no daemon shows notifications
     #[arg(long)]
     pub no_dialog: bool,
-    /// Show neither causes nor failures on the desktop
+    /// Show neither causes nor failures on the desktop; a dialog asks for words after each mark
     #[arg(long)]
     pub no_notification: bool,
 }

@@ -197,7 +197,7 @@ impl State {
             .as_ref()
             .map(|daemon| format!("{daemon}, on the bus of this shell"))
             .map_err(String::clone);
-        lines.push(("notifications", shown.unwrap_or_else(|why| format!("a dialog comes instead; {why}"))));
+        lines.push(("notifications", shown.unwrap_or_else(|why| format!("a popup comes instead; {why}"))));
         lines.push(("last incident", self.last()));
         lines
     }

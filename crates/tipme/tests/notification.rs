@@ -11,6 +11,10 @@ mod session_agent;
 #[path = "support/screen.rs"]
 mod screen;
 
+#[path = "support/popups.rs"]
+mod popups;
+
+use popups::{Popup, Viewer};
 use rustix::process::{Signal, kill_process};
 use screen::{ADDRESS, Bus, Running, until, wait_for};
 use session_agent::{Agent, press, program, session};
@@ -53,11 +57,10 @@ fn suffer(session: &mut Session) {
     press(session, &["ctrl+alt+minus"]);
 }
 
-/// A folder with a `zenity` that keeps the text it shall show in a file, and this file.
+/// A folder with a `zenity` that opens a window and keeps the text it shall show in a file, and this file.
 fn dialog() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    let keep = r#"[ "$1" = --info ] || exit 1; printf '%s\n' "$@" >> "${0%/*}/told""#;
-    program(folder.path(), "zenity", keep);
+    program(folder.path(), "zenity", r#"printf '%s\n' "$@" >> "${0%/*}/told"; exec xterm -e sleep 9"#);
     let told = folder.path().join("told");
     (folder, told)
 }
@@ -135,7 +138,7 @@ fn another_daemon_receives_and_shows_the_same() {
 }
 
 #[test]
-fn without_a_daemon_a_dialog_tells_the_cause() {
+fn without_a_daemon_a_popup_tells_the_cause_and_how_to_have_more_of_it() {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let (mut session, bus) = (session(), Bus::start());
     let recording = Recording::start(&["--display", &session.display_name()]);
@@ -146,58 +149,134 @@ fn without_a_daemon_a_dialog_tells_the_cause() {
     });
     agent.line("ready: ");
     suffer(&mut session);
+    let incident = agent.line("marked ");
     let why = agent.line("tipme: no notification is shown: ");
     assert!(why.contains("org.freedesktop.Notifications"), "{why}");
-    let text = wait_for(&told, "Try: ");
-    assert!(text.contains("\nTyping in xterm stalled "), "{text}");
+    let text = Viewer::open(&session).wait_for("Try: ").text;
+    assert!(text.starts_with("Typing in xterm stalled "), "{text}");
     assert!(text.contains(" held a lock that "), "{text}");
+    let more = [format!("diagnose {incident}"), format!("incidents note {incident} WORDS")];
+    let more = format!("Read more: tipme {}\nAdd words: tipme {}", more[0], more[1]);
+    assert!(text.ends_with(&format!("\n\n{more}\nA click closes this.")), "{text}");
+    assert!(!told.exists(), "a window opened that nobody asked for");
 }
 
 #[test]
-fn without_a_bus_a_press_that_fails_is_told_by_a_dialog() {
-    let (session, state, (folder, told)) = (session(), TempDir::new().unwrap(), dialog());
-    let agent = Agent::start(&session, state.path(), |command| with_dialog(command, folder.path()));
+fn without_a_bus_a_press_that_fails_is_told_by_a_popup() {
+    let (session, state) = (session(), TempDir::new().unwrap());
+    let agent = Agent::start(&session, state.path(), |_| ());
     agent.line("ready: ");
+    let viewer = Viewer::open(&session);
+    Typist::open(&session.target(), Pace::default()).unwrap().move_to(viewer.size().0 as i16 - 99, 30).unwrap();
     press(&session, &["ctrl+alt+minus"]);
-    agent.line("tipme: no recorder listens at ");
-    let why = agent.line("tipme: no notification is shown: ");
-    assert!(why.contains(ADDRESS), "{why}");
-    assert!(wait_for(&told, "sudo tipme record").contains("The mark failed"));
+    let [_, why] = [(); 2].map(|()| agent.line("tipme: no recorder listens at "));
+    let refused = agent.line("tipme: no notification is shown: ");
+    assert!(refused.contains(ADDRESS), "{refused}");
+    let Popup { text, left, .. } = viewer.wait_for("The mark failed");
+    assert_eq!(left, 12, "keys may go to what is below the pointer");
+    assert_eq!(text, format!("The mark failed\n\nno recorder listens at {why}\n\nA click closes this."));
 }
 
 #[test]
-fn without_a_bus_what_a_key_did_is_told_by_a_dialog() {
-    let (session, (folder, told)) = (session(), dialog());
+fn without_a_bus_what_a_key_did_is_told_by_a_popup() {
+    let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let agent = Agent::start(&session, recording.dir.path(), |command| with_dialog(command, folder.path()));
+    let agent = Agent::start(&session, recording.dir.path(), |_| ());
     agent.line("ready: ");
     press(&session, &["ctrl+alt+0"]);
     agent.line("input is no longer recorded");
-    wait_for(&told, "Input is no longer recorded\n\nWhat a mark finds cannot say which key or click had to wait; ");
+    let said = "Input is no longer recorded\n\nWhat a mark finds cannot say which key or click had to wait; ";
+    Viewer::open(&session).wait_for(said);
 }
 
 #[test]
-fn without_a_bus_keys_that_others_hold_are_told_by_a_dialog() {
-    let (session, state, (folder, told)) = (session(), TempDir::new().unwrap(), dialog());
+fn whoever_types_goes_on_typing_while_a_popup_comes_and_goes() {
+    let (mut session, (folder, told)) = (session(), dialog());
+    let recording = Recording::start(&["--display", &session.display_name()]);
+    let agent = Agent::start(&session, recording.dir.path(), |command| with_dialog(command, folder.path()));
+    agent.line("ready: ");
+    let typed = folder.path().join("typed");
+    let words = ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
+    session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
+    let viewer = Viewer::open(&session);
+    let (before, focused) = (viewer.windows(), viewer.focus());
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let mut sent = String::new();
+    let mut go_on = |typist: &mut Typist| {
+        for letter in "a password\n".chars() {
+            typist.key(letter).unwrap();
+            sent.push(letter);
+            assert_eq!(viewer.focus(), focused, "the focus was taken after {sent:?}");
+        }
+        sent.clone()
+    };
+    go_on(&mut typist);
+    typist.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
+    until("a popup comes", || !go_on(&mut typist).is_empty() && !viewer.popups().is_empty());
+    go_on(&mut typist);
+    let popup = viewer.wait_for("Add words: tipme incidents note ");
+    assert!(popup.is_alone, "a window manager takes care of it, and may give it the focus");
+    assert_eq!(viewer.windows(), [&before[..], &[popup.window]].concat(), "there is one window more, above all");
+    let [x, y] = [popup.left + popup.right, popup.top + popup.bottom].map(|sum| (sum / 2) as i16);
+    typist.move_to(x, y).unwrap();
+    typist.scroll(true).unwrap();
+    go_on(&mut typist);
+    assert_eq!(viewer.popups(), [popup], "the wheel closes nothing");
+    typist.click_at(x, y, 1).unwrap();
+    until("a click has closed it", || viewer.popups().is_empty());
+    let sent = go_on(&mut typist);
+    wait_for(&typed, &sent);
+    assert_eq!(std::fs::read_to_string(&typed).unwrap(), sent, "no letter was lost");
+    assert_eq!(viewer.windows(), before);
+    assert!(!told.exists(), "a window opened that nobody asked for");
+}
+
+#[test]
+fn popups_stand_below_each_other_and_are_bounded() {
+    let (session, state) = (session(), TempDir::new().unwrap());
+    let agent = Agent::start(&session, state.path(), |_| ());
+    agent.line("ready: ");
+    let viewer = Viewer::open(&session);
+    for count in 1..=8 {
+        press(&session, &["ctrl+alt+minus"]);
+        until("a popup for each press", || viewer.popups().len() == count);
+    }
+    press(&session, &["ctrl+alt+minus"]);
+    agent.line("tipme: 8 popups are open; click on them");
+    let (popups, (width, height)) = (viewer.popups(), viewer.size());
+    assert!(popups.iter().all(|popup| popup.right == width - 12 && popup.bottom <= height), "{popups:?}");
+    assert_eq!(popups[0].top, 12, "{popups:?}");
+    assert!(popups[1].top == popups[0].bottom + 12 && popups[2].top == popups[1].bottom + 12, "{popups:?}");
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    typist.click_at((width - 99) as i16, (popups[1].top + 20) as i16, 1).unwrap();
+    until("the second one is closed", || viewer.popups().len() == 7);
+    typist.move_to(0, 0).unwrap();
+    until("a further one stands in its place", || {
+        press(&session, &["ctrl+alt+minus"]);
+        viewer.popups().last().is_some_and(|popup| popup.top == popups[1].top)
+    });
+}
+
+#[test]
+fn without_a_bus_keys_that_others_hold_are_told_by_a_popup() {
+    let (session, state) = (session(), TempDir::new().unwrap());
     let taken = [(Action::Mark, "ctrl+alt+minus"), (Action::Start, "f9")];
     let taken = taken.map(|(action, key)| (action, key.parse().unwrap()));
     let _holder = HotKeys::grab(&session.target(), Bindings(taken.to_vec())).unwrap();
     let agent = Agent::start(&session, state.path(), |command| {
-        with_dialog(command, folder.path());
         command.args(["--start-key", "f9"]);
     });
     agent.line("ready: super+minus marks, without ");
-    let text = wait_for(&told, "Try: tipme agent ");
-    assert!(text.contains("super+minus marks instead of ctrl+alt+minus\n"), "{text}");
+    let text = Viewer::open(&session).wait_for("Try: tipme agent ").text;
+    assert!(text.starts_with("super+minus marks instead of ctrl+alt+minus\n"), "{text}");
 }
 
 #[test]
 fn a_daemon_that_does_not_answer_holds_up_nobody() {
-    let (session, state, bus, (folder, told)) = (session(), TempDir::new().unwrap(), Bus::start(), dialog());
+    let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
     let (daemon, _) = bus.start_notifications(&session);
     kill_process(daemon.pid(), Signal::STOP).unwrap();
     let agent = Agent::start(&session, state.path(), |command| {
-        with_dialog(command, folder.path());
         command.env(ADDRESS, &bus.address);
     });
     agent.line("ready: ");
@@ -206,7 +285,7 @@ fn a_daemon_that_does_not_answer_holds_up_nobody() {
     assert!(first.iter().all(|line| line.starts_with("recorder listens at ")), "{first:?}");
     let why = agent.line("tipme: no notification is shown: ");
     assert!(why.contains("did not answer"), "{why}");
-    wait_for(&told, "The mark failed");
+    Viewer::open(&session).wait_for("The mark failed");
 }
 
 /// A session in which xfwm4 takes its own keys.

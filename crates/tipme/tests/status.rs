@@ -44,7 +44,7 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     for line in ["\nrecording      since 20", "\nmay mark       root, 4712\n", "\nlast incident  none of yours\n"] {
         assert!(text.contains(line), "{line:?} in {text}");
     }
-    let none = "\nnotifications  a dialog comes instead; no notification is shown: there is no session bus";
+    let none = "\nnotifications  a popup comes instead; no notification is shown: there is no session bus";
     assert!(text.contains(none), "{text}");
     let (code, text) = told(&session, &recording, &["doctor", "--verbose"]);
     assert!(code == Some(0) && text.starts_with("Ready: yes, ") && text.contains("\nok "), "{text}");

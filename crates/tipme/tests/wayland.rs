@@ -11,9 +11,13 @@ mod session_agent;
 #[path = "support/screen.rs"]
 mod screen;
 
+#[path = "support/popups.rs"]
+mod popups;
+
 #[path = "support/portal.rs"]
 mod portal;
 
+use popups::Viewer;
 use portal::Portal;
 use screen::{ADDRESS, Bus, until, wait_for};
 use session_agent::{Agent, press, session};
@@ -26,6 +30,7 @@ use tempfile::TempDir;
 use tipme_bench::Session;
 use tipme_control::{Gate, Request, Response, SOCKET_NAME, Server, Status};
 use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
+use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::presence;
 use zbus::zvariant::ObjectPath;
 
@@ -91,6 +96,19 @@ fn without_a_portal_the_person_is_told_what_helps() {
     assert!(why.contains("org.freedesktop.portal.Desktop"), "{why}");
     let text = wait_for(&shown, "Try: sudo tipme record --hot-keys always");
     assert!(text.contains("\nNo key marks under Wayland\nthe desktop binds no shortcut: "), "{text}");
+    assert_eq!(agent.child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn without_a_bus_the_person_is_told_by_a_popup_on_xwayland() {
+    let (session, state) = (session(), TempDir::new().unwrap());
+    let mut agent = Agent::start_anywhere(&session, state.path(), |command| {
+        command.env("WAYLAND_DISPLAY", "wayland-7");
+    });
+    let popup = Viewer::open(&session).wait_for("Try: sudo tipme record --hot-keys always\n\nA click closes this.");
+    assert!(popup.text.starts_with("No key marks under Wayland\n\nthe desktop binds no shortcut: "), "{}", popup.text);
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    typist.click_at(popup.left as i16 + 9, popup.top as i16 + 9, 1).unwrap();
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
 

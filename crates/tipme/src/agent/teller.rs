@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells the person at the screen: by a notification, and where none can be shown by a dialog.
+//! Tells the person at the screen: by a notification, and where none can be shown by a popup.
 //!
 //! One thread shows notifications, in the order in which they are told: what is said of one press takes the place of what
 //! was said of it before. Buttons come back as [`Choice`]s.
 
-use super::workers::Workers;
+use super::popups::Popups;
+use super::press::Press;
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tipme_control::journal;
-use tipme_desktop::dialog::{Asker, Dialog};
 use tipme_desktop::notify::{Note, Notifier, Pressed};
+use tipme_recorder::StateDirs;
 use tipme_report::Notice;
 
 /// Messages that wait to be shown; a further one is told on stderr only.
 const MESSAGES_MAX: usize = 16;
-/// Dialogs that are open at a time.
-const DIALOGS_MAX: usize = 8;
 /// Notifications whose buttons are known: the last ones.
 const SHOWN_MAX: usize = 64;
 /// Buttons that wait to be answered.
 const CHOICES_MAX: usize = 16;
-/// How long a dialog stays open.
-const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Buttons of a verdict: their keys, what stands on them, and what they mean.
 const BUTTONS: [(&str, &str, Choice); 5] = [
@@ -47,10 +43,6 @@ pub enum Choice {
 
 /// What is chosen of an incident, and the press that it came from.
 pub type Chosen = (Choice, PathBuf, Press);
-
-/// One press of a key, of all that the agent has seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Press(pub u64);
 
 /// Something to be told.
 pub struct Message {
@@ -85,9 +77,8 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// Shows nothing where `shows` is false, and no dialog without a program for it. What is chosen comes over the
-    /// receiver.
-    pub fn new(shows: bool, asker: Option<Asker>, display: &str) -> (Teller, Receiver<Chosen>) {
+    /// Shows nothing where `shows` is false. What is chosen comes over the receiver.
+    pub fn new(shows: bool, popups: Option<Popups>) -> (Teller, Receiver<Chosen>) {
         let (choices, chosen) = sync_channel(CHOICES_MAX);
         if !shows {
             return (Teller { messages: None }, chosen);
@@ -95,14 +86,7 @@ impl Teller {
         let (messages, waiting) = sync_channel::<Message>(MESSAGES_MAX);
         let (pressed, buttons) = sync_channel(CHOICES_MAX);
         let shown = AllShown::default();
-        let screen = Screen {
-            notifier: Notifier::new(pressed),
-            shown: Arc::clone(&shown),
-            dialogs: Workers::new(DIALOGS_MAX),
-            asker,
-            display: display.to_owned(),
-            choices: choices.clone(),
-        };
+        let screen = Screen { notifier: Notifier::new(pressed), shown: Arc::clone(&shown), popups };
         std::thread::spawn(move || show_all(screen, &waiting));
         std::thread::spawn(move || buttons.iter().for_each(|button| choose(&button, &shown, &choices)));
         (Teller { messages: Some(messages) }, chosen)
@@ -113,7 +97,7 @@ impl Teller {
         self.messages.is_some()
     }
 
-    /// Returns at once: nobody waits for a daemon, or for a dialog to be closed.
+    /// Returns at once: nobody waits for a daemon, or for a popup to be closed.
     pub fn tell(&self, message: impl Into<Message>) {
         let Some(messages) = &self.messages else { return };
         if messages.try_send(message.into()).is_err() {
@@ -142,10 +126,7 @@ fn choose(button: &Pressed, shown: &AllShown, choices: &SyncSender<Chosen>) {
 struct Screen {
     notifier: Notifier,
     shown: AllShown,
-    dialogs: Workers,
-    asker: Option<Asker>,
-    display: String,
-    choices: SyncSender<Chosen>,
+    popups: Option<Popups>,
 }
 
 impl Screen {
@@ -159,7 +140,7 @@ impl Screen {
             Err(_) if message.passing => {}
             Err(refused) => {
                 journal::warning(&refused).tell();
-                self.show_dialog(message);
+                self.show_popup(&message);
             }
         }
     }
@@ -180,23 +161,19 @@ impl Screen {
         }
     }
 
-    /// Nobody waits for the dialog. After a verdict the person is asked for words.
-    fn show_dialog(&self, message: Message) {
-        let Some(asker) = self.asker.clone() else { return };
-        let (display, choices) = (self.display.clone(), self.choices.clone());
-        let text = format!("{}\n\n{}", message.notice.summary, message.notice.body);
-        let begun = self.dialogs.start(move || {
-            match Dialog::tell(&asker, &text, &display) {
-                Ok(dialog) => drop(dialog.answer(READ_TIMEOUT)),
-                Err(error) => journal::warning(error).tell(),
-            }
-            if let (Some(incident), Some(press)) = (message.verdict, message.press) {
-                // Without it the incident has no words, which can be added later.
-                let _ = choices.try_send((Choice::Note, incident, press));
-            }
-        });
-        if !begun {
-            journal::warning(format!("{DIALOGS_MAX} dialogs are open; close them")).tell();
-        }
+    /// It has no buttons: a verdict says how to have what they are for.
+    fn show_popup(&mut self, message: &Message) {
+        let Some(popups) = &mut self.popups else { return };
+        let Message { notice, press, verdict, .. } = message;
+        let text = format!("{}\n\n{}", notice.summary, notice.body);
+        popups.show(text, &verdict.as_deref().map(more).unwrap_or_default(), *press);
     }
+}
+
+/// How to read all of a verdict, and to add words to it.
+fn more(incident: &Path) -> String {
+    let usual = incident.parent() == Some(StateDirs::choose(None).incidents());
+    // What is typed from the screen is to be short.
+    let name = incident.file_stem().filter(|_| usual).map_or(incident, Path::new).display();
+    format!("Read more: tipme diagnose {name}\nAdd words: tipme incidents note {name} WORDS\n")
 }

@@ -3,7 +3,7 @@
 //! besides, or one press would mark twice.
 
 use super::place::Place;
-use super::{Agent, POLL_INTERVAL, READ_TIMEOUT};
+use super::{Agent, POLL_INTERVAL, popups};
 use crate::arguments;
 use anyhow::{Error, Result, bail};
 use std::process::ExitCode;
@@ -11,7 +11,6 @@ use std::sync::mpsc::sync_channel;
 use tipme_control::interrupt::Interrupt;
 use tipme_control::{Client, DEFAULT_STATE_DIR, Request, Response, journal};
 use tipme_desktop::Target;
-use tipme_desktop::dialog::{Asker, Dialog};
 use tipme_desktop::notify::{Note, Notifier};
 use tipme_desktop::portal::Shortcuts;
 
@@ -30,7 +29,7 @@ pub fn run(arguments: &arguments::Agent, interrupt: &Interrupt) -> Result<ExitCo
             journal::info("ready: the recorder takes the keys itself").tell();
             return Ok(ExitCode::SUCCESS);
         }
-        Err(error) => return refuse(arguments, &display, &error.into()),
+        Err(error) => return refuse(arguments, target.as_ref(), interrupt, &error.into()),
     };
     let agent = Agent::start(arguments, display.clone());
     let words = format!("{} marks", shortcuts.mark_key().unwrap_or("a shortcut of the desktop"));
@@ -39,7 +38,7 @@ pub fn run(arguments: &arguments::Agent, interrupt: &Interrupt) -> Result<ExitCo
     while interrupt.check().is_ok() {
         match shortcuts.next(POLL_INTERVAL) {
             Ok(action) => action.into_iter().for_each(|action| agent.press(action)),
-            Err(error) => return refuse(arguments, &display, &error.into()),
+            Err(error) => return refuse(arguments, target.as_ref(), interrupt, &error.into()),
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -51,15 +50,23 @@ fn recorder_takes_keys(arguments: &arguments::Agent) -> bool {
 }
 
 /// Says at the screen that no key marks. An agent that starts at login has nobody who reads its errors.
-fn refuse(arguments: &arguments::Agent, display: &str, why: &Error) -> Result<ExitCode> {
+fn refuse(
+    arguments: &arguments::Agent,
+    target: Option<&Target>,
+    interrupt: &Interrupt,
+    why: &Error,
+) -> Result<ExitCode> {
     let (summary, body) = ("No key marks under Wayland", format!("{why:#}.\n{REMEDY}"));
     if !arguments.no_notification {
         let note = Note { summary, body: &body, ..Note::default() };
         if let Err(refused) = Notifier::new(sync_channel(1).0).show(&note) {
             journal::warning(refused.to_string()).tell();
-            let asker = if arguments.no_dialog { None } else { Asker::find() };
-            let shown = asker.map(|asker| Dialog::tell(&asker, &format!("{summary}\n\n{body}"), display));
-            shown.transpose()?.and_then(|dialog| dialog.answer(READ_TIMEOUT));
+            let text = format!("{summary}\n\n{body}");
+            let target = target.filter(|_| !arguments.no_dialog);
+            let shown = target.map(|target| popups::show_alone(target, &text, &|| interrupt.check().is_ok()));
+            if let Some(Err(error)) = shown {
+                journal::warning(error).tell();
+            }
         }
     }
     bail!("{}; {body}", summary.to_lowercase().replace("wayland", "Wayland"))

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Texts in the corner of the screen, one below the other. Each has a thread that nobody waits for.
+
+use super::press::Press;
+use super::workers::Workers;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tipme_control::journal;
+use tipme_desktop::popup::{MARGIN, Popup};
+use tipme_desktop::{Error, Target, clock};
+use tipme_record::Nanos;
+
+/// Popups that are open at a time.
+const POPUPS_MAX: usize = 8;
+/// How long a popup stays open.
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long the display may take at a time: its server may be what hangs.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How soon a popup closes whose place is taken, or that is not wanted any more.
+const POLL_INTERVAL: Nanos = Nanos::from_millis(250);
+/// Stands below each text.
+const ENDING: &str = "A click closes this.";
+
+/// The popups of a display.
+pub struct Popups {
+    target: Target,
+    workers: Workers,
+    places: Places,
+    /// Of all popups so far.
+    count: u64,
+}
+
+/// Where the popups are that are wanted.
+#[derive(Clone, Default)]
+struct Places(Arc<Mutex<Vec<Place>>>);
+
+struct Place {
+    number: u64,
+    press: Option<Press>,
+    /// Of the screen; empty before it is shown.
+    rows: Range<u16>,
+}
+
+impl Popups {
+    pub fn on(target: Target) -> Popups {
+        let target = Target { timeout: SERVER_TIMEOUT, ..target };
+        Popups { target, workers: Workers::new(POPUPS_MAX), places: Places::default(), count: 0 }
+    }
+
+    /// Shows a text in the place of what was shown of the same press, and below that how to get more of it.
+    pub fn show(&mut self, text: String, more: &str, press: Option<Press>) {
+        let (target, places, number) = (self.target.clone(), self.places.clone(), self.count);
+        let ending = format!("{more}{ENDING}");
+        self.count += 1;
+        self.places.want(number, press);
+        let begun = self.workers.start(move || {
+            if let Err(error) = places.show(number, &target, &text, &ending) {
+                journal::warning(error).tell();
+            }
+            places.give_up(number);
+        });
+        if !begun {
+            self.places.give_up(number);
+            journal::warning(format!("{POPUPS_MAX} popups are open; click on them")).tell();
+        }
+    }
+}
+
+impl Places {
+    fn all(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn want(&self, number: u64, press: Option<Press>) {
+        let mut all = self.all();
+        all.retain(|place| press.is_none() || place.press != press);
+        all.push(Place { number, press, rows: 0..0 });
+    }
+
+    fn is_wanted(&self, number: u64) -> bool {
+        self.all().iter().any(|place| place.number == number)
+    }
+
+    fn give_up(&self, number: u64) {
+        self.all().retain(|place| place.number != number);
+    }
+
+    /// The first row of a popup of this height; `None` where it is not wanted any more.
+    fn take(&self, number: u64, height: u16) -> Option<u16> {
+        let mut all = self.all();
+        let top = free_row(&all, height);
+        let own = all.iter_mut().find(|place| place.number == number)?;
+        own.rows = top..top.saturating_add(height);
+        Some(top)
+    }
+
+    fn show(&self, number: u64, target: &Target, text: &str, ending: &str) -> Result<(), Error> {
+        let popup = Popup::make(target, text, ending)?;
+        let Some(top) = self.take(number, popup.height()) else { return Ok(()) };
+        popup.show(top)?;
+        serve(&popup, &|| self.is_wanted(number))
+    }
+}
+
+/// Shows a text, and waits until it is closed.
+pub fn show_alone(target: &Target, text: &str, wanted: &dyn Fn() -> bool) -> Result<(), Error> {
+    let popup = Popup::make(target, text, ENDING)?;
+    popup.show(MARGIN)?;
+    serve(&popup, wanted)
+}
+
+fn serve(popup: &Popup, wanted: &dyn Fn() -> bool) -> Result<(), Error> {
+    let until = Instant::now() + READ_TIMEOUT;
+    while wanted() && Instant::now() < until && popup.serve(clock::now().after(POLL_INTERVAL))? {}
+    Ok(())
+}
+
+/// The first row that has so many free ones below it.
+fn free_row(taken: &[Place], height: u16) -> u16 {
+    let taken = || taken.iter().map(|place| &place.rows).filter(|rows| !rows.is_empty());
+    let below = |rows: &Range<u16>| rows.end.saturating_add(MARGIN);
+    let is_free = |top: &u16| {
+        let bottom = top.saturating_add(height).saturating_add(MARGIN);
+        taken().all(|rows| bottom <= rows.start || *top >= below(rows))
+    };
+    std::iter::once(MARGIN).chain(taken().map(below)).filter(is_free).min().unwrap_or(MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn popups_stand_below_each_other_and_fill_gaps() {
+        let places = Places::default();
+        let take = |number, press, height| {
+            places.want(number, press);
+            places.take(number, height)
+        };
+        assert_eq!([take(0, None, 100), take(1, Some(Press(7)), 50)], [Some(12), Some(124)]);
+        assert_eq!(take(2, None, 30), Some(186));
+        places.give_up(0);
+        assert_eq!([take(3, None, 60), take(4, None, 40)], [Some(12), Some(228)]);
+        assert_eq!(take(5, Some(Press(7)), 20), Some(84), "it takes the place of what was told of its press");
+        assert_eq!((places.is_wanted(1), places.take(1, 9)), (false, None));
+    }
+}

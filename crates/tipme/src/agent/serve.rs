@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The loop of the agent: keys of an X display, or what a Wayland desktop binds.
+
+use super::place::Place;
+use super::{Agent, POLL_INTERVAL, wayland};
+use crate::arguments;
+use anyhow::{Context, Result};
+use std::process::ExitCode;
+use tipme_control::interrupt::Interrupt;
+use tipme_control::journal;
+use tipme_desktop::hotkeys::{Event, HotKeys};
+use tipme_desktop::{Target, portal};
+
+/// Serves the keys until SIGINT or SIGTERM.
+///
+/// Prints `ready: …` once the keys are held that can be had, `marked PATH` for each incident, and then its cause.
+pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
+    let interrupt = Interrupt::install()?;
+    if arguments.display.is_none() && portal::is_wayland() {
+        return wayland::run(&arguments, &interrupt);
+    }
+    let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
+    let name = name.context("no display is named; set DISPLAY or give --display")?;
+    let target = Target::parse(&name)?;
+    let mut place = Place::take(&target)?;
+    let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
+    let agent = Agent::start(&arguments, name);
+    agent.announce(&mut keys, &place)?;
+    agent.look_for_recorder();
+    while interrupt.check().is_ok() {
+        match keys.next(POLL_INTERVAL)? {
+            Some(Event::Pressed { action, .. }) => agent.press(action),
+            Some(Event::Lost(why)) => {
+                journal::warning(format!("{why}; waiting for the display to come back")).tell();
+            }
+            Some(Event::Restored) => {
+                place = Place::take(&target)?;
+                agent.announce(&mut keys, &place)?;
+            }
+            Some(Event::Changed) => agent.announce(&mut keys, &place)?,
+            None => {}
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

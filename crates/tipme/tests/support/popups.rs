@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the agent shows where no daemon shows notifications, as every client of the display sees it.
+#![allow(dead_code, reason = "each test target uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use crate::screen::until;
+use std::os::unix::net::UnixStream;
+use tipme_bench::Session;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt, MapState, Window};
+use x11rb::rust_connection::{DefaultStream, RustConnection};
+
+/// A client that looks at a display.
+pub struct Viewer {
+    connection: RustConnection,
+    root: Window,
+}
+
+/// A window that says of itself that it notifies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Popup {
+    pub window: Window,
+    /// Its name.
+    pub text: String,
+    pub left: i32,
+    pub top: i32,
+    pub right: i32,
+    pub bottom: i32,
+    /// No window manager takes care of it.
+    pub is_alone: bool,
+}
+
+impl Viewer {
+    pub fn open(session: &Session) -> Viewer {
+        let path = format!("/tmp/.X11-unix/X{}", session.target().display);
+        let (stream, _) = DefaultStream::from_unix_stream(UnixStream::connect(path).unwrap()).unwrap();
+        let authority = std::fs::read(session.folder().join("authority")).unwrap();
+        // The cookie is the last field of the only entry.
+        let (name, cookie) = (b"MIT-MAGIC-COOKIE-1".to_vec(), authority[authority.len() - 16..].to_vec());
+        let connection = RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).unwrap();
+        let root = connection.setup().roots[0].root;
+        Viewer { connection, root }
+    }
+
+    /// Width and height of the screen.
+    pub fn size(&self) -> (i32, i32) {
+        let screen = &self.connection.setup().roots[0];
+        (i32::from(screen.width_in_pixels), i32::from(screen.height_in_pixels))
+    }
+
+    /// The window that the server has the keyboard in.
+    pub fn focus(&self) -> Window {
+        self.connection.get_input_focus().unwrap().reply().unwrap().focus
+    }
+
+    /// The outermost windows that can be seen.
+    pub fn windows(&self) -> Vec<Window> {
+        let all = self.connection.query_tree(self.root).unwrap().reply().unwrap().children;
+        let is_seen = |window: &Window| {
+            let asked = self.connection.get_window_attributes(*window).unwrap().reply();
+            asked.is_ok_and(|attributes| attributes.map_state == MapState::VIEWABLE)
+        };
+        all.into_iter().filter(is_seen).collect()
+    }
+
+    /// The popups that can be seen, the topmost last.
+    pub fn popups(&self) -> Vec<Popup> {
+        self.windows().into_iter().filter_map(|window| self.look(window)).collect()
+    }
+
+    /// Waits for the popup with these words.
+    pub fn wait_for(&self, words: &str) -> Popup {
+        let find = || self.popups().into_iter().find(|popup| popup.text.contains(words));
+        until(&format!("a popup says {words:?}; there are {:?}", self.popups()), || find().is_some());
+        find().expect("it stays")
+    }
+
+    /// A window that goes meanwhile is none.
+    fn look(&self, window: Window) -> Option<Popup> {
+        let kind = self.property(window, self.atom("_NET_WM_WINDOW_TYPE"), AtomEnum::ATOM.into())?;
+        if kind != self.atom("_NET_WM_WINDOW_TYPE_NOTIFICATION").to_ne_bytes() {
+            return None;
+        }
+        let text = self.property(window, self.atom("_NET_WM_NAME"), self.atom("UTF8_STRING"))?;
+        let old_text = self.property(window, AtomEnum::WM_NAME.into(), AtomEnum::STRING.into())?;
+        assert_eq!(text.is_ascii().then_some(&text), Some(&old_text), "{}", String::from_utf8_lossy(&text));
+        let place = self.connection.get_geometry(window).unwrap().reply().ok()?;
+        let attributes = self.connection.get_window_attributes(window).unwrap().reply().ok()?;
+        let [left, top] = [place.x, place.y].map(i32::from);
+        let [width, height] = [place.width, place.height].map(|inner| i32::from(inner + 2 * place.border_width));
+        let (right, bottom, is_alone) = (left + width, top + height, attributes.override_redirect);
+        Some(Popup { window, text: String::from_utf8(text).unwrap(), left, top, right, bottom, is_alone })
+    }
+
+    fn property(&self, window: Window, name: Atom, kind: Atom) -> Option<Vec<u8>> {
+        let reply = self.connection.get_property(false, window, name, kind, 0, 4096).unwrap().reply().ok()?;
+        (reply.type_ == kind).then_some(reply.value)
+    }
+
+    fn atom(&self, name: &str) -> Atom {
+        self.connection.intern_atom(false, name.as_bytes()).unwrap().reply().unwrap().atom
+    }
+}
