@@ -3,9 +3,10 @@
 
 use anyhow::{Context, Result, ensure};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use tipme_record::{CHUNK_BYTES, ChunkHead, Class, Nanos};
+use tipme_record::{CHUNK_BYTES, ChunkHead, Class, Entry, Nanos, entries};
 use zerocopy::FromBytes;
 
 /// Chunks of a class at most; the queue in the kernel has this many places.
@@ -76,10 +77,20 @@ impl Pool {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
 
+    /// Copies a chunk, so that every record that is valid in the copy is whole.
+    fn copy_chunk(&self, index: usize, to: &mut [u8], again: &mut [u8]) {
+        self.copy_bytes(index, to);
+        self.copy_bytes(index, again);
+        if to != again {
+            complete(to, again);
+        }
+    }
+
     /// Copies all chunks that hold records from `from` on. A chunk that is taken again during its copy
     /// held the oldest records of all and is left out.
     pub(crate) fn copy_since(&self, from: Nanos) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.chunks * CHUNK_BYTES);
+        let mut again = vec![0; CHUNK_BYTES];
         for index in 0..self.chunks {
             let head = self.head(index);
             let too_old = head.closed != Nanos(0) && head.closed < from;
@@ -88,7 +99,7 @@ impl Pool {
             }
             let start = out.len();
             out.resize(start + CHUNK_BYTES, 0);
-            self.copy_bytes(index, &mut out[start..]);
+            self.copy_chunk(index, &mut out[start..], &mut again);
             if self.head(index).taken != head.taken {
                 out.truncate(start);
             }
@@ -103,6 +114,20 @@ impl Drop for Pool {
         if let Err(error) = unsafe { munmap(self.base.as_ptr().cast(), self.chunks * CHUNK_BYTES) } {
             debug_assert!(false, "cannot unmap a ring: {error}");
         }
+    }
+}
+
+/// Completes the records of a chunk's copy from a later copy, in whatever order the bytes of each were read: what was
+/// valid in the first, if perhaps torn, had been written by then, and the later one has all of it.
+fn complete(copy: &mut [u8], later: &[u8]) {
+    let begin = copy.as_ptr() as usize;
+    let range = |entry: Entry<'_>| {
+        let at = entry.bytes.as_ptr() as usize - begin;
+        at..at + entry.bytes.len()
+    };
+    let valid: Vec<Range<usize>> = entries(copy).map(range).collect();
+    for range in valid {
+        copy[range.clone()].copy_from_slice(&later[range]);
     }
 }
 
@@ -156,6 +181,21 @@ mod tests {
             chunk[at + 1].store((*ts & 0xffff_ffff) | kind | taken << 56, Ordering::Release);
         }
         chunk[3].store(*ts, Ordering::Release);
+    }
+
+    #[test]
+    fn a_record_whose_end_was_read_too_early_is_completed_from_a_later_copy() {
+        let words: Vec<AtomicU64> = (0..CHUNK_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
+        fill(&words, 1, &mut 1_000);
+        let later: Vec<u8> = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let (first, record) = (size_of::<ChunkHead>(), WORDS as usize * 8);
+        let mut copy = later.clone();
+        // The name of the first was read before it was written, and the second was not there yet.
+        copy[first + 16..first + record].fill(7);
+        copy[first + record..].fill(0);
+        complete(&mut copy, &later);
+        assert_eq!(copy[..first + record], later[..first + record]);
+        assert_eq!(tipme_record::entries(&copy).count(), 1);
     }
 
     #[test]
