@@ -12,7 +12,9 @@ use crate::model::Kind;
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
-use crate::timeline::waits::{Waited, has_timeout, is_condition, is_over, polls, writes_to_terminal};
+use crate::timeline::waits::{
+    HARD_INTERRUPT, Waited, has_timeout, is_condition, is_lone, is_over, polls, writes_to_terminal,
+};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use tipme_record::records::{Signal, Wait};
@@ -201,8 +203,19 @@ impl<'a> Judge<'a> {
                 Blame { kind: Kind::ChildWait, who: Who::Thread(holder) }
             }
             Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
-            None => self.polled_child(chain, piece).unwrap_or_else(|| self.itself(piece)),
+            None => {
+                let other = self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
+                other.unwrap_or_else(|| self.itself(piece))
+            }
         }
+    }
+
+    /// A process for which a kernel thread waits before it makes data safe on the disk: it is in the midst of a change
+    /// that the journal has to keep whole.
+    fn kept_from_disk(&self, chain: &Chain, piece: &Piece) -> Option<Blame> {
+        let synced = |via: &&Via| via.waited == Waited::Fsync && self.is_kernel(via.holder);
+        let changes = !self.is_kernel(piece.tid) && chain.vias_of(piece).any(|via| synced(&via));
+        changes.then_some(Blame { kind: Kind::Fsync, who: Who::Thread(piece.tid) })
     }
 
     /// The child whose end a thread looks for between short sleeps: started not long before, alive during the sleep, and
@@ -223,13 +236,17 @@ impl<'a> Judge<'a> {
 
     fn peer(&self, via: &Via) -> Option<Kind> {
         let process = |tid| self.recording.tasks.pid(tid, self.at);
-        let kernel = self.recording.tasks.life(via.holder, self.at).is_some_and(|life| life.is_kernel());
-        let other = process(via.waiter) != process(via.holder) && !kernel;
+        let other = process(via.waiter) != process(via.holder) && !self.is_kernel(via.holder);
         // An event loop on the way to the far end passes something on; at the near end it merely was idle.
         let passes_on = via.waited == Waited::Events && via.parent.is_some();
         // A device that another process stands for is a file system in user space.
         let by_user = matches!(via.waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
-        ((via.waited == Waited::Peer || passes_on || by_user) && other).then_some(Kind::PeerWait)
+        let asks = via.waited == Waited::Peer || (passes_on || by_user) && !self.is_kernel(via.waiter);
+        (asks && other).then_some(Kind::PeerWait)
+    }
+
+    fn is_kernel(&self, tid: Tid) -> bool {
+        self.recording.tasks.life(tid, self.at).is_some_and(|life| life.is_kernel())
     }
 
     fn comes_from_client(&self, tid: Tid) -> bool {
@@ -257,10 +274,11 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether a thread that takes input waits for its next event, which is not a cause. Where events do not usually
-    /// find it, a `select` whose time was up is a sleep.
+    /// find it, a wait whose time was up is a sleep.
     fn awaits_events(&self, tid: Tid, wait: &Wait) -> bool {
         let event_wait = self.recording.is_usual_event_wait(tid, self.recording.signature(wait));
-        let sleeps = event_wait == Some(false) && is_over(wait);
+        let time_up = is_over(wait) || is_lone(wait) && has_timeout(wait) && wait.context == HARD_INTERRUPT;
+        let sleeps = event_wait == Some(false) && time_up;
         polls(wait) && self.recording.takes_display_input(tid) && !sleeps
             || self.recording.is_event_wait_condition(wait)
     }

@@ -187,7 +187,7 @@ const STATE_STOPPED: u16 = 4 | 8;
 const STATE_NO_LOAD: u16 = 0x400;
 const STATE_IO_WAIT: u16 = 0x8000;
 
-/// An I/O wait without a record is taken to be of the kind of the thread's nearest one within this time.
+/// An uninterruptible wait without a record is taken to be of the kind of the thread's nearest one within this time.
 const NEIGHBOUR: Nanos = Nanos::from_millis(100);
 
 /// Records that are looked at on each side for such a neighbour.
@@ -233,16 +233,22 @@ impl Waits {
         if state == Waited::Unknown && self.contention.covers(span) {
             return Waited::KernelLock;
         }
-        let neighbour = || self.neighbour(span).filter(|_| waits_for_io(span.segment.place));
+        let neighbour = || self.neighbour(span);
         self.find(span).or_else(neighbour).map_or(state, |wait| self.kind_of(wait).min(state))
     }
 
-    /// The I/O wait of the same thread that has a record and is nearest in time. Of short waits only some have one.
+    /// The uninterruptible wait of the same thread that has a record and is nearest in time, for I/O if this one is. Of
+    /// short waits only some have one.
     fn neighbour(&self, span: &Span) -> Option<&Wait> {
+        let state = span.segment.place;
+        if may_be_idle(state) {
+            return None;
+        }
         let waits = self.of(span.tid);
         let (before, after) = waits.split_at(waits.partition_point(|wait| wait.head.ts < span.end));
         let distance = |wait: &&Wait| wait.head.ts.0.abs_diff(span.end.0);
-        let fits = |wait: &&Wait| waits_for_io(wait.state) && distance(wait) <= NEIGHBOUR.0;
+        let alike = |wait: &Wait| !may_be_idle(wait.state) && waits_for_io(wait.state) == waits_for_io(state);
+        let fits = |wait: &&Wait| alike(wait) && distance(wait) <= NEIGHBOUR.0;
         let before = before.iter().rev().take(NEIGHBOURS_MAX).find(fits);
         let after = after.iter().take(NEIGHBOURS_MAX).find(fits);
         before.into_iter().chain(after).min_by_key(distance)
