@@ -15,6 +15,8 @@
 #define SEGMENTS 8
 /* Bytes of a message that are looked at. */
 #define HEAD 20
+/* Bytes that are brought at once: most messages are short, and the heads of several lie in them. */
+#define WINDOW 256
 #define CALL_WRITE 1
 #define CALL_WRITEV 20
 #define CALL_SENDTO 44
@@ -56,7 +58,9 @@ struct reading {
 	__u8 request, started, swapped, press, injects, draws, strange, unused;
 	__u32 stamp_ms;
 	__u32 words[OPERATIONS];
-	__u8 head[2 * (HEAD + 4)] __attribute__((aligned(8)));
+	/* Where in what was sent the bytes in the window begin, and how many they are. */
+	__u32 window_begin, window_bytes;
+	__u8 window[2 * WINDOW] __attribute__((aligned(8)));
 };
 
 struct {
@@ -69,7 +73,7 @@ struct {
 /* The number behind "/tmp/.X11-unix/X" in the socket's name; -1 where it has another name or none. */
 static __noinline int display_number(struct unix_sock *unix)
 {
-	char name[24] = {}, wanted[] = "/tmp/.X11-unix/X";
+	char name[24] __attribute__((aligned(8))) = {}, wanted[17] __attribute__((aligned(8))) = "/tmp/.X11-unix/X";
 	int number = 0;
 
 	if (!unix)
@@ -79,9 +83,8 @@ static __noinline int display_number(struct unix_sock *unix)
 		return -1;
 	if (!name[0])
 		bpf_probe_read_kernel(name, sizeof(name) - 1, address->name[0].sun_path + 1);
-	for (int i = 0; i < 16; i++)
-		if (name[i] != wanted[i])
-			return -1;
+	if (*(__u64 *)name != *(__u64 *)wanted || *(__u64 *)(name + 8) != *(__u64 *)(wanted + 8))
+		return -1;
 	for (int i = 16; i < 21; i++) {
 		if (name[i] < '0' || name[i] > '9')
 			return i == 16 ? -1 : number;
@@ -193,32 +196,52 @@ static __always_inline bool copy(struct reading *reading, __u32 at, __u32 bytes,
 {
 	barrier_var(at);
 	barrier_var(bytes);
-	if (at > HEAD || bytes > HEAD)
+	if (at > WINDOW || bytes > WINDOW)
 		return 0;
-	return reading->user ? !bpf_probe_read_user(reading->head + at, bytes, (void *)from)
-			     : !bpf_probe_read_kernel(reading->head + at, bytes, (void *)from);
+	return reading->user ? !bpf_probe_read_user(reading->window + at, bytes, (void *)from)
+			     : !bpf_probe_read_kernel(reading->window + at, bytes, (void *)from);
 }
 
-/* Brings the bytes at the offset, from as many segments as they lie in; false where they are not all there. */
-static __always_inline bool fetch_head(struct reading *reading)
+/* Fills the window from the offset on, from as many segments as its bytes lie in; how many they are. Behind them
+ * a head's length is zero. */
+static __always_inline __u32 fill_window(struct reading *reading)
 {
 	__u32 at = reading->segment, inside = reading->offset - reading->begin, left = reading->linear - reading->offset;
-	__u32 wanted = left < HEAD ? left : HEAD, have = 0;
+	__u32 wanted = left < WINDOW ? left : WINDOW, have = 0;
 
 	for (int i = 0; i < SEGMENTS && at < SEGMENTS && inside >= reading->segments[at].bytes; i++)
 		inside -= reading->segments[at++].bytes;
 	reading->segment = at;
 	reading->begin = reading->offset - inside;
-	__builtin_memset(reading->head, 0, sizeof(reading->head));
 	for (int i = 0; i < SEGMENTS && at < SEGMENTS && have < wanted; i++, at++, inside = 0) {
 		__u64 here = reading->segments[at].bytes - inside;
 		if (here > wanted - have)
 			here = wanted - have;
 		if (!copy(reading, have, here, reading->segments[at].base + inside))
-			return 0;
+			break;
 		have += here;
 	}
-	return have == wanted;
+	barrier_var(have);
+	if (have > WINDOW)
+		return 0;
+	__builtin_memset(reading->window + have, 0, HEAD);
+	reading->window_begin = reading->offset;
+	return reading->window_bytes = have;
+}
+
+/* The head at the offset; NULL where its bytes are not all there. */
+static __always_inline __u8 *find_head(struct reading *reading)
+{
+	__u32 left = reading->linear - reading->offset, wanted = left < HEAD ? left : HEAD;
+	__u32 at = reading->offset - reading->window_begin;
+
+	if (at + wanted > reading->window_bytes) {
+		if (fill_window(reading) < wanted)
+			return 0;
+		at = 0;
+	}
+	barrier_var(at);
+	return at < WINDOW ? reading->window + at : 0;
 }
 
 /* Reads the head of one message; 0 where there is another one behind it. A function of its own to the
@@ -235,11 +258,11 @@ __noinline int read_head(struct reading *reading)
 		reading->offset = 0;
 		return 1;
 	}
-	if (!fetch_head(reading)) {
+	head = find_head(reading);
+	if (!head) {
 		reading->flags |= FLAG_UNREAD;
 		return 1;
 	}
-	head = reading->head;
 	if (!reading->started)
 		length = setup_length(reading, head);
 	reading->started = 1;
@@ -267,6 +290,7 @@ static __always_inline void read_heads(struct reading *reading, __u32 linear, bo
 	reading->linear = linear;
 	reading->user = user;
 	reading->segment = reading->begin = reading->flags = 0;
+	reading->window_begin = reading->window_bytes = 0;
 	for (int i = 0; i <= OPERATIONS; i++)
 		if (read_head(reading))
 			break;
