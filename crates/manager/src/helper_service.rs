@@ -76,7 +76,7 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     let shared = SharedState {
         seats: Seats { run: LOGIND.into(), proc: "/proc".into() },
         allowed: options.allowed.clone(),
-        journals: dir.join("leases"),
+        journals: dir.join("sessions"),
         sessions: AtomicUsize::new(0),
         budgets: Mutex::default(),
     };
