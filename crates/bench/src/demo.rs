@@ -12,7 +12,7 @@ use crate::faults::Fault;
 use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::programs::{Diagnosis, Follower};
-pub use crate::progress::Progress;
+use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use schemars::JsonSchema;
 pub use script::Injected;

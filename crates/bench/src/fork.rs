@@ -13,8 +13,9 @@ pub(crate) use programs::{load as run_load, timer as run_timer};
 use crate::faults::last_cpu;
 use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, Watch};
+use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping};
 use crate::process::Process;
+use crate::progress::Progress;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::time::Duration;
@@ -107,7 +108,7 @@ pub fn run(
     options: &Options,
     sidecar: Option<&SidecarRecorder>,
     interrupt: &Interrupt,
-    watch: &mut dyn Watch,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome> {
     let cpu = options.chosen_cpu()?;
     let mut cleanup = Cleanup::start(&options.helper)?;
@@ -117,7 +118,7 @@ pub fn run(
     let mut loads = Vec::new();
     for load in &options.loads {
         interrupt.check()?;
-        let mut measured = measure(&stage, *load, cpu, options, interrupt, watch)?;
+        let mut measured = measure(&stage, *load, cpu, options, interrupt, progress)?;
         measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
@@ -133,13 +134,13 @@ fn measure(
     cpu: usize,
     options: &Options,
     interrupt: &Interrupt,
-    watch: &mut dyn Watch,
+    progress: &mut dyn Progress,
 ) -> Result<Measured> {
     let stamping = Stamping::start(stage, "fork-timer", &["fork-timer"], options.bounds, Some(cpu))?;
     let mut beside = start_load(stage, load, cpu, options)?;
     interrupt.sleep(SETTLING)?;
     let tid = stamping.tid();
-    let (intervals, cpu_ns) = stamping.follow(load.name(), WORK + SLEEP, options.bounds, interrupt, watch)?;
+    let (intervals, cpu_ns) = stamping.follow(load.name(), WORK + SLEEP, options.bounds, interrupt, progress)?;
     if let Some(beside) = &mut beside {
         beside.expect_alive()?;
     }

@@ -12,6 +12,7 @@ use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::kernel_text::schedstat;
 use crate::process::Process;
+use crate::progress::Progress;
 use crate::session::first_line;
 use anyhow::{Context, Result, bail, ensure};
 pub(crate) use cleanup::{Cleanup, PREFIX, run as run_cleanup};
@@ -40,12 +41,6 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Bounds {
     pub intervals: usize,
     pub time: Duration,
-}
-
-/// Whom to tell what is going on.
-pub trait Watch {
-    /// One line, without its end.
-    fn line(&mut self, text: &str);
 }
 
 /// The intervals under one load, and what was recorded meanwhile.
@@ -97,9 +92,9 @@ impl Stamping {
         expected: Duration,
         bounds: Bounds,
         interrupt: &Interrupt,
-        watch: &mut dyn Watch,
+        progress: &mut dyn Progress,
     ) -> Result<(Intervals, Option<u64>)> {
-        watch.line(&format!("{load}: measuring"));
+        progress.line(&format!("{load}: measuring"));
         let begun = Instant::now();
         let (mut news, mut cpu) = (begun, None);
         self.process.signal(rustix::process::Signal::USR1);
@@ -114,7 +109,7 @@ impl Stamping {
             }
             if news.elapsed() > NEWS {
                 news = Instant::now();
-                watch.line(&self.news(load, begun, bounds));
+                progress.line(&self.news(load, begun, bounds));
             }
         };
         let stamps = self.stamp_buffer.stamps();

@@ -41,5 +41,6 @@ pub mod typing;
 mod urgent;
 pub mod warmstart;
 
+pub use progress::Progress;
 pub use session::{Options, Session};
 pub use tipme_control::interrupt;

@@ -14,13 +14,13 @@
 mod kind;
 mod ledger;
 mod programs;
-mod progress;
+mod rounds_sampler;
 mod work;
 
 pub use kind::{Kind, LEVEL_MAX, Pages};
 pub use ledger::Reading;
 pub(crate) use programs::run;
-pub use progress::{Progress, WINDOW};
+pub use rounds_sampler::{RoundsSampler, WINDOW};
 
 use crate::estimate::Estimate;
 use crate::hidden::Helper;
@@ -257,8 +257,8 @@ impl Load {
     }
 
     /// Begins to watch whether each of its processes gets on.
-    pub fn progress(&self) -> Result<Progress> {
-        Ok(Progress::watch(Ledger::open(&self.ledger.path())?))
+    pub fn sample_rounds(&self) -> Result<RoundsSampler> {
+        Ok(RoundsSampler::begin(Ledger::open(&self.ledger.path())?))
     }
 
     /// Fails where the load has ended by itself.

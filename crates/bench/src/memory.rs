@@ -17,8 +17,9 @@ use crate::alone::Alone;
 use crate::group::ControlGroup;
 use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, TIMEOUT, Watch};
+use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, TIMEOUT};
 use crate::process::Process;
+use crate::progress::Progress;
 use crate::selftest::disk::PrivateDisk;
 use anyhow::{Context, Result, bail, ensure};
 use backing::BackingSetup;
@@ -119,16 +120,16 @@ pub fn run(
     options: &Options,
     sidecar: Option<&SidecarRecorder>,
     interrupt: &Interrupt,
-    watch: &mut dyn Watch,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome> {
     options.check()?;
-    let _alone = Alone::wait(interrupt, || watch.line("waiting for another benchmark or test to end"))?;
+    let _alone = Alone::wait(interrupt, || progress.line("waiting for another benchmark or test to end"))?;
     let place = Place::make(options)?;
-    watch.line(&format!("at most {} MiB of memory; {}", options.limit_bytes() >> 20, place.disk_text()));
+    progress.line(&format!("at most {} MiB of memory; {}", options.limit_bytes() >> 20, place.disk_text()));
     let mut loads = Vec::new();
     for children in &options.children {
         interrupt.check()?;
-        let mut measured = place.measure(*children, options, interrupt, watch)?;
+        let mut measured = place.measure(*children, options, interrupt, progress)?;
         measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
@@ -209,7 +210,7 @@ impl<'a> Place<'a> {
         children: usize,
         options: &Options,
         interrupt: &Interrupt,
-        watch: &mut dyn Watch,
+        progress: &mut dyn Progress,
     ) -> Result<Measured> {
         let stage = Stage { folder: self.folder.path(), helper: self.helper };
         let procs_files = self.procs_files();
@@ -218,7 +219,7 @@ impl<'a> Place<'a> {
             _ => NO_FILE.to_owned(),
         };
         let name = load_name(children);
-        watch.line(&format!("{name}: starting"));
+        progress.line(&format!("{name}: starting"));
         let stamping = Stamping::start(
             &stage,
             "memory-timer",
@@ -228,7 +229,7 @@ impl<'a> Place<'a> {
         )?;
         let load = self.start_children(&stage, children, &procs_files, &file(CHILDREN_FILES), options)?;
         let tid = stamping.tid();
-        let (intervals, cpu_ns) = stamping.follow(&name, SLEEP, options.bounds, interrupt, watch)?;
+        let (intervals, cpu_ns) = stamping.follow(&name, SLEEP, options.bounds, interrupt, progress)?;
         let casualties = load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
         drop(load);
         self.remove_children_files(children)?;

@@ -15,8 +15,9 @@ pub(crate) use build::{Build, run as run_build};
 use crate::arms::{Arm, Background, Comparison, Turn, TurnRunner, alone};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Cleanup, Watch};
+use crate::intervals::Cleanup;
 use crate::load::{Achieved, Load, Speed};
+use crate::progress::Progress;
 use crate::session::{self, Session};
 use anyhow::{Context, Result, ensure};
 use applications::OpenApplications;
@@ -138,22 +139,22 @@ impl Options {
 }
 
 /// Plays the script in every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Outcome> {
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
     options.check()?;
     session::require(&["Xvfb", "openbox", "xterm", "vi", "less", "sh"])?;
     let mut cleanup = Cleanup::start(&options.comparison.helper)?;
     let builds = options.beside.contains(&Beside::Build);
     let tree = builds.then(|| Tree::make(&mut cleanup)).transpose()?;
-    let runner = TurnRunner::begin(&options.comparison, interrupt, watch)?;
+    let runner = TurnRunner::begin(&options.comparison, interrupt, progress)?;
     let session = Session::start(session::Options::default())?;
     let mut applications = OpenApplications::set(&session, interrupt)?;
-    watch.line("once round the applications, which does not count: they come from the disk");
+    progress.line("once round the applications, which does not count: they come from the disk");
     applications.play(1, interrupt)?;
     let mut all: Vec<Runs> = Vec::new();
     for block in 0..options.comparison.blocks {
         for (beside, arm) in options.turns(block) {
-            let _alone = alone(interrupt, watch)?;
-            watch.line(&format!(
+            let _alone = alone(interrupt, progress)?;
+            progress.line(&format!(
                 "block {} of {}: beside {}, {}",
                 block + 1,
                 options.comparison.blocks,

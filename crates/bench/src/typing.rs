@@ -10,7 +10,7 @@
 use crate::arms::{Cell, Comparison, all_turns};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
-use crate::intervals::Watch;
+use crate::progress::Progress;
 use crate::seen::{Seen, latencies};
 use crate::session::{self, Session};
 use crate::steady::Steady;
@@ -83,12 +83,12 @@ impl Options {
 }
 
 /// Measures every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Vec<Cell<Block>>> {
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Block>>> {
     options.check()?;
     let session = terminal()?;
     let mut seed = 0;
     let time = options.time_per_block() + BLOCK_SPARE;
-    all_turns(&options.comparison, &session, time, interrupt, watch, &mut |_, _| {
+    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, _| {
         seed += 1;
         type_keys(&session, options.keys_per_block(), seed, time, interrupt)
     })

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme demo`, and the hidden programs that it starts.
 
+use crate::lines::Lines;
 use crate::{arguments, programs};
 use anyhow::Result;
-use std::io::Write;
 use std::process::ExitCode;
-use tipme_bench::demo::{self, Options, Outcome, Progress};
+use tipme_bench::demo::{self, Options, Outcome};
 use tipme_bench::faults::Fault;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::job;
@@ -19,7 +19,7 @@ pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
         tipme: programs::tipme()?,
         state_dir: arguments.state_dir,
     };
-    let outcome = demo::run(&options, &Interrupt::install()?, &mut Lines)?;
+    let outcome = demo::run(&options, &Interrupt::install()?, &mut Lines("demo"))?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
@@ -39,16 +39,6 @@ fn fault(fault: arguments::Fault) -> Fault {
         arguments::Fault::Cpu => Fault::Cpu,
         arguments::Fault::Io => Fault::Io,
         arguments::Fault::Lock => Fault::Lock,
-    }
-}
-
-/// Progress on the error output, so that the output proper is the result only.
-struct Lines;
-
-impl Progress for Lines {
-    fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "demo: {text}");
     }
 }
 

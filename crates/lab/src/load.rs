@@ -2,13 +2,13 @@
 //! `tipme load`.
 
 use crate::arguments::Load as Arguments;
-use crate::bench::Lines;
+use crate::lines::Lines;
 use crate::programs;
 use anyhow::Result;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use tipme_bench::Progress;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::Watch;
 use tipme_bench::load::{Achieved, Kind, Load, Options, Pages, Speed, default_memory};
 use tipme_bench::machine::Survey;
 use tipme_measure::SCHEMA;
@@ -62,7 +62,7 @@ fn plan(options: &Options) -> String {
 
 fn run_for(options: &Options, interrupt: &Interrupt, lines: &mut Lines) -> Result<Achieved> {
     let mut load = Load::start(options)?;
-    let (begun, before, progress) = (Instant::now(), load.reading(), load.progress()?);
+    let (begun, before, sampler) = (Instant::now(), load.reading(), load.sample_rounds()?);
     lines.line("running");
     while begun.elapsed() < options.time && interrupt.check().is_ok() {
         let left = options.time.saturating_sub(begun.elapsed());
@@ -72,7 +72,7 @@ fn run_for(options: &Options, interrupt: &Interrupt, lines: &mut Lines) -> Resul
         }
     }
     let achieved = Achieved::between(before, load.reading());
-    Ok(Achieved { window_rounds_min: progress.finish()?, ..achieved })
+    Ok(Achieved { window_rounds_min: sampler.finish()?, ..achieved })
 }
 
 fn news(achieved: Achieved) -> String {

@@ -9,6 +9,7 @@ mod bench;
 mod compare;
 mod demo;
 mod idle;
+mod lines;
 mod load;
 mod measure;
 mod programs;

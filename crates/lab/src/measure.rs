@@ -8,13 +8,12 @@ mod result;
 mod waiting;
 
 use crate::arguments::{self, ProfileChoice};
+use crate::lines::Lines;
 use crate::programs;
 use anyhow::{Context, Result, bail};
 use judged::Judged;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use tipme_bench::demo::Progress;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::machine::Survey;
 use tipme_bench::measure::{self, Options};
@@ -50,7 +49,7 @@ fn play(options: &Options, profile: Profile) -> Result<(Vec<Judged>, Survey)> {
     let interrupt = Interrupt::install()?;
     let survey = Survey::begin();
     let mut judged = Vec::new();
-    measure::run(options, &interrupt, &mut Lines, &mut |repeat| {
+    measure::run(options, &interrupt, &mut Lines("measure"), &mut |repeat| {
         let threshold = |class| options.script.limits(class, profile).threshold;
         judged.push(Judged::of(repeat, options.recorder.is_some(), threshold)?);
         Ok(())
@@ -103,14 +102,4 @@ fn write_file(path: &Path, text: &str) -> Result<()> {
 fn list(script: &Script) {
     println!("{:<10} {}", script.name, script.about);
     println!("{:<10} {} inputs; {}", "", script.inputs(), script.application.join(" "));
-}
-
-/// Progress on the error output, so that the output proper is the result only.
-struct Lines;
-
-impl Progress for Lines {
-    fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "measure: {text}");
-    }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme selftest`.
 
+use crate::lines::Lines;
 use crate::{arguments, programs};
 use anyhow::Result;
-use std::io::Write;
 use std::process::ExitCode;
-use tipme_bench::demo::Progress;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::selftest::{self, App, Fault, Options, Outcome, faults};
 
@@ -29,7 +28,7 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
         helper: programs::helper()?,
         tipme: programs::tipme()?,
     };
-    let outcome = selftest::run(&options, &Interrupt::install()?, &mut Lines)?;
+    let outcome = selftest::run(&options, &Interrupt::install()?, &mut Lines("selftest"))?;
     match (arguments.json, arguments.markdown) {
         (true, _) => println!("{}", serde_json::to_string_pretty(&outcome)?),
         (_, true) => print!("{}", selftest::markdown(&outcome)),
@@ -57,14 +56,4 @@ fn apps(named: &[arguments::App]) -> Vec<App> {
 fn list(fault: &'static Fault) {
     let apps: Vec<&str> = fault.apps.iter().map(|app| app.name()).collect();
     println!("{:<24} {} [{}]", fault.name, fault.about, apps.join(", "));
-}
-
-/// Progress on the error output, so that the output proper is the result only.
-struct Lines;
-
-impl Progress for Lines {
-    fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "selftest: {text}");
-    }
 }

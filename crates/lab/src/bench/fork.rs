@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench fork`.
 
-use super::intervals::{Lines, Programs, Results};
+use super::intervals::{Programs, Results};
 use crate::arguments::{Fork, LoadChoice};
+use crate::lines::Lines;
 use anyhow::Result;
 use std::process::ExitCode;
+use tipme_bench::Progress;
 use tipme_bench::fork::{self, Conditions, LOADS, Load, Options};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::{Bounds, Watch};
+use tipme_bench::intervals::Bounds;
 use tipme_bench::machine::Survey;
 use tipme_measure::Class;
 

@@ -4,13 +4,12 @@
 use crate::programs;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tipme_analysis::{Explanation, Recording};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::{Measured, SidecarRecorder, Watch};
+use tipme_bench::intervals::{Measured, SidecarRecorder};
 use tipme_bench::job::Helper;
 use tipme_measure::{Class, Document, Intervals, Limits, Machine, Profile, SCHEMA};
 use tipme_record::{Nanos, Tid};
@@ -50,16 +49,6 @@ impl Programs {
         let sidecar = SidecarRecorder::start(&self.tipme, &self.helper, details, interrupt);
         interrupt.check()?;
         Ok(sidecar.map_err(|error| format!("{error:#}")))
-    }
-}
-
-/// Progress on the error output, so that the output proper is the result only.
-pub struct Lines(pub &'static str);
-
-impl Watch for Lines {
-    fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "{}: {text}", self.0);
     }
 }
 

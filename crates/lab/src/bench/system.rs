@@ -2,14 +2,15 @@
 //! `tipme bench system`.
 
 use super::beside::manager;
-use super::intervals::{Lines, Programs, write};
+use super::intervals::{Programs, write};
 use crate::arguments::{BesideChoice, System};
+use crate::lines::Lines;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use tipme_bench::Progress;
 use tipme_bench::arms::{Comparison, steadiness};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::Watch;
 use tipme_bench::load::{Kind, default_memory};
 use tipme_bench::machine::Survey;
 use tipme_bench::system::{self, Beside, Options, Outcome, Runs, Work};

@@ -25,14 +25,14 @@ struct Look {
 }
 
 /// A thread that looks. Dropping it ends the thread.
-pub struct Progress {
+pub struct RoundsSampler {
     stop: Sender<()>,
     thread: JoinHandle<Vec<Look>>,
 }
 
-impl Progress {
+impl RoundsSampler {
     /// Begins to look at a load's ledger.
-    pub(super) fn watch(ledger: Ledger) -> Progress {
+    pub(super) fn begin(ledger: Ledger) -> RoundsSampler {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
             let _steady = Steady::new();
@@ -42,7 +42,7 @@ impl Progress {
             }
             looks
         });
-        Progress { stop, thread }
+        RoundsSampler { stop, thread }
     }
 
     /// The fewest rounds of a process in any window; `None` where it took less than one.
