@@ -10,7 +10,6 @@ mod sessions;
 mod weights;
 
 pub use crate::estimate::Estimate;
-use crate::estimate::TURNS;
 pub(crate) use background::Background;
 pub use manager::{Manager, ManagerProgram};
 pub use sessions::autogroup_enabled;
@@ -261,7 +260,7 @@ impl<'a> TurnRunner<'a> {
         progress: &mut dyn Progress,
     ) -> Result<TurnRunner<'a>> {
         comparison.check()?;
-        let _alone = alone(interrupt, progress)?;
+        let _alone = Alone::wait_in_turn(interrupt, progress)?;
         Ok(TurnRunner { comparison, speed: Speed::try_out()?, interrupt })
     }
 
@@ -275,7 +274,7 @@ impl<'a> TurnRunner<'a> {
         progress: &mut dyn Progress,
         measure: impl FnOnce(&mut dyn Progress) -> Result<T>,
     ) -> Result<Measured<T>> {
-        let _alone = alone(self.interrupt, progress)?;
+        let _alone = Alone::wait_in_turn(self.interrupt, progress)?;
         let load = (turn.level > 0).then_some(turn);
         let comparison = self.comparison;
         let start = |speed| {
@@ -375,17 +374,6 @@ pub fn steadiness() -> Option<&'static str> {
         "real-time priority is not allowed: what types and watches may be late by itself; run it as root, or raise \
          the limit of real-time priority (ulimit -r)",
     )
-}
-
-/// The right to be the only measurement.
-pub(crate) fn alone(interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Alone> {
-    for _ in 1..TURNS {
-        match Alone::wait(interrupt, || progress.line("waiting for another measurement or test to end")) {
-            Ok(alone) => return Ok(alone),
-            Err(_) => interrupt.check()?,
-        }
-    }
-    Alone::wait(interrupt, || progress.line("waiting for another measurement or test to end"))
 }
 
 #[cfg(test)]

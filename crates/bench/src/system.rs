@@ -12,7 +12,8 @@ mod build;
 pub use build::Work;
 pub(crate) use build::{Build, run as run_build};
 
-use crate::arms::{Arm, Background, Comparison, Turn, TurnRunner, alone};
+use crate::alone::Alone;
+use crate::arms::{Arm, Background, Comparison, Turn, TurnRunner};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::intervals::Cleanup;
@@ -153,7 +154,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     let mut all: Vec<Runs> = Vec::new();
     for block in 0..options.comparison.blocks {
         for (beside, arm) in options.turns(block) {
-            let _alone = alone(interrupt, progress)?;
+            let _alone = Alone::wait_in_turn(interrupt, progress)?;
             progress.line(&format!(
                 "block {} of {}: beside {}, {}",
                 block + 1,
