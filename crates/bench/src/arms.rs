@@ -19,9 +19,9 @@ use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::load::{Achieved, Kind, Load, Options as LoadOptions, Pages, RoundsSampler, Speed};
 use crate::pinned::Pinned;
+use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::steady::Steady;
 use anyhow::{Context, Result, ensure};
 use rustix::process::getpriority_process;
 use serde::{Deserialize, Serialize};
@@ -370,7 +370,7 @@ pub fn all_turns<T>(
 
 /// Whether those who type and watch may have real-time priority; in words where they may not.
 pub fn steadiness() -> Option<&'static str> {
-    (!Steady::is_allowed()).then_some(
+    (!Priority::may_be_realtime()).then_some(
         "real-time priority is not allowed: what types and watches may be late by itself; run it as root, or raise \
          the limit of real-time priority (ulimit -r)",
     )

@@ -12,12 +12,12 @@ mod stage;
 
 use crate::alone::Alone;
 use crate::interrupt::Interrupt;
+use crate::priority::Priority;
 use crate::process::missing;
 use crate::progress::Progress;
 use crate::script::Script;
 use crate::seen::Seen;
 use crate::session;
-use crate::urgent::Urgent;
 use anyhow::{Context, Result, bail};
 use application::Application;
 pub use counters::{COUNTED, Usage};
@@ -177,7 +177,7 @@ fn play_once(
 /// A thread that watches the screen, ahead of all that draws.
 fn watch(target: &Target) -> Result<Seen> {
     let watch = DamageWatch::open_screen(target)?;
-    let _urgent = Urgent::new();
+    let _priority = Priority::raised();
     Seen::watch(watch, STILL)
 }
 

@@ -8,10 +8,10 @@
 use crate::arms::{Cell, Comparison, all_turns};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
+use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::seen::Seen;
 use crate::session::{self, Session};
-use crate::steady::Steady;
 use crate::typing::nanos;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write as _;
@@ -93,7 +93,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
 
 fn once(session: &Session, marks: &Path, interrupt: &Interrupt) -> Result<Scrolled> {
     let mut typist = Typist::open(&session.target(), Pace::default())?;
-    let _steady = Steady::new();
+    let _priority = Priority::realtime();
     let seen = Seen::start(session, QUIET)?;
     let before = length(marks);
     let pressed = typist.key('g')?;

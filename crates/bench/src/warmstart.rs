@@ -7,11 +7,11 @@
 use crate::arms::{Cell, Comparison, all_turns};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
+use crate::priority::Priority;
 use crate::process::{family, major_faults};
 use crate::progress::Progress;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
-use crate::steady::Steady;
 use crate::typing::{ANSWER_TIMEOUT, INTERVAL, await_answer, letters, nanos, terminal};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
@@ -87,7 +87,7 @@ fn once(
 ) -> Result<Warm> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
     let mut typist = Typist::open(&session.target(), pace)?;
-    let _steady = Steady::new();
+    let _priority = Priority::realtime();
     let seen = Seen::start(session, QUIET)?;
     let mut letters = letters();
     let mut type_keys = |count: usize| -> Result<Vec<Nanos>> {

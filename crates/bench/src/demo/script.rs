@@ -4,10 +4,10 @@
 use crate::faults::{Fault, Job, Scenario};
 use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
+use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
-use crate::urgent::Urgent;
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -91,7 +91,7 @@ impl Stage {
         interrupt: &Interrupt,
         progress: &mut dyn Progress,
     ) -> Result<Vec<Nanos>> {
-        let _urgent = Urgent::new();
+        let _priority = Priority::raised();
         let begin = clock::now();
         let mut told = u64::MAX;
         let mut presses = Vec::new();
