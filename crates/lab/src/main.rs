@@ -8,6 +8,7 @@ mod arguments;
 mod bench;
 mod compare;
 mod demo;
+mod files;
 mod idle;
 mod lines;
 mod load;

@@ -8,11 +8,11 @@ mod result;
 mod waiting;
 
 use crate::arguments::{self, ProfileChoice};
+use crate::files::{self, write_plots};
 use crate::lines::Lines;
 use crate::programs;
 use anyhow::{Context, Result, bail};
 use judged::Judged;
-use std::path::Path;
 use std::process::ExitCode;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::machine::Survey;
@@ -86,16 +86,12 @@ fn profile(choice: ProfileChoice) -> Profile {
 fn write(arguments: &arguments::Measure, result: &Measured) -> Result<()> {
     if let Some(path) = &arguments.json {
         let text = serde_json::to_string(result).context("the result is no JSON")? + "\n";
-        write_file(path, &text)?;
+        files::write(path, &text)?;
     }
     if let Some(folder) = &arguments.svg {
-        figures(result).iter().try_for_each(|(name, svg)| write_file(&folder.join(name), svg))?;
+        write_plots(folder, figures(result))?;
     }
     Ok(())
-}
-
-fn write_file(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// One script in two lines: name and what it models, and the application.

@@ -3,6 +3,8 @@
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::intervals::SidecarRecorder;
 use tipme_bench::job::Helper;
 use tipme_command::program;
 
@@ -15,4 +17,31 @@ pub fn tipme() -> Result<PathBuf> {
 /// How this program starts its hidden ones.
 pub fn helper() -> Result<Helper> {
     Ok(Helper(vec![program::own()?.into(), "helper".into()]))
+}
+
+/// Both, for a benchmark.
+pub struct Programs {
+    pub tipme: PathBuf,
+    pub helper: Helper,
+}
+
+impl Programs {
+    pub fn find() -> Result<Programs> {
+        Ok(Programs { tipme: tipme()?, helper: helper()? })
+    }
+
+    /// A recorder, or why there is none.
+    pub fn sidecar(
+        &self,
+        unwanted: bool,
+        details: &[&str],
+        interrupt: &Interrupt,
+    ) -> Result<Result<SidecarRecorder, String>> {
+        if unwanted {
+            return Ok(Err("--no-trace was given".to_owned()));
+        }
+        let sidecar = SidecarRecorder::start(&self.tipme, &self.helper, details, interrupt);
+        interrupt.check()?;
+        Ok(sidecar.map_err(|error| format!("{error:#}")))
+    }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench memory`.
 
-use super::intervals::{Programs, Results};
+use super::intervals::Results;
 use crate::arguments::{BackingChoice, Memory};
 use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use std::process::ExitCode;
 use tipme_bench::Progress;

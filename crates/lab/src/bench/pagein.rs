@@ -2,9 +2,9 @@
 //! `tipme bench pagein`.
 
 use super::beside::{BlockTimes, Results, Times, all, arm, load_words, manager, turns_words};
-use super::intervals::Programs;
 use crate::arguments::Pagein;
 use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;

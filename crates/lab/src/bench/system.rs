@@ -2,9 +2,10 @@
 //! `tipme bench system`.
 
 use super::beside::manager;
-use super::intervals::{Programs, write};
 use crate::arguments::{BesideChoice, System};
+use crate::files::write;
 use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;

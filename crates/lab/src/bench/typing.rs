@@ -2,9 +2,9 @@
 //! `tipme bench typing`.
 
 use super::beside::{BlockTimes, Results, all, comparison, load_words, turns_words};
-use super::intervals::Programs;
 use crate::arguments::Typing;
 use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use serde_json::json;
 use std::process::ExitCode;

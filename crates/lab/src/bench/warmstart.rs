@@ -2,9 +2,9 @@
 //! `tipme bench warmstart`.
 
 use super::beside::{BlockTimes, Results, all, comparison, load_words, turns_words};
-use super::intervals::Programs;
 use crate::arguments::Warmstart;
 use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;
