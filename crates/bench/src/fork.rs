@@ -153,8 +153,8 @@ fn start_load(stage: &Stage<'_>, load: Load, cpu: usize, options: &Options) -> R
     }
     let (every, life) = (options.every.as_millis().to_string(), options.bounds.time.as_secs() + SPARE_S);
     let words = ["fork-load", load.name(), &every, &life.to_string()];
-    let (process, _) = stage.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
-    Ok(Some(process))
+    let load = stage.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
+    Ok(Some(load.process))
 }
 
 #[cfg(test)]

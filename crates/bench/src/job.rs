@@ -16,7 +16,6 @@ use crate::truth;
 use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
@@ -73,7 +72,7 @@ struct Writers {
 }
 
 impl Writers {
-    /// Says `writing` on the standard output once every thread has written a block.
+    /// Says that it is in place once every thread has written a block.
     fn run(&self) -> Result<()> {
         let buffer = vec![0x5a; BLOCK_BYTES + ALIGNMENT];
         let skip = buffer.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
@@ -92,10 +91,8 @@ impl Writers {
                 });
             }
             started.wait();
-            println!("writing");
-            std::io::stdout().flush()
+            hidden::say_ready("")
         })
-        .context("cannot say that writing began")
     }
 
     fn scratch(&self, number: usize) -> Result<OwnedFd> {

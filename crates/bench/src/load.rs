@@ -23,18 +23,16 @@ pub(crate) use programs::run;
 pub use rounds_sampler::{RoundsSampler, WINDOW};
 
 use crate::estimate::Estimate;
-use crate::hidden::Helper;
+use crate::hidden::{self, Helper};
 use crate::interrupt::Interrupt;
 use crate::kernel_text::memory_field;
 use crate::process::{Process, family};
-use crate::session::first_line;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use ledger::Ledger;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use std::io::PipeReader;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 pub use work::Speed;
 
@@ -235,14 +233,10 @@ impl Load {
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
         let order = serde_json::to_string(&options.order(ledger.path())).context("a path is not UTF-8 text")?;
         let mut command = options.helper.command(None, &["load".into(), order.into()])?;
-        command.stdin(held).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut process = Process::start("the load", command, None)?;
-        let output = process.child().stdout.take().context("the load has no output")?;
-        let load = Load { process: Some(process), ledger, level: options.level, gone };
-        let line = first_line(output, TIMEOUT).context("the load did not begin")?;
-        if line.trim() != "ready" {
-            bail!("the load did not begin; its message stands above");
-        }
+        command.stdin(held);
+        // Waits for the end of all its processes, too, where it does not begin.
+        let mut load = Load { process: None, ledger, level: options.level, gone };
+        load.process = Some(hidden::start_saying(hidden::READY, "the load", command, None, TIMEOUT)?.process);
         Ok(load)
     }
 

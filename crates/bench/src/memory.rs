@@ -249,8 +249,8 @@ impl<'a> Place<'a> {
         }
         let (count, life) = (children.to_string(), options.life().as_secs().to_string());
         let words = ["memory-children", procs_files, &count, files, &life];
-        let (load, _) = stage.start("memory-children", &words, None).context("the children do not get on")?;
-        Ok(Some(load))
+        let load = stage.start("memory-children", &words, None).context("the children do not get on")?;
+        Ok(Some(load.process))
     }
 
     fn remove_children_files(&self, children: usize) -> Result<()> {

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -69,8 +69,9 @@ impl Patient {
 /// What a fault is said to have done, and how long the key took.
 fn suffer(fault: &Fault) -> (Injected, f64) {
     let mut patient = Patient::start();
-    let (helper, folder) = (helper(), patient.folder.path().to_path_buf());
-    let site = Site { folder: &folder, display: 0, authority: Path::new(""), cpu: last_cpu(), helper: &helper };
+    let folder = patient.folder.path().to_path_buf();
+    let site =
+        Site { folder: folder.clone(), display: 0, authority: PathBuf::new(), cpu: last_cpu(), helper: helper() };
     let mut injection = (fault.prepare)(&site).expect("it is prepared");
     let calm = (0..5).map(|_| patient.key()).min();
     assert!(calm < Some(Duration::from_millis(250)), "{}: each key is slow before anything was done", fault.name);

@@ -4,14 +4,12 @@
 //! The disk is one of its own, see [`crate::selftest::disk`]; only the search and the job see it.
 
 use super::scenario::{Job, Scenario, text};
-use crate::hidden::Helper;
-use crate::process::Process;
+use crate::hidden::{self, Helper};
 use crate::selftest::disk::{Format, PrivateDisk};
-use crate::session::{Session, first_line};
-use anyhow::{Context, Result, bail};
+use crate::session::Session;
+use anyhow::Result;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Bytes of the file that is searched: from the page cache that takes some milliseconds.
@@ -67,16 +65,8 @@ impl Scenario for FullQueue {
         let mount = self.disk.inside("").into_os_string();
         let alias = self.folder.join("nightly-backup");
         let writer = self.helper.command(Some(&alias), &["writers".into(), mount, WRITING_S.into()])?;
-        let words: Vec<OsString> = self.prefix().into_iter().chain([writer.get_program().to_os_string()]).collect();
-        let (first, rest) = words.split_first().context("no job to start")?;
-        let mut command = Command::new(first);
-        command.args(rest).args(writer.get_args());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut process = Process::start("the writing job", command, None)?;
-        let output = process.child().stdout.take().context("the writing job has no output")?;
-        if first_line(output, TIMEOUT)?.trim() != "writing" {
-            bail!("the writing job did not begin; its message stands above");
-        }
-        Ok(Some(Job::new("nightly-backup: 128 direct writers", process)))
+        let command = hidden::behind(&self.prefix(), &writer)?;
+        let writers = hidden::start("the writing job", command, None, TIMEOUT)?;
+        Ok(Some(Job::new("nightly-backup: 128 direct writers", writers.process)))
     }
 }

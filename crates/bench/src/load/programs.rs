@@ -5,6 +5,7 @@ use super::ledger::{Count, Ledger};
 use super::work::Worker;
 use super::{Kind, Order};
 use crate::cpu_work::{cpu_time, run_queue_delay};
+use crate::hidden::say_ready;
 use crate::memory::fork;
 use crate::random::Random;
 use anyhow::{Context, Result};
@@ -35,7 +36,7 @@ pub(crate) fn run(order: &str) -> Result<()> {
     drop(begin);
     let mut said = vec![0; order.level as usize];
     begun.read_exact(&mut said).context("a process of the load ended before it worked")?;
-    crate::intervals::ready("")?;
+    say_ready("")?;
     attend(&children, &ledger, end);
     Ok(())
 }

@@ -2,7 +2,8 @@
 //! The processes of the memory benchmark: one that reads a page of its own now and then, and others that
 //! write all of theirs all the time.
 
-use crate::intervals::{Stamps, ready};
+use crate::hidden::say_ready;
+use crate::intervals::Stamps;
 use crate::selftest::jobs::Mapping;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{
@@ -64,7 +65,7 @@ pub(crate) fn children(words: &[&str]) -> Result<()> {
     }
     drop(begin);
     begun.read_exact(&mut vec![0; count]).context("a child ended before it had written its buffer")?;
-    ready("")?;
+    say_ready("")?;
     while rustix::process::wait(WaitOptions::empty()).is_ok() {}
     Ok(())
 }
