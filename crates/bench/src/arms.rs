@@ -15,13 +15,13 @@ pub use manager::{Manager, ManagerProgram};
 pub use sessions::autogroup_enabled;
 
 use crate::alone::Alone;
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::load::{Achieved, Kind, Load, Options as LoadOptions, Pages, RoundsSampler, Speed};
 use crate::pinned::Pinned;
 use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, ensure};
 use rustix::process::getpriority_process;
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,7 @@ pub struct Comparison {
     /// Sessions over which the load is spread.
     pub sessions: u32,
     pub manager: ManagerProgram,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
 }
 
 impl Comparison {
@@ -215,7 +215,7 @@ impl Comparison {
         let nice = if turn.arm == Arm::Nice19 { NICE_MOST } else { 0 };
         let sessions = if turn.arm == Arm::Autogroup { 1 } else { self.sessions };
         let memory = self.memory / u64::from(self.level_max().max(1)) * u64::from(turn.level);
-        let usual = LoadOptions::usual(self.kind, turn.level, time, speed, &self.helper);
+        let usual = LoadOptions::usual(self.kind, turn.level, time, speed, &self.launcher);
         LoadOptions { pages: self.pages, memory, sessions, nice, ..usual }
     }
 
@@ -297,7 +297,7 @@ impl<'a> TurnRunner<'a> {
         let manager = managed.then(|| Manager::start(&self.comparison.manager, session, self.interrupt)).transpose()?;
         let mut background = start(self.speed)?;
         let weights = match arm {
-            Arm::Weight => Some(Weights::set(session, background.as_ref(), &self.comparison.helper)?),
+            Arm::Weight => Some(Weights::set(session, background.as_ref(), &self.comparison.launcher)?),
             _ => None,
         };
         self.interrupt.sleep(SETTLING)?;
@@ -391,7 +391,7 @@ mod tests {
             memory: 100 << 20,
             sessions: 1,
             manager: ManagerProgram::new("tipme".into()),
-            helper: Helper(Vec::new()),
+            launcher: WorkerLauncher(Vec::new()),
         }
     }
 

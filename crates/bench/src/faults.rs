@@ -10,8 +10,8 @@ mod io;
 mod lock;
 mod scenario;
 
-use crate::hidden::Helper;
 use crate::session::{self, Session};
+use crate::worker::WorkerLauncher;
 use anyhow::Result;
 pub use scenario::{Job, Scenario};
 pub(crate) use scenario::{last_cpu, text};
@@ -73,11 +73,11 @@ impl Fault {
     }
 
     /// Prepares the fault on a session: its files, and what the terminal shall run.
-    pub fn prepare(self, session: &Session, helper: &Helper) -> Result<Box<dyn Scenario>> {
+    pub fn prepare(self, session: &Session, launcher: &WorkerLauncher) -> Result<Box<dyn Scenario>> {
         session::require(self.programs())?;
         Ok(match self {
             Fault::Cpu => Box::new(cpu::Storm::prepare(session)?),
-            Fault::Io => Box::new(io::FullQueue::prepare(session, helper)?),
+            Fault::Io => Box::new(io::FullQueue::prepare(session, launcher)?),
             Fault::Lock => Box::new(lock::HeldLock::prepare(session)?),
             Fault::Calm => Box::new(calm::Calm),
         })

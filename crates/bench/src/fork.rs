@@ -11,11 +11,11 @@ mod programs;
 pub(crate) use programs::{load as run_load, timer as run_timer};
 
 use crate::faults::last_cpu;
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping};
 use crate::process::Process;
 use crate::progress::Progress;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub struct Options {
     pub every: Duration,
     /// The CPU of all processes; the last one that this process may use, where it is not given.
     pub cpu: Option<usize>,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
 }
 
 /// What it was measured with.
@@ -111,10 +111,10 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Outcome> {
     let cpu = options.chosen_cpu()?;
-    let mut cleanup = Cleanup::start(&options.helper)?;
+    let mut cleanup = Cleanup::start(&options.launcher)?;
     let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
     cleanup.folder(folder.path())?;
-    let stage = Stage { folder: folder.path(), helper: &options.helper };
+    let stage = Stage { folder: folder.path(), launcher: &options.launcher };
     let mut loads = Vec::new();
     for load in &options.loads {
         interrupt.check()?;
@@ -163,7 +163,13 @@ mod tests {
 
     fn options(cpu: Option<usize>) -> Options {
         let bounds = Bounds { intervals: 3, time: Duration::from_secs(1) };
-        Options { loads: LOADS.to_vec(), bounds, every: Duration::from_secs(2), cpu, helper: Helper(Vec::new()) }
+        Options {
+            loads: LOADS.to_vec(),
+            bounds,
+            every: Duration::from_secs(2),
+            cpu,
+            launcher: WorkerLauncher(Vec::new()),
+        }
     }
 
     #[test]

@@ -8,11 +8,11 @@ mod stamp_buffer;
 
 pub use sidecar::SidecarRecorder;
 
-use crate::hidden::{self, Helper, Ready, say_ready};
 use crate::interrupt::Interrupt;
 use crate::kernel_text::schedstat;
 use crate::process::Process;
 use crate::progress::Progress;
+use crate::worker::{self, Ready, WorkerLauncher, say_ready};
 use anyhow::{Context, Result, ensure};
 pub(crate) use cleanup::{Cleanup, PREFIX, run as run_cleanup};
 pub(crate) use stamp_buffer::{STAMPS_MAX, StampBuffer};
@@ -62,7 +62,7 @@ pub(crate) struct Stamping {
 }
 
 impl Stamping {
-    /// Starts a hidden program with its words and, after them, stamp buffer, number of intervals and milliseconds.
+    /// Starts a worker program with its words and, after them, stamp buffer, number of intervals and milliseconds.
     pub(crate) fn start(
         stage: &Stage<'_>,
         name: &str,
@@ -134,20 +134,20 @@ fn cpu_time(pid: u32) -> Option<u64> {
     schedstat(&pid.to_string()).map(|(ran, _)| ran.as_nanos() as u64)
 }
 
-/// Where hidden programs are started under names of their own.
+/// Where worker programs are started under names of their own.
 pub(crate) struct Stage<'a> {
     pub folder: &'a Path,
-    pub helper: &'a Helper,
+    pub launcher: &'a WorkerLauncher,
 }
 
 impl Stage<'_> {
-    /// Starts a hidden program, whose process is called `name`, and waits until it says that it is in place.
+    /// Starts a worker program, whose process is called `name`, and waits until it says that it is in place.
     pub(crate) fn start(&self, name: &str, words: &[&str], cpu: Option<usize>) -> Result<Ready> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let alias = self.folder.join(name);
         // The last program of this name may have left its link.
         let _ = std::fs::remove_file(&alias);
-        hidden::start(name, self.helper.command(Some(&alias), &words)?, cpu, TIMEOUT)
+        worker::start(name, self.launcher.command(Some(&alias), &words)?, cpu, TIMEOUT)
     }
 }
 

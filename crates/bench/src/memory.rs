@@ -15,12 +15,12 @@ pub(crate) use programs::{children as run_children, fork, timer as run_timer, wo
 
 use crate::alone::Alone;
 use crate::group::ControlGroup;
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, TIMEOUT};
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::selftest::disk::PrivateDisk;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail, ensure};
 use backing::BackingSetup;
 use programs::{CHILD_BYTES, NO_FILE, OWN_BYTES};
@@ -52,7 +52,7 @@ pub struct Options {
     pub limit: Option<u64>,
     /// How many requests a second the private disk takes, `None` for as many as it can.
     pub requests_per_second: Option<u32>,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
 }
 
 /// What it was measured with.
@@ -138,7 +138,7 @@ pub fn run(
 
 /// Everything that is made for the benchmark. Fields are dropped in their order: who works, then what with.
 struct Place<'a> {
-    helper: &'a Helper,
+    launcher: &'a WorkerLauncher,
     group: ControlGroup,
     /// A group for the limit of the disk, where each controller has a hierarchy of its own.
     reads: Option<ControlGroup>,
@@ -150,7 +150,7 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn make(options: &'a Options) -> Result<Place<'a>> {
-        let mut cleanup = Cleanup::start(&options.helper)?;
+        let mut cleanup = Cleanup::start(&options.launcher)?;
         let folder = folder()?;
         cleanup.folder(folder.path())?;
         let buffers = (options.buffers_bytes() >> 20) as u32;
@@ -158,7 +158,8 @@ impl<'a> Place<'a> {
         let group = ControlGroup::named(PREFIX, "memory")?;
         cleanup.group(group.folder())?;
         group.limit_memory(options.limit_bytes())?;
-        let mut place = Place { helper: &options.helper, group, reads: None, disk_speed: None, setup, folder, cleanup };
+        let mut place =
+            Place { launcher: &options.launcher, group, reads: None, disk_speed: None, setup, folder, cleanup };
         if let Some(requests) = options.requests_per_second {
             place.slow_down(requests)?;
         }
@@ -212,7 +213,7 @@ impl<'a> Place<'a> {
         interrupt: &Interrupt,
         progress: &mut dyn Progress,
     ) -> Result<Measured> {
-        let stage = Stage { folder: self.folder.path(), helper: self.helper };
+        let stage = Stage { folder: self.folder.path(), launcher: self.launcher };
         let procs_files = self.procs_files();
         let file = |name: &str| match &self.setup.disk {
             Some(disk) if options.backing.is_file() => disk.outside(name).display().to_string(),
@@ -331,7 +332,7 @@ mod tests {
             backing: Backing::File,
             limit,
             requests_per_second: None,
-            helper: Helper(Vec::new()),
+            launcher: WorkerLauncher(Vec::new()),
         }
     }
 

@@ -143,7 +143,7 @@ impl Options {
 pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
     options.check()?;
     session::require(&["Xvfb", "openbox", "xterm", "vi", "less", "sh"])?;
-    let mut cleanup = Cleanup::start(&options.comparison.helper)?;
+    let mut cleanup = Cleanup::start(&options.comparison.launcher)?;
     let builds = options.beside.contains(&Beside::Build);
     let tree = builds.then(|| Tree::make(&mut cleanup)).transpose()?;
     let runner = TurnRunner::begin(&options.comparison, interrupt, progress)?;
@@ -181,7 +181,7 @@ fn background(options: &Options, beside: Beside, tree: Option<&Tree>, speed: Spe
         Beside::Nothing => Ok(None),
         Beside::Build => {
             let tree = tree.context("there is nothing to build")?;
-            let build = Build::start(tree, comparison.sessions > 0, &comparison.helper)?;
+            let build = Build::start(tree, comparison.sessions > 0, &comparison.launcher)?;
             Ok(Some(Background::Build(build)))
         }
         Beside::Synthetic => {
@@ -205,8 +205,8 @@ fn take(all: &mut Vec<Runs>, beside: Beside, arm: Arm, played: Played, load: Opt
 mod tests {
     use super::*;
     use crate::arms::ManagerProgram;
-    use crate::hidden::Helper;
     use crate::load::Kind;
+    use crate::worker::WorkerLauncher;
 
     fn options(beside: &[Beside], level: u32) -> Options {
         let comparison = Comparison {
@@ -219,7 +219,7 @@ mod tests {
             memory: 64 << 20,
             sessions: 1,
             manager: ManagerProgram::new("tipme".into()),
-            helper: Helper(Vec::new()),
+            launcher: WorkerLauncher(Vec::new()),
         };
         Options { comparison, beside: beside.to_vec(), rounds: 1 }
     }

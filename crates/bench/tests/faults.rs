@@ -14,8 +14,8 @@ use tipme_bench::Session;
 use tipme_bench::alone::Alone;
 use tipme_bench::faults::{Fault, Job};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::job::Helper;
 use tipme_bench::seen::{Seen, latencies};
+use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::Nanos;
 
@@ -34,8 +34,8 @@ const QUIET: Duration = Duration::from_millis(500);
 /// How often the probe asks.
 const PROBE_EVERY: Duration = Duration::from_millis(20);
 
-fn helper() -> Helper {
-    Helper(vec![env!("CARGO_BIN_EXE_tipme-job").into()])
+fn launcher() -> WorkerLauncher {
+    WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-worker").into()])
 }
 
 /// How late a process answers that has nothing to do with the terminal, over and over in the same time: after a wait a
@@ -135,7 +135,7 @@ fn shot(session: &Session, name: &str) {
 fn measure(fault: Fault) -> Measured {
     let _alone = Alone::wait(&Interrupt::default(), || ()).expect("nobody else disturbs the machine");
     let mut session = Session::start(fault.options()).expect("a session");
-    let mut scenario = fault.prepare(&session, &helper()).expect("a prepared fault");
+    let mut scenario = fault.prepare(&session, &launcher()).expect("a prepared fault");
     session.open_terminal(&scenario.prefix(), &scenario.program()).expect("a terminal");
     let mut typist = Typist::open(&session.target(), Pace::default()).expect("a typist");
     let seen = Seen::start(&session, QUIET).expect("the terminal can be watched");

@@ -86,9 +86,9 @@ pub enum Verb {
     Man {
         dir: PathBuf,
     },
-    /// Programs that the demo and the tests start
+    /// Worker programs, which loads, benchmarks, faults and tests start
     #[command(hide = true)]
-    Helper(Helper),
+    Worker(Worker),
 }
 
 /// The command line as pages and completions have it.
@@ -193,8 +193,8 @@ pub enum Bench {
 }
 
 #[derive(Args)]
-pub struct Helper {
-    /// The helper's name and arguments
+pub struct Worker {
+    /// The worker program's name and arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }

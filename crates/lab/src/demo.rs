@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme demo`, and the hidden programs that it starts.
+//! `tipme demo`.
 
 use crate::lines::Lines;
 use crate::{arguments, programs};
@@ -8,14 +8,13 @@ use std::process::ExitCode;
 use tipme_bench::demo::{self, Options, Outcome};
 use tipme_bench::faults::Fault;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::job;
 use tipme_command::output::layout;
 
 /// Success is the right kind and culprit in the diagnosis: exit code 0, else 1.
 pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
     let options = Options {
         fault: fault(arguments.fault),
-        helper: programs::helper()?,
+        launcher: programs::launcher()?,
         tipme: programs::tipme()?,
         state_dir: arguments.state_dir,
     };
@@ -26,12 +25,6 @@ pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
         print(&outcome);
     }
     Ok(ExitCode::from(u8::from(!outcome.ok)))
-}
-
-/// Runs a hidden program.
-pub fn helper(arguments: arguments::Helper) -> Result<ExitCode> {
-    let words: Vec<_> = arguments.words.into_iter().map(Into::into).collect();
-    job::run(&words).map(|()| ExitCode::SUCCESS)
 }
 
 fn fault(fault: arguments::Fault) -> Fault {

@@ -36,7 +36,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode> {
 fn options(arguments: &Arguments) -> Result<Options> {
     let kind = Kind::from(arguments.kind);
     let usual = kind.pages();
-    let helper = programs::helper()?;
+    let launcher = programs::launcher()?;
     Ok(Options {
         pages: Pages {
             demand: arguments.demand.unwrap_or(usual.demand),
@@ -45,7 +45,7 @@ fn options(arguments: &Arguments) -> Result<Options> {
         memory: arguments.memory.unwrap_or_else(default_memory),
         sessions: arguments.sessions,
         folder: arguments.folder.clone(),
-        ..Options::usual(kind, arguments.level, arguments.duration, Speed::try_out()?, &helper)
+        ..Options::usual(kind, arguments.level, arguments.duration, Speed::try_out()?, &launcher)
     })
 }
 

@@ -15,6 +15,7 @@ mod load;
 mod measure;
 mod programs;
 mod selftest;
+mod worker;
 
 use anyhow::Result;
 use arguments::{Arguments, Document, Verb};
@@ -52,7 +53,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Schema(arguments) => print_schema(arguments.document),
         Verb::Completions { shell } => complete(shell),
         Verb::Man { dir } => describe(&dir),
-        Verb::Helper(arguments) => demo::helper(arguments),
+        Verb::Worker(arguments) => worker::run(arguments),
     }
 }
 

@@ -25,7 +25,7 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
         apps: apps(&arguments.app),
         clean: CLEAN_RUNS,
         keep: arguments.keep,
-        helper: programs::helper()?,
+        launcher: programs::launcher()?,
         tipme: programs::tipme()?,
     };
     let outcome = selftest::run(&options, &Interrupt::install()?, &mut Lines("selftest"))?;

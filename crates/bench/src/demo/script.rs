@@ -2,12 +2,12 @@
 //! What is typed when.
 
 use crate::faults::{Fault, Job, Scenario};
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,9 +53,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn set(fault: Fault, helper: &Helper) -> Result<Stage> {
+    pub(super) fn set(fault: Fault, launcher: &WorkerLauncher) -> Result<Stage> {
         let mut session = Session::start(fault.options())?;
-        let scenario = fault.prepare(&session, helper)?;
+        let scenario = fault.prepare(&session, launcher)?;
         session.open_terminal(&scenario.prefix(), &scenario.program())?;
         let typist = Typist::open(&session.target(), Pace::default())?;
         let seen = Seen::start(&session, QUIET)?;

@@ -4,9 +4,9 @@
 //! The disk is one of its own, see [`crate::selftest::disk`]; only the search and the job see it.
 
 use super::scenario::{Job, Scenario, text};
-use crate::hidden::{self, Helper};
 use crate::selftest::disk::{Format, PrivateDisk};
 use crate::session::Session;
+use crate::worker::{self, WorkerLauncher};
 use anyhow::Result;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,15 +34,15 @@ const DOCUMENT: &str = "document";
 pub(super) struct FullQueue {
     disk: PrivateDisk,
     folder: PathBuf,
-    helper: Helper,
+    launcher: WorkerLauncher,
 }
 
 impl FullQueue {
-    pub(super) fn prepare(session: &Session, helper: &Helper) -> Result<FullQueue> {
+    pub(super) fn prepare(session: &Session, launcher: &WorkerLauncher) -> Result<FullQueue> {
         let folder = session.folder().to_path_buf();
         let disk = PrivateDisk::make(&folder, Format::Plain)?;
         disk.write(DOCUMENT, &text(DOCUMENT_BYTES), 1)?;
-        Ok(FullQueue { disk, folder, helper: helper.clone() })
+        Ok(FullQueue { disk, folder, launcher: launcher.clone() })
     }
 }
 
@@ -64,9 +64,9 @@ impl Scenario for FullQueue {
         self.disk.evict(DOCUMENT)?;
         let mount = self.disk.inside("").into_os_string();
         let alias = self.folder.join("nightly-backup");
-        let writer = self.helper.command(Some(&alias), &["writers".into(), mount, WRITING_S.into()])?;
-        let command = hidden::behind(&self.prefix(), &writer)?;
-        let writers = hidden::start("the writing job", command, None, TIMEOUT)?;
+        let writer = self.launcher.command(Some(&alias), &["writers".into(), mount, WRITING_S.into()])?;
+        let command = worker::behind(&self.prefix(), &writer)?;
+        let writers = worker::start("the writing job", command, None, TIMEOUT)?;
         Ok(Some(Job::new("nightly-backup: 128 direct writers", writers.process)))
     }
 }

@@ -3,10 +3,10 @@
 
 use super::{SLEEP, WORK};
 use crate::cpu_work::{cpu_time, spin};
-use crate::hidden::say_ready;
 use crate::intervals::Stamps;
 use crate::memory::{fork, word};
 use crate::random::Random;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};

@@ -2,9 +2,9 @@
 //! The processes of the memory benchmark: one that reads a page of its own now and then, and others that
 //! write all of theirs all the time.
 
-use crate::hidden::say_ready;
 use crate::intervals::Stamps;
-use crate::selftest::jobs::Mapping;
+use crate::selftest::workers::Mapping;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitOptions, getppid, set_parent_process_death_signal, setrlimit,

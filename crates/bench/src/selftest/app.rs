@@ -144,9 +144,9 @@ fn words(app: App, site: &Site, home: &Path) -> Result<Vec<OsString>> {
     })
 }
 
-/// A hidden program under a name of its own.
+/// A worker program under a name of its own.
 fn ours(site: &Site, alias: &Path, arguments: &[OsString]) -> Result<Vec<OsString>> {
-    let command = site.helper.command(Some(alias), arguments)?;
+    let command = site.launcher.command(Some(alias), arguments)?;
     let program = command.get_program().to_owned();
     Ok(std::iter::once(program).chain(command.get_args().map(ToOwned::to_owned)).collect())
 }

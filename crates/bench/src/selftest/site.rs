@@ -2,7 +2,7 @@
 //! Where a fault takes place, and how its programs are started there.
 
 use super::patient;
-use crate::hidden::{self, Helper, Ready};
+use crate::worker::{self, Ready, WorkerLauncher};
 use anyhow::{Context, Result};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long a hidden program may take to be in place.
+/// How long a worker program may take to be in place.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Where a fault takes place.
@@ -24,7 +24,7 @@ pub struct Site {
     pub authority: PathBuf,
     /// The CPU that the application is bound to where the fault is `pinned`.
     pub cpu: usize,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
 }
 
 impl Site {
@@ -38,15 +38,15 @@ impl Site {
         text(&self.path(name))
     }
 
-    /// The command of a hidden program, whose process is called `name`.
+    /// The command of a worker program, whose process is called `name`.
     pub(super) fn command(&self, name: &str, words: &[&str]) -> Result<Command> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        self.helper.command(Some(&self.path(name)), &words)
+        self.launcher.command(Some(&self.path(name)), &words)
     }
 
-    /// Starts a hidden program, whose process is called `name`, and waits until it is in place.
+    /// Starts a worker program, whose process is called `name`, and waits until it is in place.
     pub(super) fn start(&self, name: &str, words: &[&str], cpu: Option<usize>) -> Result<Ready> {
-        hidden::start(name, self.command(name, words)?, cpu, START_TIMEOUT)
+        worker::start(name, self.command(name, words)?, cpu, START_TIMEOUT)
     }
 
     /// Makes a named pipe; its path.

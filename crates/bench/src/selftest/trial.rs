@@ -133,7 +133,7 @@ impl<'a> Stage<'a> {
             display: session.target().display,
             authority: session.folder().join("authority"),
             cpu: self.cpu,
-            helper: self.options.helper.clone(),
+            launcher: self.options.launcher.clone(),
         }
     }
 

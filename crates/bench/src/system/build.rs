@@ -3,11 +3,11 @@
 //! texts that are compressed.
 
 use crate::estimate::Estimate;
-use crate::hidden::{self, Helper, say_ready};
 use crate::intervals::{Cleanup, PREFIX};
 use crate::load::Reading;
 use crate::memory::fork;
 use crate::process::{Process, family, missing, session_members};
+use crate::worker::{self, WorkerLauncher, say_ready};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid};
 use serde::{Deserialize, Serialize};
@@ -140,12 +140,12 @@ impl Build {
     pub(super) const ESTIMATE: Estimate = Estimate::new(Duration::from_millis(500), TIMEOUT);
 
     /// Starts it, in a session of its own like a terminal's job, or in this one.
-    pub(super) fn start(tree: &Tree, own_session: bool, helper: &Helper) -> Result<Build> {
+    pub(super) fn start(tree: &Tree, own_session: bool, launcher: &WorkerLauncher) -> Result<Build> {
         let folder = tree.folder.path().to_path_buf();
         let order = Order { folder, work: tree.work, jobs: jobs(), own_session };
         let order = serde_json::to_string(&order).context("a path is not UTF-8 text")?;
-        let command = helper.command(None, &["build".into(), order.into()])?;
-        let build = hidden::start("the build", command, None, TIMEOUT)?;
+        let command = launcher.command(None, &["build".into(), order.into()])?;
+        let build = worker::start("the build", command, None, TIMEOUT)?;
         let leader = build.said.parse().ok();
         Ok(Build { process: Some(build.process), done: tree.folder.path().join(DONE), leader })
     }

@@ -36,7 +36,7 @@ pub fn comparison(beside: &Beside, programs: &Programs, usual: Kind) -> Comparis
         memory: beside.memory.unwrap_or_else(default_memory),
         sessions: beside.sessions,
         manager: manager(&beside.manager, programs),
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     }
 }
 

@@ -46,7 +46,7 @@ fn options(arguments: &Fork, programs: &Programs) -> Options {
         bounds: Bounds { intervals: arguments.samples as usize, time: arguments.duration },
         every: arguments.every,
         cpu: arguments.cpu,
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     }
 }
 

@@ -52,7 +52,7 @@ fn options(arguments: &Memory, programs: &Programs) -> Options {
         backing: backing(arguments.backing),
         limit: arguments.limit,
         requests_per_second: Some(arguments.requests).filter(|requests| *requests > 0),
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     }
 }
 

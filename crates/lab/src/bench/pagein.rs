@@ -67,7 +67,7 @@ fn options(arguments: &Pagein, programs: &Programs, room: &Room) -> Options {
         memory: hog,
         sessions: arguments.sessions,
         manager: manager(&arguments.manager, programs),
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     };
     let (keys_per_lap, every, keys) = (arguments.keys_per_lap.into(), arguments.every, arguments.keys.into());
     Options { comparison, working_set, keys_per_lap, every, keys, shortage }

@@ -52,7 +52,7 @@ fn options(arguments: &System, programs: &Programs) -> Options {
         memory: arguments.memory.unwrap_or_else(default_memory),
         sessions: arguments.sessions,
         manager: manager(&arguments.manager, programs),
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     };
     Options { comparison, beside, rounds: arguments.rounds.into() }
 }

@@ -2,11 +2,11 @@
 //! The kernel itself is busy for somebody, or holds a lock for somebody.
 
 use super::shortage::{Scene, Shortage, order, shortfall};
-use crate::hidden;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::fault::{App, Fault};
-use crate::selftest::jobs::round_picoseconds;
 use crate::selftest::site::{START_TIMEOUT, Site, text};
+use crate::selftest::workers::round_picoseconds;
+use crate::worker;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 
@@ -62,7 +62,7 @@ impl Shortage for Flooded {
         let words = ["unshare", "--net", "--mount", "sh", "-euc", ENTER, &mask(site.cpu)].map(OsString::from);
         let flood = site.command("packet-flood", &["flood", SOCKETS, FLOOD_MS])?;
         let other = other_cpu(site.cpu).context("this needs two CPUs")?;
-        let job = hidden::start("packet-flood", hidden::behind(&words, &flood)?, Some(other), START_TIMEOUT)?.process;
+        let job = worker::start("packet-flood", worker::behind(&words, &flood)?, Some(other), START_TIMEOUT)?.process;
         let mut scene = Scene::with(job, order(site, "rounds", &[&self.picoseconds.to_string()]));
         scene.names.push("softirq network receive".to_string());
         Ok(scene)

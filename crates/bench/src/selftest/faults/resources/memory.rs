@@ -3,11 +3,11 @@
 
 use super::shortage::{Scene, Shortage, block, fill_queue, order, shortfall};
 use crate::group::ControlGroup;
-use crate::hidden;
 use crate::process::Process;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{START_TIMEOUT, Site, text};
+use crate::worker;
 use anyhow::Result;
 use std::ffi::OsString;
 
@@ -82,12 +82,12 @@ impl Pressure {
         Ok(Pressure { group: ControlGroup::with_memory(limit)?, disk, need })
     }
 
-    /// Starts a hidden program inside the group.
+    /// Starts a worker program inside the group.
     fn start(&self, site: &Site, name: &str, words: &[&str]) -> Result<Process> {
         let enter =
             ["sh", "-euc", ENTER].map(OsString::from).into_iter().chain([self.group.procs_file().into_os_string()]);
-        let command = hidden::behind(&enter.collect::<Vec<_>>(), &site.command(name, words)?)?;
-        Ok(hidden::start(name, command, None, START_TIMEOUT)?.process)
+        let command = worker::behind(&enter.collect::<Vec<_>>(), &site.command(name, words)?)?;
+        Ok(worker::start(name, command, None, START_TIMEOUT)?.process)
     }
 
     /// The application needs memory while the group is full of data that a slow disk takes in.

@@ -4,8 +4,8 @@
 use super::shortage::{Scene, Shortage, order, shortfall};
 use crate::process::{Process, group_members};
 use crate::selftest::fault::{App, Fault};
-use crate::selftest::jobs::sleep_until;
 use crate::selftest::site::{Site, text};
+use crate::selftest::workers::sleep_until;
 use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;

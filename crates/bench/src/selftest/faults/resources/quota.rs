@@ -4,8 +4,8 @@
 use super::shortage::{NOTE, Scene, Shortage, order, shortfall};
 use crate::group::ControlGroup;
 use crate::selftest::fault::{App, Fault, Injection};
-use crate::selftest::jobs::noted;
 use crate::selftest::site::Site;
+use crate::selftest::workers::noted;
 use anyhow::Result;
 use std::path::PathBuf;
 use std::thread::sleep;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A shortage as a fault: what is in effect, and what the application is told to do.
 
-use crate::hidden;
 use crate::process::Process;
 use crate::selftest::disk::PrivateDisk;
 use crate::selftest::fault::{Injected, InjectedCause, Injection};
-use crate::selftest::jobs::noted;
 use crate::selftest::operations;
 use crate::selftest::site::{START_TIMEOUT, Site, text};
+use crate::selftest::workers::noted;
+use crate::worker;
 use anyhow::{Context, Result};
 
 /// How long a delay shall be, in milliseconds.
@@ -103,5 +103,5 @@ pub(super) fn block() -> Vec<u8> {
 /// Fills the queue of a disk for so many seconds, by a process of this name.
 pub(super) fn fill_queue(site: &Site, disk: &PrivateDisk, name: &str, seconds: &str) -> Result<Process> {
     let writers = site.command(name, &["writers", &text(&disk.inside("")), seconds])?;
-    Ok(hidden::start(name, hidden::behind(&disk.prefix(), &writers)?, None, START_TIMEOUT)?.process)
+    Ok(worker::start(name, worker::behind(&disk.prefix(), &writers)?, None, START_TIMEOUT)?.process)
 }

@@ -2,8 +2,8 @@
 //! The causes, each put in place with a length in milliseconds.
 
 use super::parts::{Culprit, Part};
-use crate::hidden::{self, Ready};
 use crate::selftest::site::{START_TIMEOUT, Site};
+use crate::worker::{self, Ready};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -104,8 +104,8 @@ pub fn contained_helper(site: &Site, millis: u32) -> Result<Part> {
     let socket = site.word("helper");
     let inner = site.command("boxed-helper", &["helper", &socket, "compute", &millis.to_string()])?;
     let contain = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--"].map(OsString::from);
-    let command = hidden::behind(&contain, &inner)?;
-    let job = hidden::start("the contained helper", command, None, START_TIMEOUT)?;
+    let command = worker::behind(&contain, &inner)?;
+    let job = worker::start("the contained helper", command, None, START_TIMEOUT)?;
     let helper = only_child(job.pid())?;
     Ok(Part { order: format!("ask {socket}"), culprit: Culprit::Processes(vec![helper]), _jobs: vec![job] })
 }
@@ -143,7 +143,7 @@ pub fn message_bus(site: &Site, millis: u32) -> Result<Part> {
     command.args(["--session", "--nofork", "--nopidfile", "--print-address=1", "--address"]);
     // It tells on its error output, too, what it may not do and can do without.
     command.arg(format!("unix:path={socket}")).stdin(Stdio::null()).stderr(Stdio::null());
-    let bus = hidden::start_saying("unix:", "the message bus", command, None, START_TIMEOUT)?;
+    let bus = worker::start_saying("unix:", "the message bus", command, None, START_TIMEOUT)?;
     let service = site.start("dictionary", &["bus-service", &socket, &millis.to_string()], None)?;
     Ok(Part::with(format!("bus-call {socket}"), vec![service, bus]))
 }
@@ -159,7 +159,7 @@ pub fn child_wait(site: &Site, millis: u32) -> Result<Part> {
     started_child(site, &format!("sleep {}", f64::from(millis) / 1e3))
 }
 
-/// The child is a hidden program; its words go into the order.
+/// The child is a worker program; its words go into the order.
 pub fn child_computes(site: &Site, millis: u32) -> Result<Part> {
     let command = site.command("font-cache", &["compute", &millis.to_string()])?;
     let words = [command.get_program()].into_iter().chain(command.get_args());

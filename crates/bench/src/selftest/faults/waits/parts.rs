@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Causes that an application of ours is told to run into: an order for it, and the jobs behind it.
 
-use crate::hidden::Ready;
 use crate::selftest::fault::{Injected, InjectedCause, Injection};
 use crate::selftest::operations::{self, DoneOrder};
 use crate::selftest::site::Site;
+use crate::worker::Ready;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,10 @@
 //!
 //! How long the key took is seen on the screen.
 
-use crate::hidden::Ready;
 use crate::selftest::fault::{Injected, InjectedCause, Injection};
-use crate::selftest::jobs::Stopped;
 use crate::selftest::site::Site;
+use crate::selftest::workers::Stopped;
+use crate::worker::Ready;
 use anyhow::Result;
 
 /// How long each of the requests keeps the server busy.

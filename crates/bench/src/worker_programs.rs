@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that only tests and demonstrations run: the command offers them under a hidden name.
+//! All worker programs, by their names: of the demo, the self-test, the benchmarks and loads.
 
 use crate::fork;
-pub use crate::hidden::Helper;
-use crate::hidden::{self, Program};
 use crate::idle;
 use crate::intervals;
 use crate::load;
 use crate::memory;
 use crate::pagein;
-use crate::selftest::{jobs, patient};
+use crate::selftest::{patient, workers};
 use crate::system;
 use crate::timer;
 use crate::truth;
+use crate::worker::{self, WorkerProgram};
 use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
 use std::ffi::OsString;
@@ -22,8 +21,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The hidden programs of the benchmarks, by name.
-const PROGRAMS: &[(&str, Program)] = &[
+/// Those of the benchmarks.
+const PROGRAMS: &[(&str, WorkerProgram)] = &[
     ("cleanup", |_| intervals::run_cleanup()),
     ("memory-timer", memory::run_timer),
     ("memory-children", memory::run_children),
@@ -31,8 +30,8 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("fork-load", fork::run_load),
 ];
 
-/// Runs a hidden program: `writers FOLDER SECONDS`, `truth-client DISPLAY AUTHORITY KEYS FILE`, an application
-/// of the self-test, or one of its jobs, or a process of a benchmark.
+/// Runs a worker program: `writers FOLDER SECONDS`, `truth-client DISPLAY AUTHORITY KEYS FILE`, an application
+/// of the self-test, or one of those around it, or a process of a benchmark.
 pub fn run(words: &[OsString]) -> Result<()> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
     let number = |at: usize| text(at).parse::<u32>().with_context(|| format!("invalid number \"{}\"", text(at)));
@@ -47,9 +46,9 @@ pub fn run(words: &[OsString]) -> Result<()> {
         "timer-culprit" => timer::culprit::run(&[text(1), text(2), text(3), text(4)]),
         "tty-patient" => patient::terminal(Path::new(text(1))),
         other => {
-            let tables = [jobs::WAITS, jobs::SHORTAGES, PROGRAMS];
-            let run = tables.iter().find_map(|table| hidden::run_named(table, words));
-            run.with_context(|| format!("there is no hidden program \"{other}\""))?
+            let tables = [workers::WAITS, workers::SHORTAGES, PROGRAMS];
+            let run = tables.iter().find_map(|table| worker::run_named(table, words));
+            run.with_context(|| format!("there is no worker program \"{other}\""))?
         }
     }
 }
@@ -65,7 +64,7 @@ const TOTAL_BYTES_MAX: u64 = 256 << 30;
 /// Buffers for direct writes begin at a multiple of this.
 const ALIGNMENT: usize = 4096;
 
-/// A job that keeps a disk's queue full with direct writes, for a time.
+/// Keeps a disk's queue full with direct writes, for a time.
 struct Writers {
     folder: PathBuf,
     seconds: u32,
@@ -91,7 +90,7 @@ impl Writers {
                 });
             }
             started.wait();
-            hidden::say_ready("")
+            worker::say_ready("")
         })
     }
 

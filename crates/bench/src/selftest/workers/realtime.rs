@@ -2,7 +2,7 @@
 //! Processes that take a CPU by their priority.
 
 use super::work::{compute, limit_life, millis, number, word};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use std::fs::File;

@@ -4,7 +4,7 @@
 use super::delay::Delay;
 use super::pages::{PAGE_BYTES, read_file};
 use super::work::{limit_life, millis, number, word};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the hidden programs are started: the command offers them under a hidden name.
+//! How worker programs are started: processes that work, or go wrong, beside what is measured. They are this very
+//! executable under a hidden verb, so that nothing else need be installed.
 
 use crate::process::Process;
 use crate::session::first_line;
@@ -10,20 +11,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How the first line of a hidden program begins, which says that it is in place.
+/// How the first line of a worker program begins, which says that it is in place.
 pub(crate) const READY: &str = "ready";
 
-/// How the hidden programs are started: an executable and the words before their own.
+/// How worker programs are started: an executable and the words before their own.
 #[derive(Clone, Debug)]
-pub struct Helper(pub Vec<OsString>);
+pub struct WorkerLauncher(pub Vec<OsString>);
 
-impl Helper {
-    /// The words that start a hidden program with its arguments.
+impl WorkerLauncher {
+    /// The words that start a worker program with its arguments.
     ///
     /// Where `alias` names a path, the executable is started by that link, which is made where it is not there
     /// yet: the process is then named after it.
     pub fn command(&self, alias: Option<&Path>, words: &[OsString]) -> Result<Command> {
-        let (program, prefix) = self.0.split_first().context("no helper program is given")?;
+        let (program, prefix) = self.0.split_first().context("no worker program is given")?;
         if let Some(alias) = alias.filter(|alias| !alias.exists()) {
             std::os::unix::fs::symlink(program, alias).with_context(|| format!("cannot link {}", alias.display()))?;
         }
@@ -54,7 +55,7 @@ pub(crate) fn behind(prefix: &[OsString], inner: &Command) -> Result<Command> {
     Ok(command)
 }
 
-/// Starts a hidden program, on one CPU only where `cpu` names one, and waits until it says that it is in place.
+/// Starts a worker program, on one CPU only where `cpu` names one, and waits until it says that it is in place.
 pub(crate) fn start(name: &str, mut command: Command, cpu: Option<usize>, timeout: Duration) -> Result<Ready> {
     command.stdin(Stdio::null());
     start_saying(READY, name, command, cpu, timeout)
@@ -83,11 +84,11 @@ pub(crate) fn say_ready(with: &str) -> Result<()> {
     std::io::stdout().flush().context("nobody waits for this program")
 }
 
-/// What a hidden program does with its words.
-pub(crate) type Program = fn(&[&str]) -> Result<()>;
+/// What a worker program does with its words.
+pub(crate) type WorkerProgram = fn(&[&str]) -> Result<()>;
 
 /// Runs the program that the first word names, with the others; `None` where the table has none of that name.
-pub(crate) fn run_named(programs: &[(&str, Program)], words: &[OsString]) -> Option<Result<()>> {
+pub(crate) fn run_named(programs: &[(&str, WorkerProgram)], words: &[OsString]) -> Option<Result<()>> {
     let (name, rest) = words.split_first()?;
     let (_, program) = programs.iter().find(|(known, _)| name == known)?;
     let rest = rest.iter().map(|word| word.to_str()).collect::<Option<Vec<&str>>>();

@@ -2,7 +2,7 @@
 //! Processes that do nothing but compute.
 
 use super::work::{compute, compute_until, limit_life, millis, number};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal};
 use std::io::Error;

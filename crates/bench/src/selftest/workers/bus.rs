@@ -2,7 +2,7 @@
 //! A message bus: a service that answers late, and the call to it. As little of D-Bus as that needs.
 
 use super::work::{TIMEOUT, compute, limit_life, millis, word};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -3,7 +3,7 @@
 
 use super::pages::Mapping;
 use super::work::{limit_life, number, word};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -5,7 +5,7 @@
 //! one small packet is much work for the CPU that receives it, and little for the one that sends it.
 
 use super::work::{limit_life, millis, number};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use rustix::net::sockopt::{set_socket_broadcast, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketType, bind, socket};

@@ -3,7 +3,7 @@
 
 use super::semaphore::Pair;
 use super::work::{TIMEOUT, compute, limit_life, millis, use_cpu_time, word};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::fs::File;

@@ -2,7 +2,7 @@
 //! Processes that hold something up: a file's lock, or another process as a whole.
 
 use super::work::{limit_life, millis, number, word};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

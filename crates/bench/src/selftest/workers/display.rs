@@ -5,7 +5,7 @@
 //! named here is sent.
 
 use super::work::{limit_life, millis, number, word};
-use crate::hidden::say_ready;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
