@@ -8,7 +8,7 @@ mod judge;
 mod script;
 
 use crate::alone::Alone;
-use crate::faults::Fault;
+use crate::demo_faults::DemoFault;
 use crate::interrupt::Interrupt;
 use crate::programs::{Diagnosis, Follower};
 use crate::progress::Progress;
@@ -31,7 +31,7 @@ const AGENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// What is demonstrated, and with what.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub fault: Fault,
+    pub fault: DemoFault,
     /// The `tipme` executable.
     pub tipme: PathBuf,
     /// How worker programs are started.
@@ -85,7 +85,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     Ok(outcome(options.fault, incident, diagnosis, injected))
 }
 
-fn outcome(fault: Fault, incident: PathBuf, diagnosis: Diagnosis, injected: Injected) -> Outcome {
+fn outcome(fault: DemoFault, incident: PathBuf, diagnosis: Diagnosis, injected: Injected) -> Outcome {
     let judged = judge::judge(fault, &diagnosis.json, &injected.pids);
     Outcome {
         schema: 1,

@@ -10,7 +10,7 @@ mod programs;
 
 pub(crate) use programs::{load as run_load, timer as run_timer};
 
-use crate::faults::last_cpu;
+use crate::cpu_work::last_cpu;
 use crate::interrupt::Interrupt;
 use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping};
 use crate::process::Process;

@@ -6,14 +6,13 @@ use crate::{arguments, programs};
 use anyhow::Result;
 use std::process::ExitCode;
 use tipme_bench::demo::{self, Options, Outcome};
-use tipme_bench::faults::Fault;
 use tipme_bench::interrupt::Interrupt;
 use tipme_command::output::layout;
 
 /// Success is the right kind and culprit in the diagnosis: exit code 0, else 1.
 pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
     let options = Options {
-        fault: fault(arguments.fault),
+        fault: arguments.fault,
         launcher: programs::launcher()?,
         tipme: programs::tipme()?,
         state_dir: arguments.state_dir,
@@ -25,14 +24,6 @@ pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
         print(&outcome);
     }
     Ok(ExitCode::from(u8::from(!outcome.ok)))
-}
-
-fn fault(fault: arguments::Fault) -> Fault {
-    match fault {
-        arguments::Fault::Cpu => Fault::Cpu,
-        arguments::Fault::Io => Fault::Io,
-        arguments::Fault::Lock => Fault::Lock,
-    }
 }
 
 fn print(outcome: &Outcome) {

@@ -22,7 +22,7 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
     let options = Options {
         names: arguments.names,
         repeat: arguments.repeat,
-        apps: apps(&arguments.app),
+        apps: apps(arguments.app),
         clean: CLEAN_RUNS,
         keep: arguments.keep,
         launcher: programs::launcher()?,
@@ -42,14 +42,8 @@ fn exit_code(outcome: &Outcome) -> ExitCode {
 }
 
 /// Those that were named, else those that need nothing installed.
-fn apps(named: &[arguments::App]) -> Vec<App> {
-    let app = |app: &arguments::App| match app {
-        arguments::App::Patient => App::Patient,
-        arguments::App::Xterm => App::Xterm,
-        arguments::App::Gtk => App::Gtk,
-        arguments::App::Chromium => App::Chromium,
-    };
-    if named.is_empty() { vec![App::Patient, App::Xterm] } else { named.iter().map(app).collect() }
+fn apps(named: Vec<App>) -> Vec<App> {
+    if named.is_empty() { vec![App::Patient, App::Xterm] } else { named }
 }
 
 /// One line: name, what it is, and the applications that it can be done to.

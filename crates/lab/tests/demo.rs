@@ -13,7 +13,7 @@ use support::{lab, schema};
 use tempfile::TempDir;
 use tipme_bench::Progress;
 use tipme_bench::demo::{self, Options};
-use tipme_bench::faults::Fault;
+use tipme_bench::demo_faults::DemoFault;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::worker::WorkerLauncher;
 
@@ -56,7 +56,7 @@ impl Progress for Quiet {
 fn calm_typing_gives_no_finding() {
     let folder = TempDir::new().unwrap();
     let options = Options {
-        fault: Fault::Calm,
+        fault: DemoFault::Calm,
         tipme: support::tipme(),
         launcher: WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-lab").into(), "worker".into()]),
         state_dir: Some(folder.path().to_path_buf()),

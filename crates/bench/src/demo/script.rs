@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is typed when.
 
-use crate::faults::{Fault, Job, Scenario};
+use crate::demo_faults::{DemoFault, InjectedJob, Scenario};
 use crate::interrupt::Interrupt;
 use crate::priority::Priority;
 use crate::progress::Progress;
@@ -45,7 +45,7 @@ pub struct Injected {
 pub(super) struct Stage {
     seen: Seen,
     typist: Typist,
-    job: Option<Job>,
+    job: Option<InjectedJob>,
     calm: Vec<Nanos>,
     fault: Vec<Nanos>,
     scenario: Box<dyn Scenario>,
@@ -53,7 +53,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn set(fault: Fault, launcher: &WorkerLauncher) -> Result<Stage> {
+    pub(super) fn set(fault: DemoFault, launcher: &WorkerLauncher) -> Result<Stage> {
         let mut session = Session::start(fault.options())?;
         let scenario = fault.prepare(&session, launcher)?;
         session.open_terminal(&scenario.prefix(), &scenario.program())?;
@@ -106,7 +106,7 @@ impl Stage {
                 progress.line(&format!("{what} {second}/{} s", time.0 / 1_000_000_000));
             }
             presses.push(self.typist.key(key)?);
-            self.job.as_mut().map(Job::observe);
+            self.job.as_mut().map(InjectedJob::observe);
         }
         Ok(presses)
     }
@@ -117,7 +117,7 @@ impl Stage {
         let last = self.fault.last().copied().unwrap_or_default();
         while clock::now().since(begin) < SETTLE && !(self.seen.answered(last) && self.seen.quiet_for() >= QUIET) {
             interrupt.sleep(Duration::from_millis(50))?;
-            self.job.as_mut().map(Job::observe);
+            self.job.as_mut().map(InjectedJob::observe);
         }
         Ok(())
     }

@@ -41,6 +41,16 @@ impl App {
         }
     }
 
+    /// For people, one line.
+    pub fn about(self) -> &'static str {
+        match self {
+            App::Patient => "An X client of our own",
+            App::Xterm => "A terminal with a program of our own on it",
+            App::Gtk => "A GTK text editor (mousepad)",
+            App::Chromium => "A browser with a text field",
+        }
+    }
+
     /// Programs that must be installed.
     fn programs(self) -> &'static [&'static str] {
         match self {

@@ -10,7 +10,7 @@ use super::keyboard::{Keyboard, Latency};
 use super::options::Options;
 use super::site::Site;
 use crate::alone::Alone;
-use crate::faults::last_cpu;
+use crate::cpu_work::last_cpu;
 use crate::interrupt::Interrupt;
 use crate::programs::{self, Follower};
 use crate::session::{self, Session};

@@ -3,6 +3,7 @@
 
 use super::shortage::{Scene, Shortage, order, shortfall};
 use crate::process::{Process, group_members};
+use crate::random;
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{Site, text};
 use crate::selftest::workers::sleep_until;
@@ -104,7 +105,7 @@ impl Shortage for Storm {
     fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
         let parallel = if site.patient()?.is_some() { PARALLEL } else { PARALLEL_MANY };
         let (input, list) = (site.path("input"), site.path("list"));
-        std::fs::write(&input, crate::faults::text(INPUT_BYTES)).context("cannot write the storm's input")?;
+        std::fs::write(&input, random::text(INPUT_BYTES)).context("cannot write the storm's input")?;
         std::fs::write(&list, format!("{}\n", text(&input)).repeat(TOTAL)).context("cannot write the storm's list")?;
         let mut command = Command::new("xargs");
         command.args([

@@ -3,7 +3,8 @@
 //!
 //! The disk is one of its own, see [`crate::selftest::disk`]; only the search and the job see it.
 
-use super::scenario::{Job, Scenario, text};
+use super::scenario::{InjectedJob, Scenario};
+use crate::random::text;
 use crate::selftest::disk::{Format, PrivateDisk};
 use crate::session::Session;
 use crate::worker::{self, WorkerLauncher};
@@ -60,13 +61,13 @@ impl Scenario for FullQueue {
         "find this in the document "
     }
 
-    fn inject(&mut self) -> Result<Option<Job>> {
+    fn inject(&mut self) -> Result<Option<InjectedJob>> {
         self.disk.evict(DOCUMENT)?;
         let mount = self.disk.inside("").into_os_string();
         let alias = self.folder.join("nightly-backup");
         let writer = self.launcher.command(Some(&alias), &["writers".into(), mount, WRITING_S.into()])?;
         let command = worker::behind(&self.prefix(), &writer)?;
         let writers = worker::start("the writing job", command, None, TIMEOUT)?;
-        Ok(Some(Job::new("nightly-backup: 128 direct writers", writers.process)))
+        Ok(Some(InjectedJob::new("nightly-backup: 128 direct writers", writers.process)))
     }
 }
