@@ -16,7 +16,7 @@ pub use sessions::autogroup_enabled;
 
 use crate::alone::Alone;
 use crate::interrupt::Interrupt;
-use crate::load::{Achieved, Kind, Load, Options as LoadOptions, Pages, RoundsSampler, Speed};
+use crate::load::{Achieved, Kind, Load, LoadOptions, Pages, RoundsSampler, Speed};
 use crate::pinned::Pinned;
 use crate::priority::Priority;
 use crate::progress::Progress;
@@ -240,7 +240,7 @@ impl Comparison {
 }
 
 /// What a turn gave, and what its load did meanwhile.
-pub struct Measured<T> {
+pub struct MeasuredTurn<T> {
     pub value: T,
     pub load: Option<Achieved>,
 }
@@ -273,7 +273,7 @@ impl<'a> TurnRunner<'a> {
         time: Duration,
         progress: &mut dyn Progress,
         measure: impl FnOnce(&mut dyn Progress) -> Result<T>,
-    ) -> Result<Measured<T>> {
+    ) -> Result<MeasuredTurn<T>> {
         let _alone = Alone::wait_in_turn(self.interrupt, progress)?;
         let load = (turn.level > 0).then_some(turn);
         let comparison = self.comparison;
@@ -291,7 +291,7 @@ impl<'a> TurnRunner<'a> {
         session: &Session,
         start: impl FnOnce(Speed) -> Result<Option<Background>>,
         measure: impl FnOnce() -> Result<T>,
-    ) -> Result<Measured<T>> {
+    ) -> Result<MeasuredTurn<T>> {
         self.interrupt.check()?;
         let managed = arm == Arm::Managed;
         let manager = managed.then(|| Manager::start(&self.comparison.manager, session, self.interrupt)).transpose()?;
@@ -305,7 +305,7 @@ impl<'a> TurnRunner<'a> {
         drop(background);
         drop(weights);
         manager.map_or(Ok(()), Manager::stop)?;
-        Ok(Measured { value, load })
+        Ok(MeasuredTurn { value, load })
     }
 }
 
@@ -334,7 +334,7 @@ pub struct Cell<T> {
 }
 
 impl<T> Cell<T> {
-    fn take(&mut self, measured: Measured<T>) {
+    fn take(&mut self, measured: MeasuredTurn<T>) {
         self.blocks.push(measured.value);
         self.load = match (self.load, measured.load) {
             (Some(before), Some(more)) => Some(before.and(more)),

@@ -75,10 +75,10 @@ impl DemoFault {
     }
 
     /// What the session must be like.
-    pub fn options(self) -> session::Options {
+    pub fn options(self) -> session::SessionOptions {
         match self {
-            DemoFault::Cpu => session::Options { cpu: last_cpu(), ..session::Options::default() },
-            _ => session::Options::default(),
+            DemoFault::Cpu => session::SessionOptions { cpu: last_cpu(), ..session::SessionOptions::default() },
+            _ => session::SessionOptions::default(),
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) use programs::{load as run_load, timer as run_timer};
 
 use crate::cpu_work::last_cpu;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping};
+use crate::intervals::{Bounds, Cleanup, GRACE, MeasuredLoad, NamedWorkers, PREFIX, SidecarRecorder, Stamping};
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::worker::WorkerLauncher;
@@ -31,7 +31,7 @@ const SPARE_S: u64 = 30;
 /// What else the CPU has to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Load {
+pub enum ForkLoad {
     None,
     /// One process that computes for ever.
     Hog,
@@ -42,16 +42,16 @@ pub enum Load {
 }
 
 /// Every load, the calm first.
-pub const LOADS: [Load; 4] = [Load::None, Load::Hog, Load::Fork, Load::Storm];
+pub const LOADS: [ForkLoad; 4] = [ForkLoad::None, ForkLoad::Hog, ForkLoad::Fork, ForkLoad::Storm];
 
-impl Load {
+impl ForkLoad {
     /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Load::None => "none",
-            Load::Hog => "hog",
-            Load::Fork => "fork",
-            Load::Storm => "storm",
+            ForkLoad::None => "none",
+            ForkLoad::Hog => "hog",
+            ForkLoad::Fork => "fork",
+            ForkLoad::Storm => "storm",
         }
     }
 }
@@ -60,7 +60,7 @@ impl Load {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// One after the other.
-    pub loads: Vec<Load>,
+    pub loads: Vec<ForkLoad>,
     pub bounds: Bounds,
     /// Between two forks of the load with one child.
     pub every: Duration,
@@ -82,7 +82,7 @@ pub struct Conditions {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     pub conditions: Conditions,
-    pub loads: Vec<Measured>,
+    pub loads: Vec<MeasuredLoad>,
 }
 
 impl Options {
@@ -114,11 +114,11 @@ pub fn run(
     let mut cleanup = Cleanup::start(&options.launcher)?;
     let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
     cleanup.folder(folder.path())?;
-    let stage = Stage { folder: folder.path(), launcher: &options.launcher };
+    let workers = NamedWorkers { folder: folder.path(), launcher: &options.launcher };
     let mut loads = Vec::new();
     for load in &options.loads {
         interrupt.check()?;
-        let mut measured = measure(&stage, *load, cpu, options, interrupt, progress)?;
+        let mut measured = measure(&workers, *load, cpu, options, interrupt, progress)?;
         measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
@@ -129,31 +129,31 @@ pub fn run(
 }
 
 fn measure(
-    stage: &Stage<'_>,
-    load: Load,
+    workers: &NamedWorkers<'_>,
+    load: ForkLoad,
     cpu: usize,
     options: &Options,
     interrupt: &Interrupt,
     progress: &mut dyn Progress,
-) -> Result<Measured> {
-    let stamping = Stamping::start(stage, "fork-timer", &["fork-timer"], options.bounds, Some(cpu))?;
-    let mut beside = start_load(stage, load, cpu, options)?;
+) -> Result<MeasuredLoad> {
+    let stamping = Stamping::start(workers, "fork-timer", &["fork-timer"], options.bounds, Some(cpu))?;
+    let mut beside = start_load(workers, load, cpu, options)?;
     interrupt.sleep(SETTLING)?;
     let tid = stamping.tid();
     let (intervals, cpu_ns) = stamping.follow(load.name(), WORK + SLEEP, options.bounds, interrupt, progress)?;
     if let Some(beside) = &mut beside {
         beside.expect_alive()?;
     }
-    Ok(Measured { intervals, tid, incident: None, casualties: 0, cpu_ns })
+    Ok(MeasuredLoad { intervals, tid, incident: None, casualties: 0, cpu_ns })
 }
 
-fn start_load(stage: &Stage<'_>, load: Load, cpu: usize, options: &Options) -> Result<Option<Process>> {
-    if load == Load::None {
+fn start_load(workers: &NamedWorkers<'_>, load: ForkLoad, cpu: usize, options: &Options) -> Result<Option<Process>> {
+    if load == ForkLoad::None {
         return Ok(None);
     }
     let (every, life) = (options.every.as_millis().to_string(), options.bounds.time.as_secs() + SPARE_S);
     let words = ["fork-load", load.name(), &every, &life.to_string()];
-    let load = stage.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
+    let load = workers.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
     Ok(Some(load.process))
 }
 
@@ -182,6 +182,6 @@ mod tests {
     #[test]
     fn the_time_is_bounded() {
         assert_eq!(options(None).time_max(), (Duration::from_secs(16) + SETTLING) * 4);
-        assert_eq!(LOADS.map(Load::name), ["none", "hog", "fork", "storm"]);
+        assert_eq!(LOADS.map(ForkLoad::name), ["none", "hog", "fork", "storm"]);
     }
 }

@@ -43,7 +43,7 @@ pub struct Bounds {
 
 /// The intervals under one load, and what was recorded meanwhile.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Measured {
+pub struct MeasuredLoad {
     pub intervals: Intervals,
     /// The measuring thread.
     pub tid: u32,
@@ -64,7 +64,7 @@ pub(crate) struct Stamping {
 impl Stamping {
     /// Starts a worker program with its words and, after them, stamp buffer, number of intervals and milliseconds.
     pub(crate) fn start(
-        stage: &Stage<'_>,
+        workers: &NamedWorkers<'_>,
         name: &str,
         words: &[&str],
         bounds: Bounds,
@@ -75,7 +75,7 @@ impl Stamping {
         let (path, count) = (stamp_buffer.path().display().to_string(), bounds.intervals.to_string());
         let millis = bounds.time.as_millis().to_string();
         let all: Vec<&str> = words.iter().copied().chain([&*path, &*count, &*millis]).collect();
-        Ok(Stamping { process: stage.start(name, &all, cpu)?.process, stamp_buffer })
+        Ok(Stamping { process: workers.start(name, &all, cpu)?.process, stamp_buffer })
     }
 
     pub(crate) fn tid(&self) -> u32 {
@@ -135,12 +135,12 @@ fn cpu_time(pid: u32) -> Option<u64> {
 }
 
 /// Where worker programs are started under names of their own.
-pub(crate) struct Stage<'a> {
+pub(crate) struct NamedWorkers<'a> {
     pub folder: &'a Path,
     pub launcher: &'a WorkerLauncher,
 }
 
-impl Stage<'_> {
+impl NamedWorkers<'_> {
     /// Starts a worker program, whose process is called `name`, and waits until it says that it is in place.
     pub(crate) fn start(&self, name: &str, words: &[&str], cpu: Option<usize>) -> Result<Ready> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();

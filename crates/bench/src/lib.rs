@@ -41,5 +41,5 @@ pub mod worker;
 pub mod worker_programs;
 
 pub use progress::Progress;
-pub use session::{Options, Session};
+pub use session::{Session, SessionOptions};
 pub use tipme_control::interrupt;

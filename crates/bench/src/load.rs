@@ -60,7 +60,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What shall run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LoadOptions {
     pub kind: Kind,
     /// How many processes shall be runnable at any time: the load average aimed at.
     pub level: u32,
@@ -97,10 +97,10 @@ struct Order {
     ledger: PathBuf,
 }
 
-impl Options {
+impl LoadOptions {
     /// A load of a type as is usual for it, in one session of its own.
-    pub fn usual(kind: Kind, level: u32, time: Duration, speed: Speed, launcher: &WorkerLauncher) -> Options {
-        Options {
+    pub fn usual(kind: Kind, level: u32, time: Duration, speed: Speed, launcher: &WorkerLauncher) -> LoadOptions {
+        LoadOptions {
             kind,
             level,
             pages: kind.pages(),
@@ -227,7 +227,7 @@ impl Load {
     pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(1), TIMEOUT.saturating_add(END_TIMEOUT));
 
     /// Starts the processes, and waits until each has its memory and works.
-    pub fn start(options: &Options) -> Result<Load> {
+    pub fn start(options: &LoadOptions) -> Result<Load> {
         options.check_within(MEMORY_MOST_AT_START)?;
         let ledger = Ledger::make(options.level as usize)?;
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
@@ -365,37 +365,37 @@ mod tests {
     use super::*;
     use tipme_record::Nanos;
 
-    fn options(kind: Kind, level: u32) -> Options {
-        Options::usual(kind, level, Duration::from_secs(1), Speed::NONE, &WorkerLauncher(Vec::new()))
+    fn options(kind: Kind, level: u32) -> LoadOptions {
+        LoadOptions::usual(kind, level, Duration::from_secs(1), Speed::NONE, &WorkerLauncher(Vec::new()))
     }
 
     #[test]
     fn what_cannot_run_is_refused() {
         assert!(options(Kind::Cpu, 0).check().is_err() && options(Kind::Cpu, LEVEL_MAX + 1).check().is_err());
-        let greedy = Options { memory: u64::MAX, ..options(Kind::Big, 2) };
+        let greedy = LoadOptions { memory: u64::MAX, ..options(Kind::Big, 2) };
         assert!(greedy.check().expect_err("too much").to_string().contains("choose less with --memory"));
-        let odd = Options { pages: Pages { demand: 1, reuse: f64::NAN }, ..options(Kind::Cpu, 1) };
+        let odd = LoadOptions { pages: Pages { demand: 1, reuse: f64::NAN }, ..options(Kind::Cpu, 1) };
         assert!(odd.check().is_err());
-        let filed = Options { folder: Some("/tmp".into()), ..options(Kind::Cpu, 1) };
+        let filed = LoadOptions { folder: Some("/tmp".into()), ..options(Kind::Cpu, 1) };
         assert!(filed.check().is_err());
         assert!(options(Kind::Cpu, 20).check().is_ok());
     }
 
     #[test]
     fn what_the_memory_does_not_hold_is_refused() {
-        let small = Options { pages: Pages { demand: 150, reuse: 0.0 }, ..options(Kind::Cpu, 1) };
+        let small = LoadOptions { pages: Pages { demand: 150, reuse: 0.0 }, ..options(Kind::Cpu, 1) };
         let why = small.check().expect_err("256 pages").to_string();
         assert!(why.contains("takes 300 pages, and a process of this load has 256"), "{why}");
-        assert!(Options { pages: Pages { demand: 150, reuse: 0.5 }, ..options(Kind::Cpu, 1) }.check().is_ok());
-        let large = Options { memory: 1 << 20, ..options(Kind::Big, 4) };
+        assert!(LoadOptions { pages: Pages { demand: 150, reuse: 0.5 }, ..options(Kind::Cpu, 1) }.check().is_ok());
+        let large = LoadOptions { memory: 1 << 20, ..options(Kind::Big, 4) };
         assert!(large.check().expect_err("64 pages each").to_string().contains("or more memory with --memory"));
-        let wide = Options { memory: 3 << 30, ..options(Kind::Big, 2) };
+        let wide = LoadOptions { memory: 3 << 30, ..options(Kind::Big, 2) };
         assert!(wide.check().is_err(), "1.5 GiB for each process");
     }
 
     #[test]
     fn memory_is_shared_out() {
-        let big = Options { memory: 100 << 20, ..options(Kind::Big, 20) };
+        let big = LoadOptions { memory: 100 << 20, ..options(Kind::Big, 20) };
         assert_eq!(big.bytes_each(), 5 << 20);
         assert_eq!(options(Kind::Cpu, 20).bytes_each(), work::SMALL_BYTES);
         assert!(default_memory() <= memory_most_here(MEMORY_MOST));
@@ -405,13 +405,13 @@ mod tests {
     fn what_was_fine_before_may_start_where_a_little_less_is_there() {
         assert_eq!((part(1_600, MEMORY_MOST), part(1_600, MEMORY_MOST_AT_START)), (1_200, 1_400));
         let most = memory_most_here(MEMORY_MOST);
-        let edge = Options { memory: most + most / 20, ..options(Kind::Big, 64) };
+        let edge = LoadOptions { memory: most + most / 20, ..options(Kind::Big, 64) };
         assert!(edge.check().is_err() && edge.check_memory(MEMORY_MOST_AT_START).is_ok());
     }
 
     #[test]
     fn the_place_of_the_processes_is_told() {
-        let place = |sessions| Options { sessions, ..options(Kind::Cpu, 3) }.place();
+        let place = |sessions| LoadOptions { sessions, ..options(Kind::Cpu, 3) }.place();
         assert_eq!(place(0), "in the session of the display's programs");
         assert_eq!(place(1), "in one session of their own");
         assert_eq!(place(9), "spread over 3 sessions of their own");

@@ -16,7 +16,9 @@ pub(crate) use programs::{children as run_children, fork, timer as run_timer, wo
 use crate::alone::Alone;
 use crate::group::ControlGroup;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, TIMEOUT};
+use crate::intervals::{
+    Bounds, Cleanup, GRACE, MeasuredLoad, NamedWorkers, PREFIX, SidecarRecorder, Stamping, TIMEOUT,
+};
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::selftest::disk::PrivateDisk;
@@ -72,7 +74,7 @@ pub struct Conditions {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     pub conditions: Conditions,
-    pub loads: Vec<Measured>,
+    pub loads: Vec<MeasuredLoad>,
 }
 
 impl Options {
@@ -124,20 +126,20 @@ pub fn run(
 ) -> Result<Outcome> {
     options.check()?;
     let _alone = Alone::wait(interrupt, || progress.line("waiting for another benchmark or test to end"))?;
-    let place = Place::make(options)?;
-    progress.line(&format!("at most {} MiB of memory; {}", options.limit_bytes() >> 20, place.disk_text()));
+    let bench = MemoryBench::make(options)?;
+    progress.line(&format!("at most {} MiB of memory; {}", options.limit_bytes() >> 20, bench.disk_text()));
     let mut loads = Vec::new();
     for children in &options.children {
         interrupt.check()?;
-        let mut measured = place.measure(*children, options, interrupt, progress)?;
+        let mut measured = bench.measure(*children, options, interrupt, progress)?;
         measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
-    Ok(Outcome { conditions: place.conditions(options), loads })
+    Ok(Outcome { conditions: bench.conditions(options), loads })
 }
 
 /// Everything that is made for the benchmark. Fields are dropped in their order: who works, then what with.
-struct Place<'a> {
+struct MemoryBench<'a> {
     launcher: &'a WorkerLauncher,
     group: ControlGroup,
     /// A group for the limit of the disk, where each controller has a hierarchy of its own.
@@ -148,8 +150,8 @@ struct Place<'a> {
     cleanup: Cleanup,
 }
 
-impl<'a> Place<'a> {
-    fn make(options: &'a Options) -> Result<Place<'a>> {
+impl<'a> MemoryBench<'a> {
+    fn make(options: &'a Options) -> Result<MemoryBench<'a>> {
         let mut cleanup = Cleanup::start(&options.launcher)?;
         let folder = folder()?;
         cleanup.folder(folder.path())?;
@@ -158,15 +160,15 @@ impl<'a> Place<'a> {
         let group = ControlGroup::named(PREFIX, "memory")?;
         cleanup.group(group.folder())?;
         group.limit_memory(options.limit_bytes())?;
-        let mut place =
-            Place { launcher: &options.launcher, group, reads: None, disk_speed: None, setup, folder, cleanup };
+        let mut bench =
+            MemoryBench { launcher: &options.launcher, group, reads: None, disk_speed: None, setup, folder, cleanup };
         if let Some(requests) = options.requests_per_second {
-            place.slow_down(requests)?;
+            bench.slow_down(requests)?;
         }
         if options.backing.is_file() {
-            place.write_own_file()?;
+            bench.write_own_file()?;
         }
-        Ok(place)
+        Ok(bench)
     }
 
     /// Limits the requests to the private disk: with one hierarchy all of the group's, else only its reads, since
@@ -212,8 +214,8 @@ impl<'a> Place<'a> {
         options: &Options,
         interrupt: &Interrupt,
         progress: &mut dyn Progress,
-    ) -> Result<Measured> {
-        let stage = Stage { folder: self.folder.path(), launcher: self.launcher };
+    ) -> Result<MeasuredLoad> {
+        let workers = NamedWorkers { folder: self.folder.path(), launcher: self.launcher };
         let procs_files = self.procs_files();
         let file = |name: &str| match &self.setup.disk {
             Some(disk) if options.backing.is_file() => disk.outside(name).display().to_string(),
@@ -222,24 +224,24 @@ impl<'a> Place<'a> {
         let name = load_name(children);
         progress.line(&format!("{name}: starting"));
         let stamping = Stamping::start(
-            &stage,
+            &workers,
             "memory-timer",
             &["memory-timer", &procs_files, &file(OWN_FILE)],
             options.bounds,
             None,
         )?;
-        let load = self.start_children(&stage, children, &procs_files, &file(CHILDREN_FILES), options)?;
+        let load = self.start_children(&workers, children, &procs_files, &file(CHILDREN_FILES), options)?;
         let tid = stamping.tid();
         let (intervals, cpu_ns) = stamping.follow(&name, SLEEP, options.bounds, interrupt, progress)?;
         let casualties = load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
         drop(load);
         self.remove_children_files(children)?;
-        Ok(Measured { intervals, tid, incident: None, casualties, cpu_ns })
+        Ok(MeasuredLoad { intervals, tid, incident: None, casualties, cpu_ns })
     }
 
     fn start_children(
         &self,
-        stage: &Stage<'_>,
+        workers: &NamedWorkers<'_>,
         children: usize,
         procs_files: &str,
         files: &str,
@@ -250,7 +252,7 @@ impl<'a> Place<'a> {
         }
         let (count, life) = (children.to_string(), options.life().as_secs().to_string());
         let words = ["memory-children", procs_files, &count, files, &life];
-        let load = stage.start("memory-children", &words, None).context("the children do not get on")?;
+        let load = workers.start("memory-children", &words, None).context("the children do not get on")?;
         Ok(Some(load.process))
     }
 

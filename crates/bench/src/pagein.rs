@@ -30,7 +30,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     options.check(&Room::here())?;
     session::require(&["Xvfb", "openbox", "xterm"])?;
     let stamp_buffer = StampBuffer::make(STAMPS_MAX)?;
-    let mut session = Session::start(session::Options::default())?;
+    let mut session = Session::start(session::SessionOptions::default())?;
     let command = program::command(options, &session, &stamp_buffer)?;
     session.open_program("the program with the working set", command)?;
     let (time, mut typed) = (options.longest_block(), 0);

@@ -79,7 +79,7 @@ pub struct Scrolled {
 pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Scrolled>>> {
     options.check()?;
     session::require(&["Xvfb", "openbox", "xterm", "bash", "stty", "dd"])?;
-    let mut session = Session::start(session::Options::default())?;
+    let mut session = Session::start(session::SessionOptions::default())?;
     let (file, marks) = (session.folder().join("text"), session.folder().join("marks"));
     for (path, content) in [(&file, text(options.bytes as usize)), (&marks, String::new())] {
         std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))?;

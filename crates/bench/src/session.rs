@@ -24,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What may be chosen about a session.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct SessionOptions {
     /// The only CPU for the X server, the window manager and the terminal.
     pub cpu: Option<usize>,
     pub manager: Manager,
@@ -50,7 +50,7 @@ impl Manager {
 
 /// A display of one's own. Dropping it ends its programs and removes its files.
 pub struct Session {
-    options: Options,
+    options: SessionOptions,
     display: u32,
     focused: Option<Focused>,
     _manager: Process,
@@ -71,7 +71,7 @@ impl Session {
     /// Starts an X server on a free display number and a window manager on it.
     ///
     /// Returns when both answer by protocol; fails with what is missing, or after a minute.
-    pub fn start(options: Options) -> Result<Session> {
+    pub fn start(options: SessionOptions) -> Result<Session> {
         let (manager, arguments) = options.manager.words().split_first().context("a window manager has a name")?;
         require(&["Xvfb", manager, "xterm"])?;
         let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
@@ -194,7 +194,7 @@ fn write_authority(path: &Path) -> Result<()> {
     file.write_all(&authority_file("", &cookie)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn start_server(folder: &Path, options: Options) -> Result<(Process, u32)> {
+fn start_server(folder: &Path, options: SessionOptions) -> Result<(Process, u32)> {
     let log = folder.join("server.log");
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = Command::new("Xvfb");

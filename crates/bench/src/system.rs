@@ -147,7 +147,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     let builds = options.beside.contains(&Beside::Build);
     let tree = builds.then(|| Tree::make(&mut cleanup)).transpose()?;
     let runner = TurnRunner::begin(&options.comparison, interrupt, progress)?;
-    let session = Session::start(session::Options::default())?;
+    let session = Session::start(session::SessionOptions::default())?;
     let mut applications = OpenApplications::set(&session, interrupt)?;
     progress.line("once round the applications, which does not count: they come from the disk");
     applications.play(1, interrupt)?;

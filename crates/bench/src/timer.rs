@@ -111,10 +111,10 @@ pub fn measure(options: &Options, mechanism: Mechanism, interrupt: &Interrupt) -
         for (number, cpu) in options.cpus.iter().copied().enumerate() {
             let (go, start) = mpsc::channel();
             let phase = options.period_ns() * number as u64 / options.cpus.len() as u64;
-            let worker = Worker { options, mechanism, cpu, deadlines, phase, interrupt };
+            let thread = MeasuringThread { options, mechanism, cpu, deadlines, phase, interrupt };
             let ready = ready.clone();
             let builder = Builder::new().name(format!("tipme-timer/{cpu}"));
-            let handle = builder.spawn_scoped(scope, move || worker.run(&ready, &start));
+            let handle = builder.spawn_scoped(scope, move || thread.run(&ready, &start));
             threads.push((go, handle.context("cannot start a thread")?));
         }
         start_and_join(threads, &all_ready)
@@ -151,7 +151,7 @@ fn start_and_join(threads: Vec<(Sender<u64>, Worked<'_>)>, all_ready: &Receiver<
 
 /// What one thread is to do.
 #[derive(Clone, Copy)]
-struct Worker<'a> {
+struct MeasuringThread<'a> {
     options: &'a Options,
     mechanism: Mechanism,
     cpu: usize,
@@ -161,7 +161,7 @@ struct Worker<'a> {
     interrupt: &'a Interrupt,
 }
 
-impl Worker<'_> {
+impl MeasuringThread<'_> {
     /// `None` where it was not let go.
     fn run(&self, ready: &Sender<bool>, start: &Receiver<u64>) -> Result<Option<Track>> {
         let prepared = self.prepare();

@@ -97,7 +97,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
 /// A display with a terminal that answers keys.
 pub(crate) fn terminal() -> Result<Session> {
     session::require(&["Xvfb", "openbox", "xterm", "sh", "stty", "cat"])?;
-    let mut session = Session::start(session::Options::default())?;
+    let mut session = Session::start(session::SessionOptions::default())?;
     session.open_terminal(&[], &ECHO.map(Into::into))?;
     Ok(session)
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tipme_bench::Session;
 use tipme_bench::process::Process;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::hotkeys::{Action, Bindings, Event, HotKeys, Why};
 use tipme_desktop::inject::{Pace, Typist};
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_millis(300);
 
 fn session() -> Session {
-    Session::start(Options::default()).expect("a session")
+    Session::start(SessionOptions::default()).expect("a session")
 }
 
 fn typist(session: &Session) -> Typist {

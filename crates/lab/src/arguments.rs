@@ -19,7 +19,7 @@ mod timer;
 mod typing;
 mod warmstart;
 
-pub use beside::{Against, Beside, ManagerOptions};
+pub use beside::{Against, BesideOptions, ManagerOptions};
 use choice::choice;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 pub use compare::Compare;
@@ -30,7 +30,7 @@ pub use measure::{Measure, ProfileChoice};
 pub use memory::{BackingChoice, Memory};
 pub use pagein::Pagein;
 use repeats::repeats;
-pub use schema::{Document, Schema};
+pub use schema::{DocumentChoice, Schema};
 pub use scroll::Scroll;
 use std::path::PathBuf;
 pub use system::{BesideChoice, System};

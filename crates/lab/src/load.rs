@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tipme_bench::Progress;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::load::{Achieved, Kind, Load, Options, Pages, Speed, default_memory};
+use tipme_bench::load::{Achieved, Kind, Load, LoadOptions, Pages, Speed, default_memory};
 use tipme_bench::machine::Survey;
 use tipme_measure::SCHEMA;
 use tipme_report::LoadOutcome;
@@ -33,11 +33,11 @@ pub fn run(arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(arguments: &Arguments) -> Result<Options> {
+fn options(arguments: &Arguments) -> Result<LoadOptions> {
     let kind = Kind::from(arguments.kind);
     let usual = kind.pages();
     let launcher = programs::launcher()?;
-    Ok(Options {
+    Ok(LoadOptions {
         pages: Pages {
             demand: arguments.demand.unwrap_or(usual.demand),
             reuse: arguments.reuse.unwrap_or(usual.reuse),
@@ -45,12 +45,12 @@ fn options(arguments: &Arguments) -> Result<Options> {
         memory: arguments.memory.unwrap_or_else(default_memory),
         sessions: arguments.sessions,
         folder: arguments.folder.clone(),
-        ..Options::usual(kind, arguments.level, arguments.duration, Speed::try_out()?, &launcher)
+        ..LoadOptions::usual(kind, arguments.level, arguments.duration, Speed::try_out()?, &launcher)
     })
 }
 
 /// What it will take, told before it begins.
-fn plan(options: &Options) -> String {
+fn plan(options: &LoadOptions) -> String {
     format!(
         "{} processes {}, {} MiB of memory together, {:.0} s",
         options.level,
@@ -60,7 +60,7 @@ fn plan(options: &Options) -> String {
     )
 }
 
-fn run_for(options: &Options, interrupt: &Interrupt, lines: &mut Lines) -> Result<Achieved> {
+fn run_for(options: &LoadOptions, interrupt: &Interrupt, lines: &mut Lines) -> Result<Achieved> {
     let mut load = Load::start(options)?;
     let (begun, before, sampler) = (Instant::now(), load.reading(), load.sample_rounds()?);
     lines.line("running");
@@ -86,7 +86,7 @@ fn news(achieved: Achieved) -> String {
     )
 }
 
-fn outcome(options: &Options, achieved: Achieved) -> LoadOutcome {
+fn outcome(options: &LoadOptions, achieved: Achieved) -> LoadOutcome {
     LoadOutcome {
         schema: SCHEMA,
         load: options.kind.name().to_owned(),

@@ -18,7 +18,7 @@ mod selftest;
 mod worker;
 
 use anyhow::Result;
-use arguments::{Arguments, Document, Verb};
+use arguments::{Arguments, DocumentChoice, Verb};
 use clap::FromArgMatches;
 use std::path::Path;
 use std::process::ExitCode;
@@ -57,10 +57,10 @@ fn run(verb: Verb) -> Result<ExitCode> {
     }
 }
 
-fn print_schema(document: Document) -> Result<ExitCode> {
+fn print_schema(document: DocumentChoice) -> Result<ExitCode> {
     let schema = match document {
-        Document::Demo => schema::<tipme_bench::demo::Outcome>(),
-        Document::Selftest => schema::<tipme_bench::selftest::Outcome>(),
+        DocumentChoice::Demo => schema::<tipme_bench::demo::Outcome>(),
+        DocumentChoice::Selftest => schema::<tipme_bench::selftest::Outcome>(),
     };
     println!("{}", serde_json::to_string_pretty(&schema)?);
     Ok(ExitCode::SUCCESS)

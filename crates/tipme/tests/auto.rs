@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use support::{diagnose, files, meta, tipme};
 use tempfile::TempDir;
 use tipme_bench::Session;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_control::{AutoCounts, Client, Request, Response};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::incident::{Section, StoredBaseline};
@@ -109,7 +109,7 @@ fn learned(path: &Path) -> StoredBaseline {
 #[test]
 fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
     let dir = TempDir::new().unwrap();
-    let mut session = Session::start(Options::default()).unwrap();
+    let mut session = Session::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
     let recorder = Recorder::start(dir.path(), &session, "--auto");

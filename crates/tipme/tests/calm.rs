@@ -14,7 +14,7 @@ use support::{Recording, diagnose};
 use tipme_bench::Session;
 use tipme_bench::alone::Alone;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::session::{Manager, Options};
+use tipme_bench::session::{Manager, SessionOptions};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 
@@ -137,7 +137,7 @@ fn work(session: &Session, program: &Program) {
 
 /// The verdict of a calm session, and how late the machine itself was meanwhile.
 fn session(manager: Manager) -> (Option<i32>, Value, Duration) {
-    let session = Session::start(Options { manager, ..Options::default() }).unwrap();
+    let session = Session::start(SessionOptions { manager, ..SessionOptions::default() }).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let program = Program::open(&session);
     std::thread::sleep(Duration::from_secs(2));

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose};
 use tipme_bench::Session;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// Only a test that fails waits for so long.
@@ -58,7 +58,7 @@ impl Drop for Holder {
 
 /// A shell in a terminal, whose command is the script `c` in the session's folder.
 fn shell(command: &str) -> Session {
-    let mut session = Session::start(Options::default()).unwrap();
+    let mut session = Session::start(SessionOptions::default()).unwrap();
     // The file `d` says that it is done.
     std::fs::write(session.folder().join("c"), format!("{command}\n: > d\n")).unwrap();
     session.open_terminal(&[], &["bash", "--norc", "-i"].map(Into::into)).unwrap();

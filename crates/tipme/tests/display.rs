@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose, records, tipme};
 use tipme_bench::Session;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
@@ -33,7 +33,7 @@ const ANSWER_BYTES: usize = 32;
 const WORD: &str = "xyloquartz";
 
 fn session_with_terminal() -> Session {
-    let mut session = Session::start(Options::default()).unwrap();
+    let mut session = Session::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
     session
 }
@@ -103,7 +103,7 @@ fn requests(incident: &Incident, client: u32) -> (usize, Vec<u8>) {
 
 #[test]
 fn what_is_sent_is_read_however_it_is_given() {
-    let session = Session::start(Options::default()).unwrap();
+    let session = Session::start(SessionOptions::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let target = session.target();
     let mut server = UnixStream::connect(format!("/tmp/.X11-unix/X{}", target.display)).unwrap();
@@ -143,7 +143,7 @@ fn setup_bytes(head: &[u8; 8]) -> usize {
 
 #[test]
 fn a_long_request_hides_nothing_that_follows() {
-    let session = Session::start(Options::default()).unwrap();
+    let session = Session::start(SessionOptions::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let mut window = EchoWindow::open(&session.target()).unwrap();
     let focused = Watcher::open(&session.target()).unwrap().wait_for_focus(std::process::id(), TIMEOUT);
@@ -233,7 +233,7 @@ fn a_client_that_vanishes_in_mid_event_does_no_harm() {
 
 #[test]
 fn only_the_display_that_is_recorded_is_told() {
-    let [own, other] = [(); 2].map(|()| Session::start(Options::default()).unwrap());
+    let [own, other] = [(); 2].map(|()| Session::start(SessionOptions::default()).unwrap());
     let recording = Recording::start(&["--display", &own.display_name()]);
     let output = tipme().args(["status", "--json", "--state-dir"]).arg(recording.dir.path()).output().unwrap();
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use support::tipme;
 use tempfile::TempDir;
 use tipme_bench::Session;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_control::journal::Event;
 use tipme_desktop::inject::{Pace, Typist};
 
@@ -94,7 +94,7 @@ fn a_cause_has_fields_of_its_own_that_no_name_can_forge() {
     let (journal, dir) = (Journal::start(), TempDir::new().unwrap());
     let program = dir.path().join(HOSTILE);
     std::fs::copy("/bin/kill", &program).unwrap();
-    let mut session = Session::start(Options::default()).unwrap();
+    let mut session = Session::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
     let display = session.display_name();

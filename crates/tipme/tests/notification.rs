@@ -28,7 +28,7 @@ use tipme_bench::alone::Alone;
 use tipme_bench::demo_faults::DemoFault;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::seen::Seen;
-use tipme_bench::session::{Manager, Options};
+use tipme_bench::session::{Manager, SessionOptions};
 use tipme_bench::worker::WorkerLauncher;
 use tipme_control::{Client, Request, Response};
 use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
@@ -290,7 +290,7 @@ fn a_daemon_that_does_not_answer_holds_up_nobody() {
 
 /// A session in which xfwm4 takes its own keys.
 fn session_of_xfwm4() -> Session {
-    Session::start(Options { manager: Manager::Xfwm4, ..Options::default() }).unwrap()
+    Session::start(SessionOptions { manager: Manager::Xfwm4, ..SessionOptions::default() }).unwrap()
 }
 
 #[test]

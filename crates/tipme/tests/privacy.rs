@@ -164,7 +164,7 @@ fn times_of(recording: &Recording, uid: u32, client: u32) -> Vec<Nanos> {
 
 #[test]
 fn a_number_that_two_users_had_tells_each_the_own_messages() {
-    let session = Session::start(tipme_bench::session::Options::default()).unwrap();
+    let session = Session::start(tipme_bench::session::SessionOptions::default()).unwrap();
     let recording = record(&session.display_name());
     let cookie = cookie_for_all(&session, &recording);
     let bob = clock(&session, &cookie, BOB);
@@ -181,7 +181,7 @@ fn a_number_that_two_users_had_tells_each_the_own_messages() {
 
 #[test]
 fn messages_are_told_to_whose_client_it_is_though_root_runs_the_server() {
-    let session = Session::start(tipme_bench::session::Options::default()).unwrap();
+    let session = Session::start(tipme_bench::session::SessionOptions::default()).unwrap();
     let recording = record(&session.display_name());
     let cookie = cookie_for_all(&session, &recording);
     let (ann, bob) = (clock(&session, &cookie, ANN), clock(&session, &cookie, BOB));

@@ -25,7 +25,7 @@ use std::process::Command;
 use support::{Recording, diagnose, meta, records};
 use tempfile::TempDir;
 use tipme_bench::Session;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_control::{AutoCounts, Client, Request, Response};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_policy::Strength;
@@ -73,7 +73,7 @@ fn what_a_unit_forbids_ends_a_program() {
 #[test]
 fn the_recorder_works_within_its_unit() {
     let unit = Installed::new().unit("tipmed");
-    let mut session = Session::start(Options::default()).unwrap();
+    let mut session = Session::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
     // Where the service has its own folders too.
     let dir = TempDir::new_in("/var/tmp").unwrap();

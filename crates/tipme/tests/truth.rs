@@ -10,7 +10,7 @@ use tipme_analysis::{Timed, timed};
 use tipme_bench::Session;
 use tipme_bench::alone::Alone;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_bench::truth::{Truth, TruthClient};
 use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::Pace;
@@ -76,7 +76,7 @@ fn nearest<'a>(recorded: &'a [Timed], truth: &Truth) -> Option<&'a Timed> {
 /// Types with so many hogs beside, and holds what the analysis says against what the client stamped.
 fn compare(what: &str, hogs: usize) {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
-    let session = Session::start(Options::default()).unwrap();
+    let session = Session::start(SessionOptions::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
     let client = TruthClient::start(&session, &launcher, KEYS).unwrap();

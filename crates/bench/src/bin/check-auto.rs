@@ -17,7 +17,7 @@ use tipme_bench::interrupt::Interrupt;
 use tipme_bench::process::{Process, cpu_times, family};
 use tipme_bench::random::Random;
 use tipme_bench::session::require;
-use tipme_bench::{Options, Session};
+use tipme_bench::{Session, SessionOptions};
 use tipme_desktop::inject::{Pace, Typist};
 
 const USAGE: &str = "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N] [--tipme FILE]";
@@ -115,7 +115,7 @@ fn plan() -> Result<Plan> {
 fn run(plan: &Plan) -> Result<bool> {
     require(&PROGRAMS.map(|words| words[0]))?;
     let interrupt = Interrupt::install()?;
-    let mut session = Session::start(Options { cpu: Some(1), ..Options::default() })?;
+    let mut session = Session::start(SessionOptions { cpu: Some(1), ..SessionOptions::default() })?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;
     let mut random = Random::new(plan.seed);
     let hitches = hitches(plan, &mut random);

@@ -2,7 +2,7 @@
 //! The processes of a load: one that starts the others, one for each session, and those that work.
 
 use super::ledger::{Count, Ledger};
-use super::work::Worker;
+use super::work::MemoryWalk;
 use super::{Kind, Order};
 use crate::cpu_work::{cpu_time, run_queue_delay};
 use crate::memory::fork;
@@ -112,26 +112,26 @@ struct Assignment<'a> {
 }
 
 impl Assignment<'_> {
-    fn worker(&self) -> Result<Worker> {
+    fn walk(&self) -> Result<MemoryWalk> {
         let order = self.order;
-        Worker::begin(order.kind, order.pages, order.bytes, order.spin, order.folder.as_deref())
+        MemoryWalk::begin(order.kind, order.pages, order.bytes, order.spin, order.folder.as_deref())
     }
 
     /// Works until the time is over.
     fn work(&self, begin: &mut Begin) -> Result<()> {
-        let mut worker = self.worker()?;
+        let mut walk = self.walk()?;
         say(begin)?;
         let mut spent = Spent::now();
         while Instant::now() < self.end {
-            self.rounds(&mut worker, ROUNDS_PER_LOOK)?;
+            self.rounds(&mut walk, ROUNDS_PER_LOOK)?;
             spent = self.note(spent);
         }
         Ok(())
     }
 
-    fn rounds(&self, worker: &mut Worker, rounds: u64) -> Result<()> {
+    fn rounds(&self, walk: &mut MemoryWalk, rounds: u64) -> Result<()> {
         for _ in 0..rounds {
-            let pages = worker.round()?;
+            let pages = walk.round()?;
             self.add(Count::Pages, pages);
             self.add(Count::Rounds, 1);
         }
@@ -153,8 +153,8 @@ impl Assignment<'_> {
     }
 
     fn live(&self, rounds: u64) -> Result<()> {
-        let mut worker = self.worker()?;
-        self.rounds(&mut worker, rounds)?;
+        let mut walk = self.walk()?;
+        self.rounds(&mut walk, rounds)?;
         self.note(Spent::default());
         Ok(())
     }
@@ -205,8 +205,8 @@ mod tests {
     #[test]
     fn time_spent_grows() {
         let before = Spent::now();
-        let mut worker = Worker::begin(Kind::Cpu, Kind::Cpu.pages(), 1 << 16, 1_000_000, None).expect("memory");
-        worker.round().expect("memory");
+        let mut walk = MemoryWalk::begin(Kind::Cpu, Kind::Cpu.pages(), 1 << 16, 1_000_000, None).expect("memory");
+        walk.round().expect("memory");
         assert!(Spent::now().cpu_ns > before.cpu_ns);
     }
 }

@@ -105,7 +105,7 @@ pub(super) enum PageStore {
 }
 
 /// The memory of one process, and how it goes through it.
-pub(super) struct Worker {
+pub(super) struct MemoryWalk {
     store: PageStore,
     window: Window,
     spin: u64,
@@ -114,16 +114,16 @@ pub(super) struct Worker {
     streams: bool,
 }
 
-impl Worker {
+impl MemoryWalk {
     /// Has its memory, all of it touched where it is not a stream.
-    pub(super) fn begin(kind: Kind, pages: Pages, bytes: u64, spin: u64, folder: Option<&Path>) -> Result<Worker> {
+    pub(super) fn begin(kind: Kind, pages: Pages, bytes: u64, spin: u64, folder: Option<&Path>) -> Result<MemoryWalk> {
         let bytes = (bytes as usize).max(PAGE_BYTES);
         let window = Window::new(bytes / PAGE_BYTES, pages);
-        let mut worker = Worker { store: store(bytes, folder)?, window, spin, bytes, streams: kind == Kind::Stream };
-        if let (PageStore::Memory(mapping), Kind::Cpu | Kind::Big) = (&mut worker.store, kind) {
+        let mut walk = MemoryWalk { store: store(bytes, folder)?, window, spin, bytes, streams: kind == Kind::Stream };
+        if let (PageStore::Memory(mapping), Kind::Cpu | Kind::Big) = (&mut walk.store, kind) {
             (0..mapping.pages()).for_each(|page| mapping.fill(page));
         }
-        Ok(worker)
+        Ok(walk)
     }
 
     /// One round; the pages that it touched.
@@ -236,8 +236,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for folder in [None, Some(folder.path())] {
             let pages = Pages { demand: 4, reuse: 0.0 };
-            let mut worker = Worker::begin(Kind::Stream, pages, 8 << 12, 1, folder).expect("memory or a file");
-            let touched: u64 = (0..5).map(|_| worker.round().expect("room")).sum();
+            let mut walk = MemoryWalk::begin(Kind::Stream, pages, 8 << 12, 1, folder).expect("memory or a file");
+            let touched: u64 = (0..5).map(|_| walk.round().expect("room")).sum();
             assert_eq!(touched, 20);
         }
     }

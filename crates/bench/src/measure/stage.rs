@@ -31,7 +31,7 @@ impl Stage {
     pub(super) fn set(display: Option<&Target>) -> Result<Stage> {
         match display {
             Some(target) => Ok(Stage::Existing(Target { timeout: Duration::from_secs(10), ..target.clone() })),
-            None => Ok(Stage::Private(Box::new(Session::start(session::Options::default())?))),
+            None => Ok(Stage::Private(Box::new(Session::start(session::SessionOptions::default())?))),
         }
     }
 

@@ -96,7 +96,7 @@ impl<'a> Stage<'a> {
         let cpu = pinned.then_some(self.cpu);
         match self.slot(pinned).take() {
             Some(session) => Ok(session),
-            None => Session::start(session::Options { cpu, ..session::Options::default() }),
+            None => Session::start(session::SessionOptions { cpu, ..session::SessionOptions::default() }),
         }
     }
 

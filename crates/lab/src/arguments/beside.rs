@@ -8,7 +8,7 @@ use tipme_bench::load::{DEMAND_MAX, LEVEL_MAX};
 use tipme_command::size;
 
 #[derive(Args)]
-pub struct Beside {
+pub struct BesideOptions {
     /// Runnable processes beside it, 0 to 64; several numbers one after the other
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "20", value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub load: Vec<u32>,

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 
 /// A document that a verb of the lab prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Document {
+pub enum DocumentChoice {
     /// tipme demo
     Demo,
     /// tipme selftest
@@ -16,5 +16,5 @@ pub enum Document {
 pub struct Schema {
     /// The document
     #[arg(value_enum)]
-    pub document: Document,
+    pub document: DocumentChoice,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench scroll`.
 
-use super::beside::Beside;
+use super::beside::BesideOptions;
 use clap::Args;
 use tipme_command::size;
 
@@ -20,5 +20,5 @@ pub struct Scroll {
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = size)]
     pub bytes: u64,
     #[command(flatten)]
-    pub beside: Beside,
+    pub beside: BesideOptions,
 }

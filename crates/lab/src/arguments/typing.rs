@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench typing`.
 
-use super::beside::Beside;
+use super::beside::BesideOptions;
 use clap::Args;
 
 #[derive(Args)]
@@ -23,5 +23,5 @@ pub struct Typing {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub keys: u16,
     #[command(flatten)]
-    pub beside: Beside,
+    pub beside: BesideOptions,
 }

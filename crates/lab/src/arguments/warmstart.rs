@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench warmstart`.
 
-use super::beside::Beside;
+use super::beside::BesideOptions;
 use clap::Args;
 use std::time::Duration;
 use tipme_command::duration;
@@ -23,5 +23,5 @@ pub struct Warmstart {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub pause: Duration,
     #[command(flatten)]
-    pub beside: Beside,
+    pub beside: BesideOptions,
 }

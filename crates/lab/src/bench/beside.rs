@@ -2,7 +2,7 @@
 //! What the benchmarks beside a load do alike: from the options to what is compared, and from what was measured to
 //! rows, text, plot and document.
 
-use crate::arguments::{Against, Beside, ManagerOptions};
+use crate::arguments::{Against, BesideOptions, ManagerOptions};
 use crate::files::{write, write_plots};
 use crate::programs::Programs;
 use anyhow::Result;
@@ -23,7 +23,7 @@ pub struct Lacking {
     pub because: String,
 }
 
-pub fn comparison(beside: &Beside, programs: &Programs, usual: Kind) -> Comparison {
+pub fn comparison(beside: &BesideOptions, programs: &Programs, usual: Kind) -> Comparison {
     let kind = beside.kind.map_or(usual, Kind::from);
     let usual = kind.pages();
     Comparison {
@@ -131,7 +131,7 @@ fn one<T>(cell: &Cell<T>, class: &str, limits: Option<Limits>, times: impl Fn(&T
 }
 
 /// A benchmark that has ended.
-pub struct Results<'a> {
+pub struct ArmResults<'a> {
     /// `typing`, `scroll`, `warmstart` or `pagein`: also the names of the files.
     pub kind: &'static str,
     /// What was done, for the first lines and the plot.
@@ -154,7 +154,7 @@ pub struct Results<'a> {
     pub more: Value,
 }
 
-impl Results<'_> {
+impl ArmResults<'_> {
     /// Prints the result and writes its files.
     pub fn publish(self, json: Option<&Path>, svg: Option<&Path>) -> Result<ExitCode> {
         print!("{}", self.text());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench fork`.
 
-use super::intervals::Results;
+use super::intervals::IntervalResults;
 use crate::arguments::{Fork, LoadChoice};
 use crate::lines::Lines;
 use crate::programs::Programs;
 use anyhow::Result;
 use std::process::ExitCode;
 use tipme_bench::Progress;
-use tipme_bench::fork::{self, Conditions, LOADS, Load, Options};
+use tipme_bench::fork::{self, Conditions, ForkLoad, LOADS, Options};
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::intervals::Bounds;
 use tipme_bench::machine::Survey;
@@ -26,7 +26,7 @@ pub fn run(arguments: Fork) -> Result<ExitCode> {
     let sidecar = programs.sidecar(arguments.no_trace, &[], &interrupt)?;
     let survey = Survey::begin();
     let outcome = fork::run(&options, sidecar.as_ref().ok(), &interrupt, &mut lines)?;
-    let results = Results {
+    let results = IntervalResults {
         kind: "fork",
         title: TITLE,
         bounds: &bounds(&outcome.conditions),
@@ -51,12 +51,12 @@ fn options(arguments: &Fork, programs: &Programs) -> Options {
 }
 
 /// The calm comes first, to hold the others against.
-fn loads(choice: LoadChoice) -> Vec<Load> {
+fn loads(choice: LoadChoice) -> Vec<ForkLoad> {
     match choice {
-        LoadChoice::None => vec![Load::None],
-        LoadChoice::Hog => vec![Load::None, Load::Hog],
-        LoadChoice::Fork => vec![Load::None, Load::Fork],
-        LoadChoice::Storm => vec![Load::None, Load::Storm],
+        LoadChoice::None => vec![ForkLoad::None],
+        LoadChoice::Hog => vec![ForkLoad::None, ForkLoad::Hog],
+        LoadChoice::Fork => vec![ForkLoad::None, ForkLoad::Fork],
+        LoadChoice::Storm => vec![ForkLoad::None, ForkLoad::Storm],
         LoadChoice::All => LOADS.to_vec(),
     }
 }

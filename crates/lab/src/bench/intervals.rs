@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tipme_analysis::{Explanation, Recording};
-use tipme_bench::intervals::Measured;
+use tipme_bench::intervals::MeasuredLoad;
 use tipme_measure::{Class, Document, Intervals, Limits, Machine, Profile, SCHEMA};
 use tipme_record::{Nanos, Tid};
 use tipme_report::plot::{Figure, Quantity, Set, histograms};
@@ -24,7 +24,7 @@ const BUCKET_NS: u64 = 10_000_000;
 const LATE: u8 = 1;
 
 /// A benchmark that has ended.
-pub struct Results<'a> {
+pub struct IntervalResults<'a> {
     /// `memory` or `fork`.
     pub kind: &'static str,
     /// What was done, for the first lines and the plot.
@@ -37,7 +37,7 @@ pub struct Results<'a> {
     /// The part of an interval that is the process's own sleep.
     pub sleep: Duration,
     pub machine: Machine,
-    pub loads: &'a [Measured],
+    pub loads: &'a [MeasuredLoad],
     /// Why nothing is explained; `None` where it is.
     pub blind: Option<String>,
 }
@@ -49,7 +49,7 @@ struct Explained {
     longest: Vec<(f64, Explanation)>,
 }
 
-impl Results<'_> {
+impl IntervalResults<'_> {
     /// Prints the result and writes its files.
     pub fn publish(self, json: Option<&Path>, svg: Option<&Path>) -> Result<ExitCode> {
         let explained = self.loads.iter().map(|load| self.explain(load)).collect::<Result<Vec<Explained>>>()?;
@@ -73,7 +73,7 @@ impl Results<'_> {
     }
 
     /// The longest intervals that the incident of a load still holds.
-    fn explain(&self, load: &Measured) -> Result<Explained> {
+    fn explain(&self, load: &MeasuredLoad) -> Result<Explained> {
         let intervals = &load.intervals;
         let mut explained = Explained { load: intervals.load.clone(), longest: Vec::new() };
         let Some(path) = &load.incident else { return Ok(explained) };
@@ -164,7 +164,7 @@ impl Results<'_> {
     }
 }
 
-fn load_details(load: &Measured, explained: &Explained) -> Value {
+fn load_details(load: &MeasuredLoad, explained: &Explained) -> Value {
     let intervals = &load.intervals;
     let histogram: Vec<(f64, u64)> =
         intervals.histogram(BUCKET_NS).into_iter().map(|(from, count)| (from as f64 / 1e6, count)).collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench memory`.
 
-use super::intervals::Results;
+use super::intervals::IntervalResults;
 use crate::arguments::{BackingChoice, Memory};
 use crate::lines::Lines;
 use crate::programs::Programs;
@@ -31,7 +31,7 @@ pub fn run(arguments: Memory) -> Result<ExitCode> {
     let sidecar = programs.sidecar(arguments.no_trace, &DETAILS, &interrupt)?;
     let survey = Survey::begin();
     let outcome = memory::run(&options, sidecar.as_ref().ok(), &interrupt, &mut lines)?;
-    let results = Results {
+    let results = IntervalResults {
         kind: "memory",
         title: TITLE,
         bounds: &bounds(&options, &outcome.conditions),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench pagein`.
 
-use super::beside::{BlockTimes, Results, Times, all, arm, load_words, manager, turns_words};
+use super::beside::{ArmResults, BlockTimes, Times, all, arm, load_words, manager, turns_words};
 use crate::arguments::Pagein;
 use crate::lines::Lines;
 use crate::programs::Programs;
@@ -35,7 +35,7 @@ pub fn run(arguments: Pagein) -> Result<ExitCode> {
     let survey = Survey::begin();
     let cells = pagein::run(&options, &interrupt, &mut lines)?;
     let times = all(&cells, "page-in", None, times);
-    let results = Results {
+    let results = ArmResults {
         kind: "pagein",
         title: TITLE,
         of: "page-in wait",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench scroll`.
 
-use super::beside::{BlockTimes, Results, all, comparison, load_words, turns_words};
+use super::beside::{ArmResults, BlockTimes, all, comparison, load_words, turns_words};
 use crate::arguments::Scroll;
 use crate::lines::Lines;
 use crate::programs::Programs;
@@ -30,7 +30,7 @@ pub fn run(arguments: Scroll) -> Result<ExitCode> {
     let survey = Survey::begin();
     let cells = scroll::run(&options, &interrupt, &mut lines)?;
     let bound = format!("{} KiB by dd, 100 bytes at a time; {}", options.bytes >> 10, load_words(&options.comparison));
-    let results = Results {
+    let results = ArmResults {
         kind: "scroll",
         title: TITLE,
         of: "scrolling",

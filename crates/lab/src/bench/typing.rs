@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench typing`.
 
-use super::beside::{BlockTimes, Results, all, comparison, load_words, turns_words};
+use super::beside::{ArmResults, BlockTimes, all, comparison, load_words, turns_words};
 use crate::arguments::Typing;
 use crate::lines::Lines;
 use crate::programs::Programs;
@@ -33,7 +33,7 @@ pub fn run(arguments: Typing) -> Result<ExitCode> {
     lines.line(&plan(&options));
     let survey = Survey::begin();
     let cells = typing::run(&options, &interrupt, &mut lines)?;
-    let results = Results {
+    let results = ArmResults {
         kind: "typing",
         title: TITLE,
         of: "typing",

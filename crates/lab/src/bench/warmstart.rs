@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench warmstart`.
 
-use super::beside::{BlockTimes, Results, all, comparison, load_words, turns_words};
+use super::beside::{ArmResults, BlockTimes, all, comparison, load_words, turns_words};
 use crate::arguments::Warmstart;
 use crate::lines::Lines;
 use crate::programs::Programs;
@@ -31,7 +31,7 @@ pub fn run(arguments: Warmstart) -> Result<ExitCode> {
     lines.line(&format!("{}; {}", turns_words(&options.comparison), options.estimate()));
     let survey = Survey::begin();
     let cells = warmstart::run(&options, &interrupt, &mut lines)?;
-    let results = Results {
+    let results = ArmResults {
         kind: "warmstart",
         title: TITLE,
         of: "first key",

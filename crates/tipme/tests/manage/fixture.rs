@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 use tipme_bench::Session;
 use tipme_bench::process::Process;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 
@@ -36,7 +36,7 @@ pub struct Terminal {
 impl Desktop {
     pub fn start() -> Desktop {
         forget_nice_value();
-        Desktop { session: Session::start(Options::default()).unwrap() }
+        Desktop { session: Session::start(SessionOptions::default()).unwrap() }
     }
 
     /// A terminal that waits, with the focus.

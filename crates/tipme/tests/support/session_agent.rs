@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tipme_bench::Session;
-use tipme_bench::session::Options;
+use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// How long anything may take on a busy machine.
@@ -73,7 +73,7 @@ impl Drop for Agent {
 }
 
 pub fn session() -> Session {
-    Session::start(Options::default()).unwrap()
+    Session::start(SessionOptions::default()).unwrap()
 }
 
 pub fn press(session: &Session, keys: &[&str]) {
