@@ -56,6 +56,20 @@ pub enum Arm {
 }
 
 impl Arm {
+    /// What others do instead of managing.
+    pub const ALTERNATIVES: [Arm; 3] = [Arm::Nice19, Arm::Autogroup, Arm::Weight];
+
+    /// For people, one line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Arm::Unmanaged => "Nothing is done",
+            Arm::Managed => "The manager runs",
+            Arm::Nice19 => "The load is started with nice -n 19",
+            Arm::Autogroup => "The load is in one session of its own, and the kernel shares out by session",
+            Arm::Weight => "The focused program's control group gets a larger cpu.weight, and nothing else is changed",
+        }
+    }
+
     /// As in the results and on the command line.
     pub fn name(self) -> &'static str {
         match self {

@@ -46,7 +46,19 @@ pub enum Beside {
 }
 
 impl Beside {
-    /// As in the results.
+    /// All of them.
+    pub const ALL: [Beside; 3] = [Beside::Nothing, Beside::Build, Beside::Synthetic];
+
+    /// For people, one line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Beside::Nothing => "Nothing",
+            Beside::Build => "A real build",
+            Beside::Synthetic => "A heavy synthetic load",
+        }
+    }
+
+    /// As in the results and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Beside::Nothing => "nothing",

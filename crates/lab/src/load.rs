@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tipme_bench::Progress;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::load::{Achieved, Kind, Load, LoadOptions, Pages, Speed, default_memory};
+use tipme_bench::load::{Achieved, Load, LoadOptions, Pages, Speed, default_memory};
 use tipme_bench::machine::Survey;
 use tipme_measure::SCHEMA;
 use tipme_report::LoadOutcome;
@@ -34,7 +34,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode> {
 }
 
 fn options(arguments: &Arguments) -> Result<LoadOptions> {
-    let kind = Kind::from(arguments.kind);
+    let kind = arguments.kind;
     let usual = kind.pages();
     let launcher = programs::launcher()?;
     Ok(LoadOptions {

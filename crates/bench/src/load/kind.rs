@@ -30,6 +30,21 @@ pub struct Pages {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 4] = [Kind::Cpu, Kind::Forks, Kind::Big, Kind::Stream];
+    /// Those that use much memory.
+    pub const LARGE: [Kind; 2] = [Kind::Big, Kind::Stream];
+
+    /// For people, one line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Kind::Cpu => "Small and bound by the CPU",
+            Kind::Forks => "Many short-lived children",
+            Kind::Big => "Large and bound by the CPU",
+            Kind::Stream => "A stream through memory or files",
+        }
+    }
+
     /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -53,6 +68,6 @@ impl Kind {
 
     /// Whether its processes use all the memory that they may.
     pub(super) fn is_large(self) -> bool {
-        matches!(self, Kind::Big | Kind::Stream)
+        Kind::LARGE.contains(&self)
     }
 }

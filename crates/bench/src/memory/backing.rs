@@ -45,6 +45,16 @@ pub struct Offer {
 }
 
 impl Backing {
+    /// For people, one line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Backing::File => "Mapped files on a private disk",
+            Backing::DiskSwap => "A swap file on a private disk, made for this and removed",
+            Backing::Zram => "A compressed swap in memory, made for this and removed",
+            Backing::Anonymous => "The machine's own swap",
+        }
+    }
+
     /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {

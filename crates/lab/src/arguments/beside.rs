@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options that the benchmarks beside a load have in common.
 
-use super::load::LoadType;
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
 use std::path::PathBuf;
-use tipme_bench::load::{DEMAND_MAX, LEVEL_MAX};
+use tipme_bench::arms::Arm;
+use tipme_bench::load::{DEMAND_MAX, Kind, LEVEL_MAX};
 use tipme_command::size;
 
 #[derive(Args)]
@@ -16,14 +17,15 @@ pub struct BesideOptions {
     #[arg(long)]
     pub managed: bool,
     /// Measure this instead of the manager as well, in turns; may be given several times
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
-    pub against: Vec<Against>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',',
+        value_parser = choice(&Arm::ALTERNATIVES, Arm::name, Arm::about))]
+    pub against: Vec<Arm>,
     /// Turns of each arm
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub blocks: u8,
     /// What the load's processes do; see tipme load [default: cpu, and big for warmstart]
-    #[arg(long = "type", value_enum, value_name = "TYPE")]
-    pub kind: Option<LoadType>,
+    #[arg(long = "type", value_name = "TYPE", value_parser = choice(&Kind::ALL, Kind::name, Kind::about))]
+    pub kind: Option<Kind>,
     /// Different pages that a process of the load touches in a millisecond of CPU time [default: as is usual for the type]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
     pub demand: Option<u32>,
@@ -61,15 +63,4 @@ pub struct ManagerOptions {
     /// A program that stands in for this one as the manager
     #[arg(long, value_name = "PROGRAM", hide = true)]
     pub manager: Option<PathBuf>,
-}
-
-/// What others do instead of managing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Against {
-    /// The load is started with nice -n 19
-    Nice19,
-    /// The load is in one session of its own, and the kernel shares out by session
-    Autogroup,
-    /// The focused program's control group gets a larger cpu.weight, and nothing else is changed
-    Weight,
 }

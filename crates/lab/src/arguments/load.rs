@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme load`, and what the benchmarks beside a load have in common with it.
 
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use tipme_bench::load::{DEMAND_MAX, Kind, LEVEL_MAX};
@@ -25,8 +26,8 @@ minute after their time at the latest; they are the first to go where memory run
 Exit codes: 0 it ran, 2 it could not.")]
 pub struct Load {
     /// What the processes do
-    #[arg(value_enum, value_name = "TYPE")]
-    pub kind: LoadType,
+    #[arg(value_name = "TYPE", value_parser = choice(&Kind::ALL, Kind::name, Kind::about))]
+    pub kind: Kind,
     /// Processes that are runnable at any time: the load average aimed at, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(LEVEL_MAX)))]
     pub level: u32,
@@ -51,30 +52,6 @@ pub struct Load {
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,
-}
-
-/// The types of load of the paper.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum LoadType {
-    /// Small and bound by the CPU
-    Cpu,
-    /// Many short-lived children
-    Forks,
-    /// Large and bound by the CPU
-    Big,
-    /// A stream through memory or files
-    Stream,
-}
-
-impl From<LoadType> for Kind {
-    fn from(kind: LoadType) -> Kind {
-        match kind {
-            LoadType::Cpu => Kind::Cpu,
-            LoadType::Forks => Kind::Forks,
-            LoadType::Big => Kind::Big,
-            LoadType::Stream => Kind::Stream,
-        }
-    }
 }
 
 /// 0 to 1.

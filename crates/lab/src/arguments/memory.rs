@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench memory`.
 
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
+use tipme_bench::memory::{BACKINGS, Backing};
 use tipme_command::{duration, size};
 
 #[derive(Args)]
@@ -30,8 +32,9 @@ pub struct Memory {
     #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub duration: Duration,
     /// Where pages go that memory does not hold
-    #[arg(long, value_name = "WHERE", value_enum, default_value = "file")]
-    pub backing: BackingChoice,
+    #[arg(long, value_name = "WHERE", value_parser = choice(&BACKINGS, Backing::name, Backing::about),
+        default_value = Backing::File.name())]
+    pub backing: Backing,
     /// Memory of all processes together: bytes, or with K, M or G [default: a third of the buffers, at least 12M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub limit: Option<u64>,
@@ -47,17 +50,4 @@ pub struct Memory {
     /// Write the histograms as memory.svg below this folder
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-}
-
-/// Where pages go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum BackingChoice {
-    /// Mapped files on a private disk
-    File,
-    /// A swap file on a private disk, made for this and removed
-    DiskSwap,
-    /// A compressed swap in memory, made for this and removed
-    Zram,
-    /// The machine's own swap
-    Anonymous,
 }

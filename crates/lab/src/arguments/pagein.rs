@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench pagein`.
 
-use super::beside::{Against, ManagerOptions};
-use clap::{Args, ValueEnum};
+use super::beside::ManagerOptions;
+use super::choice::choice;
+use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
+use tipme_bench::arms::Arm;
 use tipme_bench::load::{Kind, LEVEL_MAX};
 use tipme_command::{duration, size};
 
@@ -45,8 +47,9 @@ pub struct Pagein {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(LEVEL_MAX)))]
     pub hogs: Option<u32>,
     /// What the hog does; see tipme load
-    #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = HogType::Big)]
-    pub kind: HogType,
+    #[arg(long = "type", value_name = "TYPE", value_parser = choice(&Kind::LARGE, Kind::name, about_hog),
+        default_value = Kind::Big.name())]
+    pub kind: Kind,
     /// Spread the hog over so many sessions; 0 leaves it in that of the display's programs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
@@ -57,8 +60,9 @@ pub struct Pagein {
     #[arg(long)]
     pub managed: bool,
     /// Measure this instead of the manager as well, in turns; may be given several times
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
-    pub against: Vec<Against>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',',
+        value_parser = choice(&Arm::ALTERNATIVES, Arm::name, Arm::about))]
+    pub against: Vec<Arm>,
     /// Turns of each arm
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub blocks: u8,
@@ -72,20 +76,10 @@ pub struct Pagein {
     pub svg: Option<PathBuf>,
 }
 
-/// The types of load that use much memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum HogType {
-    /// Goes through all of its memory again and again
-    Big,
-    /// Takes new memory all the time, and gives back all of it after each lap
-    Stream,
-}
-
-impl From<HogType> for Kind {
-    fn from(kind: HogType) -> Kind {
-        match kind {
-            HogType::Big => Kind::Big,
-            HogType::Stream => Kind::Stream,
-        }
+/// What a hog of a type does.
+fn about_hog(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Stream => "Takes new memory all the time, and gives back all of it after each lap",
+        _ => "Goes through all of its memory again and again",
     }
 }

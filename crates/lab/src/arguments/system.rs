@@ -2,9 +2,11 @@
 //! Options of `tipme bench system`.
 
 use super::beside::ManagerOptions;
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
 use std::path::PathBuf;
 use tipme_bench::load::LEVEL_MAX;
+use tipme_bench::system::Beside;
 use tipme_command::size;
 
 #[derive(Args)]
@@ -22,8 +24,9 @@ paper's table 1.
 Exit codes: 0 measured, 2 could not measure.")]
 pub struct System {
     /// What runs beside the script
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', default_value = "nothing,build,synthetic")]
-    pub beside: Vec<BesideChoice>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "nothing,build,synthetic",
+        value_parser = choice(&Beside::ALL, Beside::name, Beside::about))]
+    pub beside: Vec<Beside>,
     /// How often the script goes round the applications
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub rounds: u16,
@@ -47,15 +50,4 @@ pub struct System {
     /// Write the result as one JSON document
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-}
-
-/// What runs beside the script.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum BesideChoice {
-    /// Nothing
-    Nothing,
-    /// A real build
-    Build,
-    /// A heavy synthetic load
-    Synthetic,
 }

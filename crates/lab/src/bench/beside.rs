@@ -2,7 +2,7 @@
 //! What the benchmarks beside a load do alike: from the options to what is compared, and from what was measured to
 //! rows, text, plot and document.
 
-use crate::arguments::{Against, BesideOptions, ManagerOptions};
+use crate::arguments::{BesideOptions, ManagerOptions};
 use crate::files::{write, write_plots};
 use crate::programs::Programs;
 use anyhow::Result;
@@ -24,12 +24,12 @@ pub struct Lacking {
 }
 
 pub fn comparison(beside: &BesideOptions, programs: &Programs, usual: Kind) -> Comparison {
-    let kind = beside.kind.map_or(usual, Kind::from);
+    let kind = beside.kind.unwrap_or(usual);
     let usual = kind.pages();
     Comparison {
         levels: beside.load.clone(),
         managed: beside.managed,
-        against: beside.against.iter().map(|against| arm(*against)).collect(),
+        against: beside.against.clone(),
         blocks: beside.blocks.into(),
         kind,
         pages: Pages { demand: beside.demand.unwrap_or(usual.demand), reuse: beside.reuse.unwrap_or(usual.reuse) },
@@ -46,14 +46,6 @@ pub fn manager(options: &ManagerOptions, programs: &Programs) -> ManagerProgram 
         backend: options.backend.clone(),
         cgroup: options.cgroup.clone(),
         ..ManagerProgram::new(options.manager.clone().unwrap_or_else(|| programs.tipme.clone()))
-    }
-}
-
-pub fn arm(against: Against) -> Arm {
-    match against {
-        Against::Nice19 => Arm::Nice19,
-        Against::Autogroup => Arm::Autogroup,
-        Against::Weight => Arm::Weight,
     }
 }
 

@@ -2,7 +2,7 @@
 //! `tipme bench memory`.
 
 use super::intervals::IntervalResults;
-use crate::arguments::{BackingChoice, Memory};
+use crate::arguments::Memory;
 use crate::lines::Lines;
 use crate::programs::Programs;
 use anyhow::Result;
@@ -11,7 +11,7 @@ use tipme_bench::Progress;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::intervals::Bounds;
 use tipme_bench::machine::Survey;
-use tipme_bench::memory::{self, BACKINGS, Backing, Conditions, Options};
+use tipme_bench::memory::{self, BACKINGS, Conditions, Options};
 use tipme_measure::Class;
 
 const TITLE: &str = "A word of a page every 100 ms, beside children that write theirs";
@@ -49,19 +49,10 @@ fn options(arguments: &Memory, programs: &Programs) -> Options {
     Options {
         children: arguments.children.iter().map(|count| usize::from(*count)).collect(),
         bounds: Bounds { intervals: arguments.samples as usize, time: arguments.duration },
-        backing: backing(arguments.backing),
+        backing: arguments.backing,
         limit: arguments.limit,
         requests_per_second: Some(arguments.requests).filter(|requests| *requests > 0),
         launcher: programs.launcher.clone(),
-    }
-}
-
-fn backing(choice: BackingChoice) -> Backing {
-    match choice {
-        BackingChoice::File => Backing::File,
-        BackingChoice::DiskSwap => Backing::DiskSwap,
-        BackingChoice::Zram => Backing::Zram,
-        BackingChoice::Anonymous => Backing::Anonymous,
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench pagein`.
 
-use super::beside::{ArmResults, BlockTimes, Times, all, arm, load_words, manager, turns_words};
+use super::beside::{ArmResults, BlockTimes, Times, all, load_words, manager, turns_words};
 use crate::arguments::Pagein;
 use crate::lines::Lines;
 use crate::programs::Programs;
@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use tipme_bench::Progress;
 use tipme_bench::arms::{Cell, Comparison};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::load::Kind;
 use tipme_bench::machine::Survey;
 use tipme_bench::pagein::{self, Block, Options, Room};
 use tipme_record::Nanos;
@@ -55,12 +54,12 @@ pub fn run(arguments: Pagein) -> Result<ExitCode> {
 fn options(arguments: &Pagein, programs: &Programs, room: &Room) -> Options {
     let (working_set, shortage) = (arguments.working_set, !arguments.without_shortage);
     let hog = arguments.hog.unwrap_or_else(|| room.hog(working_set, shortage));
-    let kind = Kind::from(arguments.kind);
+    let kind = arguments.kind;
     let hogs = arguments.hogs.unwrap_or_else(|| hog.div_ceil(HOG_EACH).max(1) as u32);
     let comparison = Comparison {
         levels: vec![hogs],
         managed: arguments.managed,
-        against: arguments.against.iter().map(|against| arm(*against)).collect(),
+        against: arguments.against.clone(),
         blocks: arguments.blocks.into(),
         kind,
         pages: kind.pages(),

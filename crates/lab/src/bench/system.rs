@@ -2,7 +2,7 @@
 //! `tipme bench system`.
 
 use super::beside::manager;
-use crate::arguments::{BesideChoice, System};
+use crate::arguments::System;
 use crate::files::write;
 use crate::lines::Lines;
 use crate::programs::Programs;
@@ -38,7 +38,7 @@ pub fn run(arguments: System) -> Result<ExitCode> {
 }
 
 fn options(arguments: &System, programs: &Programs) -> Options {
-    let mut beside: Vec<Beside> = arguments.beside.iter().map(|choice| chosen(*choice)).collect();
+    let mut beside = arguments.beside.clone();
     beside.sort_unstable();
     beside.dedup();
     let loads = beside.contains(&Beside::Synthetic);
@@ -55,14 +55,6 @@ fn options(arguments: &System, programs: &Programs) -> Options {
         launcher: programs.launcher.clone(),
     };
     Options { comparison, beside, rounds: arguments.rounds.into() }
-}
-
-fn chosen(choice: BesideChoice) -> Beside {
-    match choice {
-        BesideChoice::Nothing => Beside::Nothing,
-        BesideChoice::Build => Beside::Build,
-        BesideChoice::Synthetic => Beside::Synthetic,
-    }
 }
 
 fn rows(outcome: &Outcome) -> Vec<SystemRow> {
