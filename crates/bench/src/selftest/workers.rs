@@ -16,6 +16,7 @@ mod semaphore;
 mod shortages;
 mod waits;
 mod work;
+mod writers;
 
 pub(super) use bus::look_up;
 pub(super) use delay::{Delay, note, noted, round_picoseconds, spin_rounds};

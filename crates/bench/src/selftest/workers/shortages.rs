@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The programs that take CPU time, memory or the disk from others, by name.
 
-use super::{disk, flood, hogs, memory, realtime};
+use super::{disk, flood, hogs, memory, realtime, writers};
 use crate::worker::WorkerProgram;
 
 pub(crate) const PROGRAMS: &[(&str, WorkerProgram)] = &[
@@ -15,4 +15,5 @@ pub(crate) const PROGRAMS: &[(&str, WorkerProgram)] = &[
     ("dirtier", disk::dirtier),
     ("rewriter", disk::rewriter),
     ("flood", flood::flood),
+    ("writers", writers::run),
 ];
