@@ -24,7 +24,7 @@ pub struct Options {
     pub at_s: Option<f64>,
 }
 
-/// A stall is looked for this long before the mark.
+/// A hitch is looked for this long before the mark.
 const LOOK_BACK: Nanos = Nanos::from_secs(40);
 
 /// With a time given, what overlaps this much around it is considered.
