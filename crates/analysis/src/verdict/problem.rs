@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which interval is explained: the one that exceeds what is usual by most.
 
-use crate::decode::protocol::class_name;
 use crate::error::Error;
 use crate::join::answer::{Interaction, Join, Milestone};
 use crate::timeline::recording::Recording;
@@ -92,7 +91,7 @@ impl Problem {
     }
 
     pub fn class_name(&self) -> &'static str {
-        self.class.map_or("activity", class_name)
+        self.class.map_or("activity", Class::name)
     }
 }
 
@@ -325,7 +324,7 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
     };
     let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone, command));
     let others = Summary::new(others.map(|latency| latency.0).collect());
-    let usual = Usual::of(others, &recording.baselines, (milestone, class_name(class), &application));
+    let usual = Usual::of(others, &recording.baselines, (milestone, class.name(), &application));
     let threshold = worst.noticed;
     let known = !command || usual.n() >= COMMANDS_MIN;
     let normal = if known { usual.median().min(threshold) } else { Nanos(0) };
