@@ -107,9 +107,10 @@ struct Wanted<'a> {
 /// Commands that are tried before the worst of the other delays, at most.
 const COMMANDS_MAX: usize = 4;
 
-/// Chooses the worst interaction that the options allow; without one, the worst activity of the process. A command may
-/// well take its time: the next worst follows it, in case that nothing held it up.
-pub fn choose(recording: &Recording, found: &[Interaction], options: &Options) -> Result<Vec<Problem>, Error> {
+/// The delays that the verdict may be about, in the order in which they are tried: the worst interaction that the options
+/// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up. Without an
+/// interaction the worst activity of the process.
+pub fn problems(recording: &Recording, found: &[Interaction], options: &Options) -> Result<Vec<Problem>, Error> {
     let wanted = Wanted::new(recording, options)?;
     let from_input = worst_interactions(recording, found, &wanted);
     let named = wanted.pids.is_some();
