@@ -26,8 +26,8 @@ pub fn processes() -> Vec<Vec<u8>> {
 
 pub fn predictions() -> Vec<Vec<u8>> {
     texts(&[
-        r#"{"programs":{"xterm":{"weights":{"emacs":2.5,"firefox":1.0},"turn":3}},"turn":7,"first":2,"hits":3,"misses":4,"dropped":0}"#,
-        r#"{"programs":{},"turn":0,"first":0,"hits":0,"misses":0,"dropped":0}"#,
+        r#"{"programs":{"xterm":{"weights":{"emacs":2.5,"firefox":1.0},"turn":3}},"turn":7,"hits":3,"misses":4,"dropped":0}"#,
+        r#"{"programs":{},"turn":0,"hits":0,"misses":0,"dropped":0}"#,
     ])
 }
 

@@ -34,7 +34,7 @@ const WORDS: [Banned; 51] = [
     ("is no number", "invalid number", &[]),
     ("kin", "descendants, relatives", &[]),
     ("lease", "helper session", &["file", "Its owner may hold a lease on it", "LEASE", "\"no lease: $!\""]),
-    ("leases", "helper sessions", &["\"leases\""]),
+    ("leases", "helper sessions", &[]),
     ("lender", "helper", &[]),
     ("loan", "helper session, helper client", &[]),
     ("lodger", "process that stays in its group", &[]),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One fault at a time on this machine: two would delay each other's terminals.
+//! One measurement at a time on this machine, be it a fault, a benchmark or a script: two would delay each other.
 
 use crate::interrupt::Interrupt;
+use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -10,7 +11,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long another one may take.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// Waits of a measurement, one after the other, at most.
+const WAITS_MAX: u32 = 6;
+/// How long all of them take.
+pub(crate) const OTHERS_MAX: Duration = TIMEOUT.saturating_mul(WAITS_MAX);
 
 /// The right to disturb the machine; given back when dropped.
 pub struct Alone {
@@ -39,5 +44,17 @@ impl Alone {
             interrupt.sleep(Duration::from_millis(100))?;
         }
         Ok(Alone { _lock: lock })
+    }
+
+    /// The same for a measurement, which waits somewhat longer than tests do: many short ones may come before.
+    pub(crate) fn wait_in_turn(interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Alone> {
+        let mut wait = || Alone::wait(interrupt, || progress.line("waiting for another measurement or test to end"));
+        for _ in 1..WAITS_MAX {
+            match wait() {
+                Ok(alone) => return Ok(alone),
+                Err(_) => interrupt.check()?,
+            }
+        }
+        wait()
     }
 }

@@ -10,19 +10,18 @@ mod sessions;
 mod weights;
 
 pub use crate::estimate::Estimate;
-use crate::estimate::TURNS;
 pub(crate) use background::Background;
 pub use manager::{Manager, ManagerProgram};
 pub use sessions::autogroup_enabled;
 
 use crate::alone::Alone;
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::intervals::Watch;
-use crate::load::{Achieved, Kind, Load, Options as LoadOptions, Pages, Progress, Speed};
+use crate::load::{Achieved, Kind, Load, Options as LoadOptions, Pages, RoundsSampler, Speed};
 use crate::pinned::Pinned;
+use crate::priority::Priority;
+use crate::progress::Progress;
 use crate::session::Session;
-use crate::steady::Steady;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, ensure};
 use rustix::process::getpriority_process;
 use serde::{Deserialize, Serialize};
@@ -130,7 +129,7 @@ pub struct Comparison {
     /// Sessions over which the load is spread.
     pub sessions: u32,
     pub manager: ManagerProgram,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
 }
 
 impl Comparison {
@@ -216,7 +215,7 @@ impl Comparison {
         let nice = if turn.arm == Arm::Nice19 { NICE_MOST } else { 0 };
         let sessions = if turn.arm == Arm::Autogroup { 1 } else { self.sessions };
         let memory = self.memory / u64::from(self.level_max().max(1)) * u64::from(turn.level);
-        let usual = LoadOptions::usual(self.kind, turn.level, time, speed, &self.helper);
+        let usual = LoadOptions::usual(self.kind, turn.level, time, speed, &self.launcher);
         LoadOptions { pages: self.pages, memory, sessions, nice, ..usual }
     }
 
@@ -258,10 +257,10 @@ impl<'a> TurnRunner<'a> {
     pub fn begin(
         comparison: &'a Comparison,
         interrupt: &'a Interrupt,
-        watch: &mut dyn Watch,
+        progress: &mut dyn Progress,
     ) -> Result<TurnRunner<'a>> {
         comparison.check()?;
-        let _alone = alone(interrupt, watch)?;
+        let _alone = Alone::wait_in_turn(interrupt, progress)?;
         Ok(TurnRunner { comparison, speed: Speed::try_out()?, interrupt })
     }
 
@@ -272,17 +271,17 @@ impl<'a> TurnRunner<'a> {
         turn: Turn,
         session: &Session,
         time: Duration,
-        watch: &mut dyn Watch,
-        measure: impl FnOnce(&mut dyn Watch) -> Result<T>,
+        progress: &mut dyn Progress,
+        measure: impl FnOnce(&mut dyn Progress) -> Result<T>,
     ) -> Result<Measured<T>> {
-        let _alone = alone(self.interrupt, watch)?;
+        let _alone = Alone::wait_in_turn(self.interrupt, progress)?;
         let load = (turn.level > 0).then_some(turn);
         let comparison = self.comparison;
         let start = |speed| {
             let load = load.map(|turn| Load::start(&comparison.load(turn, time + SETTLING, speed)));
             load.map(|load| load.map(Background::Load)).transpose()
         };
-        self.turn_beside(turn.arm, session, start, || measure(watch))
+        self.turn_beside(turn.arm, session, start, || measure(progress))
     }
 
     /// One turn beside something else than a load of the comparison.
@@ -298,7 +297,7 @@ impl<'a> TurnRunner<'a> {
         let manager = managed.then(|| Manager::start(&self.comparison.manager, session, self.interrupt)).transpose()?;
         let mut background = start(self.speed)?;
         let weights = match arm {
-            Arm::Weight => Some(Weights::set(session, background.as_ref(), &self.comparison.helper)?),
+            Arm::Weight => Some(Weights::set(session, background.as_ref(), &self.comparison.launcher)?),
             _ => None,
         };
         self.interrupt.sleep(SETTLING)?;
@@ -317,11 +316,11 @@ fn observed<T>(
 ) -> Result<(T, Option<Achieved>)> {
     let _pinned = Pinned::new();
     let Some(background) = background else { return Ok((measure()?, None)) };
-    let progress = background.progress()?;
+    let sampler = background.sample_rounds()?;
     let before = background.reading();
     let value = measure()?;
     let achieved = Achieved::between(before, background.reading());
-    let window_rounds_min = progress.map_or(Ok(None), Progress::finish)?;
+    let window_rounds_min = sampler.map_or(Ok(None), RoundsSampler::finish)?;
     background.expect_whole().context("the measurement does not count")?;
     Ok((value, Some(Achieved { window_rounds_min, ..achieved })))
 }
@@ -350,15 +349,15 @@ pub fn all_turns<T>(
     session: &Session,
     time: Duration,
     interrupt: &Interrupt,
-    watch: &mut dyn Watch,
-    measure: &mut dyn FnMut(Turn, &mut dyn Watch) -> Result<T>,
+    progress: &mut dyn Progress,
+    measure: &mut dyn FnMut(Turn, &mut dyn Progress) -> Result<T>,
 ) -> Result<Vec<Cell<T>>> {
-    let runner = TurnRunner::begin(comparison, interrupt, watch)?;
+    let runner = TurnRunner::begin(comparison, interrupt, progress)?;
     let mut cells: Vec<Cell<T>> = Vec::new();
     for block in 0..comparison.blocks {
         for turn in comparison.turns(block) {
-            watch.line(&format!("block {} of {}: {}", block + 1, comparison.blocks, turn.name()));
-            let measured = runner.turn(turn, session, time, watch, |watch| measure(turn, watch))?;
+            progress.line(&format!("block {} of {}: {}", block + 1, comparison.blocks, turn.name()));
+            let measured = runner.turn(turn, session, time, progress, |progress| measure(turn, progress))?;
             match cells.iter_mut().find(|cell| cell.turn == turn) {
                 Some(cell) => cell.take(measured),
                 None => cells.push(Cell { turn, blocks: vec![measured.value], load: measured.load }),
@@ -371,21 +370,10 @@ pub fn all_turns<T>(
 
 /// Whether those who type and watch may have real-time priority; in words where they may not.
 pub fn steadiness() -> Option<&'static str> {
-    (!Steady::is_allowed()).then_some(
+    (!Priority::may_be_realtime()).then_some(
         "real-time priority is not allowed: what types and watches may be late by itself; run it as root, or raise \
          the limit of real-time priority (ulimit -r)",
     )
-}
-
-/// The right to be the only measurement.
-pub(crate) fn alone(interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Alone> {
-    for _ in 1..TURNS {
-        match Alone::wait(interrupt, || watch.line("waiting for another measurement or test to end")) {
-            Ok(alone) => return Ok(alone),
-            Err(_) => interrupt.check()?,
-        }
-    }
-    Alone::wait(interrupt, || watch.line("waiting for another measurement or test to end"))
 }
 
 #[cfg(test)]
@@ -403,7 +391,7 @@ mod tests {
             memory: 100 << 20,
             sessions: 1,
             manager: ManagerProgram::new("tipme".into()),
-            helper: Helper(Vec::new()),
+            launcher: WorkerLauncher(Vec::new()),
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arithmetic that takes CPU time and has no other effect, and the time that it took.
+//! Arithmetic that takes CPU time and has no other effect, the time that it took, and where it can be done.
 
 use crate::kernel_text::schedstat;
 use crate::random::next_random;
@@ -26,6 +26,12 @@ pub(crate) fn cpu_time() -> Duration {
 /// tell.
 pub(crate) fn run_queue_delay() -> Duration {
     schedstat("thread-self").map_or(Duration::ZERO, |(_, waited)| waited)
+}
+
+/// The CPU with the highest number that this process may use.
+pub(crate) fn last_cpu() -> Option<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ mod judge;
 mod script;
 
 use crate::alone::Alone;
-use crate::faults::Fault;
-use crate::hidden::Helper;
+use crate::demo_faults::DemoFault;
 use crate::interrupt::Interrupt;
 use crate::programs::{Diagnosis, Follower};
-pub use crate::progress::Progress;
+use crate::progress::Progress;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use schemars::JsonSchema;
 pub use script::Injected;
@@ -31,11 +31,11 @@ const AGENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// What is demonstrated, and with what.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub fault: Fault,
+    pub fault: DemoFault,
     /// The `tipme` executable.
     pub tipme: PathBuf,
-    /// How hidden programs are started.
-    pub helper: Helper,
+    /// How worker programs are started.
+    pub launcher: WorkerLauncher,
     /// Folder for socket, lock and incidents; the incident stays there. Chosen where it is `None`.
     pub state_dir: Option<PathBuf>,
 }
@@ -69,7 +69,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     let _alone = Alone::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
     let state = state_dir(options)?;
     progress.line("starting a private display and a terminal");
-    let mut stage = Stage::set(options.fault, &options.helper)?;
+    let mut stage = Stage::set(options.fault, &options.launcher)?;
     progress.line("arming the recorder");
     let _recorder = start_recorder(options, &stage, &state, interrupt)?;
     let agent = start_agent(options, &stage, &state, interrupt)?;
@@ -85,7 +85,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     Ok(outcome(options.fault, incident, diagnosis, injected))
 }
 
-fn outcome(fault: Fault, incident: PathBuf, diagnosis: Diagnosis, injected: Injected) -> Outcome {
+fn outcome(fault: DemoFault, incident: PathBuf, diagnosis: Diagnosis, injected: Injected) -> Outcome {
     let judged = judge::judge(fault, &diagnosis.json, &injected.pids);
     Outcome {
         schema: 1,

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long a measurement takes, told before it begins: with everything around what is measured.
 
+use crate::alone::OTHERS_MAX;
 use std::fmt;
 use std::ops::{Add, Mul};
 use std::time::Duration;
-
-/// Waits for the right to be alone, at most, and how long all of them take.
-pub(crate) const TURNS: u32 = 6;
-const OTHERS_MAX: Duration = crate::alone::TIMEOUT.saturating_mul(TURNS);
 
 /// About how long something takes where nothing is slow, and the most that it may take before it is given up.
 ///

@@ -10,11 +10,12 @@ mod programs;
 
 pub(crate) use programs::{load as run_load, timer as run_timer};
 
-use crate::faults::last_cpu;
-use crate::hidden::Helper;
+use crate::cpu_work::last_cpu;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, Watch};
+use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping};
 use crate::process::Process;
+use crate::progress::Progress;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::time::Duration;
@@ -65,7 +66,7 @@ pub struct Options {
     pub every: Duration,
     /// The CPU of all processes; the last one that this process may use, where it is not given.
     pub cpu: Option<usize>,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
 }
 
 /// What it was measured with.
@@ -107,17 +108,17 @@ pub fn run(
     options: &Options,
     sidecar: Option<&SidecarRecorder>,
     interrupt: &Interrupt,
-    watch: &mut dyn Watch,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome> {
     let cpu = options.chosen_cpu()?;
-    let mut cleanup = Cleanup::start(&options.helper)?;
+    let mut cleanup = Cleanup::start(&options.launcher)?;
     let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
     cleanup.folder(folder.path())?;
-    let stage = Stage { folder: folder.path(), helper: &options.helper };
+    let stage = Stage { folder: folder.path(), launcher: &options.launcher };
     let mut loads = Vec::new();
     for load in &options.loads {
         interrupt.check()?;
-        let mut measured = measure(&stage, *load, cpu, options, interrupt, watch)?;
+        let mut measured = measure(&stage, *load, cpu, options, interrupt, progress)?;
         measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
@@ -133,13 +134,13 @@ fn measure(
     cpu: usize,
     options: &Options,
     interrupt: &Interrupt,
-    watch: &mut dyn Watch,
+    progress: &mut dyn Progress,
 ) -> Result<Measured> {
     let stamping = Stamping::start(stage, "fork-timer", &["fork-timer"], options.bounds, Some(cpu))?;
     let mut beside = start_load(stage, load, cpu, options)?;
     interrupt.sleep(SETTLING)?;
     let tid = stamping.tid();
-    let (intervals, cpu_ns) = stamping.follow(load.name(), WORK + SLEEP, options.bounds, interrupt, watch)?;
+    let (intervals, cpu_ns) = stamping.follow(load.name(), WORK + SLEEP, options.bounds, interrupt, progress)?;
     if let Some(beside) = &mut beside {
         beside.expect_alive()?;
     }
@@ -152,8 +153,8 @@ fn start_load(stage: &Stage<'_>, load: Load, cpu: usize, options: &Options) -> R
     }
     let (every, life) = (options.every.as_millis().to_string(), options.bounds.time.as_secs() + SPARE_S);
     let words = ["fork-load", load.name(), &every, &life.to_string()];
-    let (process, _) = stage.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
-    Ok(Some(process))
+    let load = stage.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
+    Ok(Some(load.process))
 }
 
 #[cfg(test)]
@@ -162,7 +163,13 @@ mod tests {
 
     fn options(cpu: Option<usize>) -> Options {
         let bounds = Bounds { intervals: 3, time: Duration::from_secs(1) };
-        Options { loads: LOADS.to_vec(), bounds, every: Duration::from_secs(2), cpu, helper: Helper(Vec::new()) }
+        Options {
+            loads: LOADS.to_vec(),
+            bounds,
+            every: Duration::from_secs(2),
+            cpu,
+            launcher: WorkerLauncher(Vec::new()),
+        }
     }
 
     #[test]

@@ -8,17 +8,16 @@ mod stamp_buffer;
 
 pub use sidecar::SidecarRecorder;
 
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::kernel_text::schedstat;
 use crate::process::Process;
-use crate::session::first_line;
-use anyhow::{Context, Result, bail, ensure};
+use crate::progress::Progress;
+use crate::worker::{self, Ready, WorkerLauncher, say_ready};
+use anyhow::{Context, Result, ensure};
 pub(crate) use cleanup::{Cleanup, PREFIX, run as run_cleanup};
 pub(crate) use stamp_buffer::{STAMPS_MAX, StampBuffer};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 use tipme_desktop::clock;
@@ -42,12 +41,6 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-/// Whom to tell what is going on.
-pub trait Watch {
-    /// One line, without its end.
-    fn line(&mut self, text: &str);
-}
-
 /// The intervals under one load, and what was recorded meanwhile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
@@ -69,7 +62,7 @@ pub(crate) struct Stamping {
 }
 
 impl Stamping {
-    /// Starts a hidden program with its words and, after them, stamp buffer, number of intervals and milliseconds.
+    /// Starts a worker program with its words and, after them, stamp buffer, number of intervals and milliseconds.
     pub(crate) fn start(
         stage: &Stage<'_>,
         name: &str,
@@ -82,8 +75,7 @@ impl Stamping {
         let (path, count) = (stamp_buffer.path().display().to_string(), bounds.intervals.to_string());
         let millis = bounds.time.as_millis().to_string();
         let all: Vec<&str> = words.iter().copied().chain([&*path, &*count, &*millis]).collect();
-        let (process, _) = stage.start(name, &all, cpu)?;
-        Ok(Stamping { process, stamp_buffer })
+        Ok(Stamping { process: stage.start(name, &all, cpu)?.process, stamp_buffer })
     }
 
     pub(crate) fn tid(&self) -> u32 {
@@ -97,9 +89,9 @@ impl Stamping {
         expected: Duration,
         bounds: Bounds,
         interrupt: &Interrupt,
-        watch: &mut dyn Watch,
+        progress: &mut dyn Progress,
     ) -> Result<(Intervals, Option<u64>)> {
-        watch.line(&format!("{load}: measuring"));
+        progress.line(&format!("{load}: measuring"));
         let begun = Instant::now();
         let (mut news, mut cpu) = (begun, None);
         self.process.signal(rustix::process::Signal::USR1);
@@ -114,7 +106,7 @@ impl Stamping {
             }
             if news.elapsed() > NEWS {
                 news = Instant::now();
-                watch.line(&self.news(load, begun, bounds));
+                progress.line(&self.news(load, begun, bounds));
             }
         };
         let stamps = self.stamp_buffer.stamps();
@@ -142,32 +134,20 @@ fn cpu_time(pid: u32) -> Option<u64> {
     schedstat(&pid.to_string()).map(|(ran, _)| ran.as_nanos() as u64)
 }
 
-/// Where hidden programs are started under names of their own.
+/// Where worker programs are started under names of their own.
 pub(crate) struct Stage<'a> {
     pub folder: &'a Path,
-    pub helper: &'a Helper,
+    pub launcher: &'a WorkerLauncher,
 }
 
 impl Stage<'_> {
-    /// Starts a hidden program, whose process is called `name`, and waits until it says that it is in place; what
-    /// it says then comes along.
-    pub(crate) fn start(&self, name: &str, words: &[&str], cpu: Option<usize>) -> Result<(Process, String)> {
+    /// Starts a worker program, whose process is called `name`, and waits until it says that it is in place.
+    pub(crate) fn start(&self, name: &str, words: &[&str], cpu: Option<usize>) -> Result<Ready> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let alias = self.folder.join(name);
         // The last program of this name may have left its link.
         let _ = std::fs::remove_file(&alias);
-        started(name, self.helper.command(Some(&alias), &words)?, cpu)
-    }
-}
-
-fn started(name: &str, mut command: Command, cpu: Option<usize>) -> Result<(Process, String)> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let mut process = Process::start(name, command, cpu)?;
-    let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-    let line = first_line(output, TIMEOUT).with_context(|| format!("{name} did not begin"))?;
-    match line.trim().strip_prefix("ready") {
-        Some(rest) => Ok((process, rest.trim().to_owned())),
-        None => bail!("{name} did not begin; its message stands above"),
+        worker::start(name, self.launcher.command(Some(&alias), &words)?, cpu, TIMEOUT)
     }
 }
 
@@ -216,17 +196,10 @@ fn wait_for_signal() -> Result<()> {
         libc::sigprocmask(libc::SIG_BLOCK, &set, null_mut())
     };
     ensure!(error == 0, "cannot block a signal: {}", std::io::Error::last_os_error());
-    ready("")?;
+    say_ready("")?;
     let mut taken = 0;
     // SAFETY: both pointers are to locals that live until the call returns.
     let error = unsafe { libc::sigwait(&set, &mut taken) };
     ensure!(error == 0, "cannot wait for a signal");
     Ok(())
-}
-
-/// Says that this program is in place; once, since the reader goes then.
-pub(crate) fn ready(with: &str) -> Result<()> {
-    use std::io::Write;
-    println!("ready {with}");
-    std::io::stdout().flush().context("nobody waits for this program")
 }

@@ -14,27 +14,25 @@
 mod kind;
 mod ledger;
 mod programs;
-mod progress;
+mod rounds_sampler;
 mod work;
 
 pub use kind::{Kind, LEVEL_MAX, Pages};
 pub use ledger::Reading;
 pub(crate) use programs::run;
-pub use progress::{Progress, WINDOW};
+pub use rounds_sampler::{RoundsSampler, WINDOW};
 
 use crate::estimate::Estimate;
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::kernel_text::memory_field;
 use crate::process::{Process, family};
-use crate::session::first_line;
-use anyhow::{Context, Result, bail, ensure};
+use crate::worker::{self, WorkerLauncher};
+use anyhow::{Context, Result, ensure};
 use ledger::Ledger;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use std::io::PipeReader;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 pub use work::Speed;
 
@@ -79,7 +77,7 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// How fast this CPU is, so that rounds are the same for every load that is compared.
     pub speed: Speed,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
 }
 
 /// What the first process is told, as one word.
@@ -101,7 +99,7 @@ struct Order {
 
 impl Options {
     /// A load of a type as is usual for it, in one session of its own.
-    pub fn usual(kind: Kind, level: u32, time: Duration, speed: Speed, helper: &Helper) -> Options {
+    pub fn usual(kind: Kind, level: u32, time: Duration, speed: Speed, launcher: &WorkerLauncher) -> Options {
         Options {
             kind,
             level,
@@ -112,7 +110,7 @@ impl Options {
             time,
             folder: None,
             speed,
-            helper: helper.clone(),
+            launcher: launcher.clone(),
         }
     }
 
@@ -234,15 +232,11 @@ impl Load {
         let ledger = Ledger::make(options.level as usize)?;
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
         let order = serde_json::to_string(&options.order(ledger.path())).context("a path is not UTF-8 text")?;
-        let mut command = options.helper.command(None, &["load".into(), order.into()])?;
-        command.stdin(held).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut process = Process::start("the load", command, None)?;
-        let output = process.child().stdout.take().context("the load has no output")?;
-        let load = Load { process: Some(process), ledger, level: options.level, gone };
-        let line = first_line(output, TIMEOUT).context("the load did not begin")?;
-        if line.trim() != "ready" {
-            bail!("the load did not begin; its message stands above");
-        }
+        let mut command = options.launcher.command(None, &["load".into(), order.into()])?;
+        command.stdin(held);
+        // Waits for the end of all its processes, too, where it does not begin.
+        let mut load = Load { process: None, ledger, level: options.level, gone };
+        load.process = Some(worker::start_saying(worker::READY, "the load", command, None, TIMEOUT)?.process);
         Ok(load)
     }
 
@@ -257,8 +251,8 @@ impl Load {
     }
 
     /// Begins to watch whether each of its processes gets on.
-    pub fn progress(&self) -> Result<Progress> {
-        Ok(Progress::watch(Ledger::open(&self.ledger.path())?))
+    pub fn sample_rounds(&self) -> Result<RoundsSampler> {
+        Ok(RoundsSampler::begin(Ledger::open(&self.ledger.path())?))
     }
 
     /// Fails where the load has ended by itself.
@@ -372,7 +366,7 @@ mod tests {
     use tipme_record::Nanos;
 
     fn options(kind: Kind, level: u32) -> Options {
-        Options::usual(kind, level, Duration::from_secs(1), Speed::NONE, &Helper(Vec::new()))
+        Options::usual(kind, level, Duration::from_secs(1), Speed::NONE, &WorkerLauncher(Vec::new()))
     }
 
     #[test]

@@ -12,12 +12,12 @@ mod stage;
 
 use crate::alone::Alone;
 use crate::interrupt::Interrupt;
+use crate::priority::Priority;
 use crate::process::missing;
 use crate::progress::Progress;
 use crate::script::Script;
 use crate::seen::Seen;
 use crate::session;
-use crate::urgent::Urgent;
 use anyhow::{Context, Result, bail};
 use application::Application;
 pub use counters::{COUNTED, Usage};
@@ -36,8 +36,6 @@ use tipme_record::Nanos;
 const QUIET: Duration = Duration::from_millis(300);
 /// The same before it is started: short, since on a display with others it may never be still for long.
 const STILL: Duration = Duration::from_millis(5);
-/// Waits for the right to be alone, each of five minutes, at most.
-const TURNS: usize = 6;
 /// How often a waiter looks whether the application is at rest.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -113,7 +111,7 @@ pub fn run(
         None => None,
     };
     for number in 0..options.repeat {
-        let alone = alone(interrupt, progress)?;
+        let alone = Alone::wait_in_turn(interrupt, progress)?;
         progress.line(&format!("repeat {} of {}", number + 1, options.repeat));
         let repeat = play_once(options, &stage, recorder.as_ref(), number, interrupt)?;
         drop(alone);
@@ -124,17 +122,6 @@ pub fn run(
         }
     }
     Ok(())
-}
-
-/// The right to be the only measurement, waited for somewhat longer than tests wait: many short ones may come before.
-fn alone(interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Alone> {
-    for _ in 1..TURNS {
-        match Alone::wait(interrupt, || progress.line("waiting for another measurement or test to end")) {
-            Ok(alone) => return Ok(alone),
-            Err(_) => interrupt.check()?,
-        }
-    }
-    Alone::wait(interrupt, || progress.line("waiting for another measurement or test to end"))
 }
 
 /// Whether this user may have a recorder beside.
@@ -190,7 +177,7 @@ fn play_once(
 /// A thread that watches the screen, ahead of all that draws.
 fn watch(target: &Target) -> Result<Seen> {
     let watch = DamageWatch::open_screen(target)?;
-    let _urgent = Urgent::new();
+    let _priority = Priority::raised();
     Seen::watch(watch, STILL)
 }
 

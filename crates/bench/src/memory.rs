@@ -15,11 +15,12 @@ pub(crate) use programs::{children as run_children, fork, timer as run_timer, wo
 
 use crate::alone::Alone;
 use crate::group::ControlGroup;
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, TIMEOUT, Watch};
+use crate::intervals::{Bounds, Cleanup, GRACE, Measured, PREFIX, SidecarRecorder, Stage, Stamping, TIMEOUT};
 use crate::process::Process;
+use crate::progress::Progress;
 use crate::selftest::disk::PrivateDisk;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail, ensure};
 use backing::BackingSetup;
 use programs::{CHILD_BYTES, NO_FILE, OWN_BYTES};
@@ -51,7 +52,7 @@ pub struct Options {
     pub limit: Option<u64>,
     /// How many requests a second the private disk takes, `None` for as many as it can.
     pub requests_per_second: Option<u32>,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
 }
 
 /// What it was measured with.
@@ -119,16 +120,16 @@ pub fn run(
     options: &Options,
     sidecar: Option<&SidecarRecorder>,
     interrupt: &Interrupt,
-    watch: &mut dyn Watch,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome> {
     options.check()?;
-    let _alone = Alone::wait(interrupt, || watch.line("waiting for another benchmark or test to end"))?;
+    let _alone = Alone::wait(interrupt, || progress.line("waiting for another benchmark or test to end"))?;
     let place = Place::make(options)?;
-    watch.line(&format!("at most {} MiB of memory; {}", options.limit_bytes() >> 20, place.disk_text()));
+    progress.line(&format!("at most {} MiB of memory; {}", options.limit_bytes() >> 20, place.disk_text()));
     let mut loads = Vec::new();
     for children in &options.children {
         interrupt.check()?;
-        let mut measured = place.measure(*children, options, interrupt, watch)?;
+        let mut measured = place.measure(*children, options, interrupt, progress)?;
         measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
         loads.push(measured);
     }
@@ -137,7 +138,7 @@ pub fn run(
 
 /// Everything that is made for the benchmark. Fields are dropped in their order: who works, then what with.
 struct Place<'a> {
-    helper: &'a Helper,
+    launcher: &'a WorkerLauncher,
     group: ControlGroup,
     /// A group for the limit of the disk, where each controller has a hierarchy of its own.
     reads: Option<ControlGroup>,
@@ -149,7 +150,7 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn make(options: &'a Options) -> Result<Place<'a>> {
-        let mut cleanup = Cleanup::start(&options.helper)?;
+        let mut cleanup = Cleanup::start(&options.launcher)?;
         let folder = folder()?;
         cleanup.folder(folder.path())?;
         let buffers = (options.buffers_bytes() >> 20) as u32;
@@ -157,7 +158,8 @@ impl<'a> Place<'a> {
         let group = ControlGroup::named(PREFIX, "memory")?;
         cleanup.group(group.folder())?;
         group.limit_memory(options.limit_bytes())?;
-        let mut place = Place { helper: &options.helper, group, reads: None, disk_speed: None, setup, folder, cleanup };
+        let mut place =
+            Place { launcher: &options.launcher, group, reads: None, disk_speed: None, setup, folder, cleanup };
         if let Some(requests) = options.requests_per_second {
             place.slow_down(requests)?;
         }
@@ -209,16 +211,16 @@ impl<'a> Place<'a> {
         children: usize,
         options: &Options,
         interrupt: &Interrupt,
-        watch: &mut dyn Watch,
+        progress: &mut dyn Progress,
     ) -> Result<Measured> {
-        let stage = Stage { folder: self.folder.path(), helper: self.helper };
+        let stage = Stage { folder: self.folder.path(), launcher: self.launcher };
         let procs_files = self.procs_files();
         let file = |name: &str| match &self.setup.disk {
             Some(disk) if options.backing.is_file() => disk.outside(name).display().to_string(),
             _ => NO_FILE.to_owned(),
         };
         let name = load_name(children);
-        watch.line(&format!("{name}: starting"));
+        progress.line(&format!("{name}: starting"));
         let stamping = Stamping::start(
             &stage,
             "memory-timer",
@@ -228,7 +230,7 @@ impl<'a> Place<'a> {
         )?;
         let load = self.start_children(&stage, children, &procs_files, &file(CHILDREN_FILES), options)?;
         let tid = stamping.tid();
-        let (intervals, cpu_ns) = stamping.follow(&name, SLEEP, options.bounds, interrupt, watch)?;
+        let (intervals, cpu_ns) = stamping.follow(&name, SLEEP, options.bounds, interrupt, progress)?;
         let casualties = load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
         drop(load);
         self.remove_children_files(children)?;
@@ -248,8 +250,8 @@ impl<'a> Place<'a> {
         }
         let (count, life) = (children.to_string(), options.life().as_secs().to_string());
         let words = ["memory-children", procs_files, &count, files, &life];
-        let (load, _) = stage.start("memory-children", &words, None).context("the children do not get on")?;
-        Ok(Some(load))
+        let load = stage.start("memory-children", &words, None).context("the children do not get on")?;
+        Ok(Some(load.process))
     }
 
     fn remove_children_files(&self, children: usize) -> Result<()> {
@@ -330,7 +332,7 @@ mod tests {
             backing: Backing::File,
             limit,
             requests_per_second: None,
-            helper: Helper(Vec::new()),
+            launcher: WorkerLauncher(Vec::new()),
         }
     }
 

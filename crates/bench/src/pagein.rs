@@ -20,12 +20,13 @@ pub use room::Room;
 
 use crate::arms::{Cell, all_turns};
 use crate::interrupt::Interrupt;
-use crate::intervals::{STAMPS_MAX, StampBuffer, Watch};
+use crate::intervals::{STAMPS_MAX, StampBuffer};
+use crate::progress::Progress;
 use crate::session::{self, Session};
 use anyhow::Result;
 
 /// Measures every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Vec<Cell<Block>>> {
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Block>>> {
     options.check(&Room::here())?;
     session::require(&["Xvfb", "openbox", "xterm"])?;
     let stamp_buffer = StampBuffer::make(STAMPS_MAX)?;
@@ -33,7 +34,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
     let command = program::command(options, &session, &stamp_buffer)?;
     session.open_program("the program with the working set", command)?;
     let (time, mut typed) = (options.longest_block(), 0);
-    all_turns(&options.comparison, &session, time, interrupt, watch, &mut |_, _| {
+    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, _| {
         let block = block::type_keys(options, &session, &stamp_buffer, typed, interrupt)?;
         typed += options.keys_per_lap + block.pressed.len();
         Ok(block)

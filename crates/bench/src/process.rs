@@ -139,6 +139,9 @@ fn timespec(time: Duration) -> Timespec {
 const GROUP: usize = 2;
 const SESSION: usize = 3;
 const MAJOR_FAULTS: usize = 9;
+/// In user space, with the time in the kernel behind it; then both of the children that have ended.
+const CPU_TICKS: usize = 11;
+const CHILDREN_CPU_TICKS: usize = 13;
 
 /// Processes whose process group is `group` and that have not ended.
 pub fn group_members(group: u32) -> Vec<u32> {
@@ -160,8 +163,19 @@ pub(crate) fn major_faults(pids: &[u32]) -> u64 {
     pids.iter().filter_map(|pid| figure(&stat(*pid)?, MAJOR_FAULTS)).sum()
 }
 
-/// A process and all below it.
-pub(crate) fn family(root: u32) -> Vec<u32> {
+/// CPU time of a process so far, and that of its children that have ended; `None` where it is gone.
+pub fn cpu_times(pid: u32) -> Option<(Duration, Duration)> {
+    let stat = stat(pid)?;
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
+    let time = |word| {
+        let ticks = figure(&stat, word)? + figure(&stat, word + 1)?;
+        Some(Duration::from_secs_f64(ticks as f64 / ticks_per_second))
+    };
+    Some((time(CPU_TICKS)?, time(CHILDREN_CPU_TICKS)?))
+}
+
+/// A process, its children and all below them.
+pub fn family(root: u32) -> Vec<u32> {
     let mut members = vec![root];
     let mut at = 0;
     while let Some(pid) = members.get(at).copied() {
@@ -251,6 +265,16 @@ mod tests {
         let own = std::process::id();
         let session = figure(&stat(own).expect("it lives"), SESSION).expect("a session") as u32;
         assert!(session_members(session).contains(&own) && family(own).contains(&own));
+    }
+
+    #[test]
+    fn cpu_time_grows() {
+        let begun = cpu_times(std::process::id()).expect("it lives");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while cpu_times(std::process::id()).expect("it lives").0 == begun.0 && Instant::now() < deadline {
+            std::hint::black_box(group_members(0));
+        }
+        assert!(cpu_times(std::process::id()).expect("it lives") > begun && cpu_times(0).is_none());
     }
 
     #[test]

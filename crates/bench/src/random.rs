@@ -28,6 +28,24 @@ impl Random {
     }
 }
 
+/// Lines of plain text, `bytes` in all, always the same.
+pub(crate) fn text(bytes: usize) -> Vec<u8> {
+    const WORDS: [&str; 8] = ["delta", "river", "stone", "amber", "quiet", "lantern", "orbit", "meadow"];
+    let mut out = Vec::with_capacity(bytes + 100);
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    while out.len() < bytes {
+        out.extend_from_slice(format!("{:08}", out.len()).as_bytes());
+        for _ in 0..9 {
+            state = next_random(state);
+            out.push(b' ');
+            out.extend_from_slice(WORDS[(state >> 61) as usize].as_bytes());
+        }
+        out.push(b'\n');
+    }
+    out.truncate(bytes);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,5 +57,11 @@ mod tests {
         assert_ne!(numbers(Random::new(7)), numbers(Random::new(8)));
         let mut random = Random::new(1);
         assert!((0..1_000).all(|_| random.index(9) < 9) && random.below(0) == 0);
+    }
+
+    #[test]
+    fn the_text_has_the_size_asked_for() {
+        assert_eq!(text(100_000).len(), 100_000);
+        assert!(text(200).starts_with(b"00000000 "));
     }
 }

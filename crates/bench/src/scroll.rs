@@ -8,10 +8,10 @@
 use crate::arms::{Cell, Comparison, all_turns};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
-use crate::intervals::Watch;
+use crate::priority::Priority;
+use crate::progress::Progress;
 use crate::seen::Seen;
 use crate::session::{self, Session};
-use crate::steady::Steady;
 use crate::typing::nanos;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write as _;
@@ -76,7 +76,7 @@ pub struct Scrolled {
 }
 
 /// Scrolls once in every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Vec<Cell<Scrolled>>> {
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Scrolled>>> {
     options.check()?;
     session::require(&["Xvfb", "openbox", "xterm", "bash", "stty", "dd"])?;
     let mut session = Session::start(session::Options::default())?;
@@ -88,12 +88,12 @@ pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> R
     let program: Vec<_> = words.into_iter().chain([file.into(), marks.clone().into()]).collect();
     session.open_terminal(&[], &program)?;
     let time = SCROLL_MAX + REST_TIMEOUT;
-    all_turns(&options.comparison, &session, time, interrupt, watch, &mut |_, _| once(&session, &marks, interrupt))
+    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, _| once(&session, &marks, interrupt))
 }
 
 fn once(session: &Session, marks: &Path, interrupt: &Interrupt) -> Result<Scrolled> {
     let mut typist = Typist::open(&session.target(), Pace::default())?;
-    let _steady = Steady::new();
+    let _priority = Priority::realtime();
     let seen = Seen::start(session, QUIET)?;
     let before = length(marks);
     let pressed = typist.key('g')?;

@@ -2,7 +2,7 @@
 //! Known faults on this machine, one at a time and in pairs, each marked and diagnosed as a user would.
 //!
 //! [`faults`] says what can go wrong and what the diagnosis is expected to name, `operations` what an
-//! application of ours does about it, `jobs` are the programs around it. `trial` runs one fault against
+//! application of ours does about it, `workers` are the programs around it. `trial` runs one fault against
 //! one application, `judge` holds the verdict against what was done, `table` prints the results. The
 //! diagnosis is the product's own; it sees the incident file and nothing else.
 
@@ -10,23 +10,25 @@ mod app;
 pub(crate) mod disk;
 mod fault;
 pub mod faults;
-pub(crate) mod jobs;
 mod judge;
 mod keyboard;
 mod operations;
 mod options;
 mod outcome;
 pub(crate) mod patient;
+mod site;
 mod table;
 mod trial;
+pub(crate) mod workers;
 
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::session;
 use anyhow::{Context, Result, bail};
-pub use fault::{App, Fault, Injected, InjectedCause, Injection, Site};
+pub use fault::{App, Fault, Injected, InjectedCause, Injection};
 pub use options::Options;
 pub use outcome::{NotRun, Outcome, Row};
+pub use site::Site;
 use std::path::PathBuf;
 pub use table::{markdown, text};
 use trial::{Observation, ProductFailed, Stage};
@@ -135,7 +137,7 @@ impl IncidentStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hidden::Helper;
+    use crate::worker::WorkerLauncher;
 
     fn options(names: &[&str], repeat: usize) -> Options {
         Options {
@@ -145,7 +147,7 @@ mod tests {
             clean: 2,
             keep: None,
             tipme: PathBuf::new(),
-            helper: Helper(Vec::new()),
+            launcher: WorkerLauncher(Vec::new()),
         }
     }
 

@@ -12,11 +12,13 @@ mod build;
 pub use build::Work;
 pub(crate) use build::{Build, run as run_build};
 
-use crate::arms::{Arm, Background, Comparison, Turn, TurnRunner, alone};
+use crate::alone::Alone;
+use crate::arms::{Arm, Background, Comparison, Turn, TurnRunner};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
-use crate::intervals::{Cleanup, Watch};
+use crate::intervals::Cleanup;
 use crate::load::{Achieved, Load, Speed};
+use crate::progress::Progress;
 use crate::session::{self, Session};
 use anyhow::{Context, Result, ensure};
 use applications::OpenApplications;
@@ -138,22 +140,22 @@ impl Options {
 }
 
 /// Plays the script in every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Outcome> {
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
     options.check()?;
     session::require(&["Xvfb", "openbox", "xterm", "vi", "less", "sh"])?;
-    let mut cleanup = Cleanup::start(&options.comparison.helper)?;
+    let mut cleanup = Cleanup::start(&options.comparison.launcher)?;
     let builds = options.beside.contains(&Beside::Build);
     let tree = builds.then(|| Tree::make(&mut cleanup)).transpose()?;
-    let runner = TurnRunner::begin(&options.comparison, interrupt, watch)?;
+    let runner = TurnRunner::begin(&options.comparison, interrupt, progress)?;
     let session = Session::start(session::Options::default())?;
     let mut applications = OpenApplications::set(&session, interrupt)?;
-    watch.line("once round the applications, which does not count: they come from the disk");
+    progress.line("once round the applications, which does not count: they come from the disk");
     applications.play(1, interrupt)?;
     let mut all: Vec<Runs> = Vec::new();
     for block in 0..options.comparison.blocks {
         for (beside, arm) in options.turns(block) {
-            let _alone = alone(interrupt, watch)?;
-            watch.line(&format!(
+            let _alone = Alone::wait_in_turn(interrupt, progress)?;
+            progress.line(&format!(
                 "block {} of {}: beside {}, {}",
                 block + 1,
                 options.comparison.blocks,
@@ -179,7 +181,7 @@ fn background(options: &Options, beside: Beside, tree: Option<&Tree>, speed: Spe
         Beside::Nothing => Ok(None),
         Beside::Build => {
             let tree = tree.context("there is nothing to build")?;
-            let build = Build::start(tree, comparison.sessions > 0, &comparison.helper)?;
+            let build = Build::start(tree, comparison.sessions > 0, &comparison.launcher)?;
             Ok(Some(Background::Build(build)))
         }
         Beside::Synthetic => {
@@ -203,8 +205,8 @@ fn take(all: &mut Vec<Runs>, beside: Beside, arm: Arm, played: Played, load: Opt
 mod tests {
     use super::*;
     use crate::arms::ManagerProgram;
-    use crate::hidden::Helper;
     use crate::load::Kind;
+    use crate::worker::WorkerLauncher;
 
     fn options(beside: &[Beside], level: u32) -> Options {
         let comparison = Comparison {
@@ -217,7 +219,7 @@ mod tests {
             memory: 64 << 20,
             sessions: 1,
             manager: ManagerProgram::new("tipme".into()),
-            helper: Helper(Vec::new()),
+            launcher: WorkerLauncher(Vec::new()),
         };
         Options { comparison, beside: beside.to_vec(), rounds: 1 }
     }

@@ -3,9 +3,9 @@
 //!
 //! What a recorder says of the same keys is held against these figures.
 
-use crate::hidden::Helper;
 use crate::process::Process;
 use crate::session::Session;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -68,14 +68,14 @@ pub struct TruthClient {
 
 impl TruthClient {
     /// Starts the client and waits until its window has the focus.
-    pub fn start(session: &Session, helper: &Helper, keys: u32) -> Result<TruthClient> {
+    pub fn start(session: &Session, launcher: &WorkerLauncher, keys: u32) -> Result<TruthClient> {
         let watcher = Watcher::open(&session.target())?;
         let file = session.folder().join("truth");
         let authority = session.folder().join("authority");
         let words = ["truth-client".into(), session.target().display.to_string().into(), authority.into()];
         let mut words: Vec<std::ffi::OsString> = words.into();
         words.extend([keys.to_string().into(), file.clone().into()]);
-        let mut command = helper.command(None, &words)?;
+        let mut command = launcher.command(None, &words)?;
         session.prepare(&mut command);
         let process = Process::start("the truth client", command, None)?;
         watcher.wait_for_focus(process.pid(), KEY_TIMEOUT)?;

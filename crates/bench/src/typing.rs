@@ -10,10 +10,10 @@
 use crate::arms::{Cell, Comparison, all_turns};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
-use crate::intervals::Watch;
+use crate::priority::Priority;
+use crate::progress::Progress;
 use crate::seen::{Seen, latencies};
 use crate::session::{self, Session};
-use crate::steady::Steady;
 use anyhow::{Result, ensure};
 use std::time::Duration;
 use tipme_desktop::clock;
@@ -83,12 +83,12 @@ impl Options {
 }
 
 /// Measures every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Vec<Cell<Block>>> {
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Block>>> {
     options.check()?;
     let session = terminal()?;
     let mut seed = 0;
     let time = options.time_per_block() + BLOCK_SPARE;
-    all_turns(&options.comparison, &session, time, interrupt, watch, &mut |_, _| {
+    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, _| {
         seed += 1;
         type_keys(&session, options.keys_per_block(), seed, time, interrupt)
     })
@@ -105,7 +105,7 @@ pub(crate) fn terminal() -> Result<Session> {
 fn type_keys(session: &Session, keys: usize, seed: u64, time: Duration, interrupt: &Interrupt) -> Result<Block> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, seed, ..Pace::default() };
     let mut typist = Typist::open(&session.target(), pace)?;
-    let _steady = Steady::new();
+    let _priority = Priority::realtime();
     let seen = Seen::start(session, QUIET)?;
     let end = clock::now().after(nanos(time.saturating_sub(ANSWER_TIMEOUT)));
     let mut pressed = Vec::new();

@@ -7,11 +7,11 @@
 use crate::arms::{Cell, Comparison, all_turns};
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
-use crate::intervals::Watch;
+use crate::priority::Priority;
 use crate::process::{family, major_faults};
+use crate::progress::Progress;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
-use crate::steady::Steady;
 use crate::typing::{ANSWER_TIMEOUT, INTERVAL, await_answer, letters, nanos, terminal};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
@@ -60,14 +60,14 @@ impl Options {
 }
 
 /// One pause in every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, watch: &mut dyn Watch) -> Result<Vec<Cell<Warm>>> {
+pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Warm>>> {
     ensure!(options.pause <= PAUSE_MAX, "choose a pause of an hour at most");
     options.comparison.check()?;
     let session = terminal()?;
     let pids = watched(&session)?;
     let time = options.pause + KEYS_SPARE;
-    all_turns(&options.comparison, &session, time, interrupt, watch, &mut |_, watch| {
-        once(&session, &pids, options.pause, interrupt, watch)
+    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, progress| {
+        once(&session, &pids, options.pause, interrupt, progress)
     })
 }
 
@@ -83,18 +83,18 @@ fn once(
     pids: &[u32],
     pause: Duration,
     interrupt: &Interrupt,
-    watch: &mut dyn Watch,
+    progress: &mut dyn Progress,
 ) -> Result<Warm> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
     let mut typist = Typist::open(&session.target(), pace)?;
-    let _steady = Steady::new();
+    let _priority = Priority::realtime();
     let seen = Seen::start(session, QUIET)?;
     let mut letters = letters();
     let mut type_keys = |count: usize| -> Result<Vec<Nanos>> {
         letters.by_ref().take(count).map(|letter| key(&mut typist, &seen, letter, interrupt)).collect()
     };
     type_keys(KEYS_BEFORE)?;
-    watch.line(&format!("a pause of {} s", pause.as_secs()));
+    progress.line(&format!("a pause of {} s", pause.as_secs()));
     interrupt.sleep(pause)?;
     let before = major_faults(pids);
     let pressed = type_keys(1 + KEYS_AFTER)?;

@@ -2,17 +2,17 @@
 //! The ground truth by itself: complete, in order, and quick on an idle display.
 
 use tipme_bench::Session;
-use tipme_bench::job::Helper;
 use tipme_bench::session::Options;
 use tipme_bench::truth::TruthClient;
+use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::Pace;
 use tipme_record::Nanos;
 
 #[test]
 fn every_key_has_its_four_times_in_order() {
     let session = Session::start(Options::default()).expect("a session");
-    let helper = Helper(vec![env!("CARGO_BIN_EXE_tipme-job").into()]);
-    let client = TruthClient::start(&session, &helper, 300).expect("a client");
+    let launcher = WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-worker").into()]);
+    let client = TruthClient::start(&session, &launcher, 300).expect("a client");
     assert_ne!(client.pid(), 0);
     let truths = client.drive(&session, Pace { words_per_minute: 600.0, variation: 0.5, seed: 7 }).expect("all keys");
     assert_eq!(truths.len(), 300);

@@ -6,21 +6,21 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::alone::Alone;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::job::Helper;
 use tipme_bench::process::Process;
 use tipme_bench::selftest::{App, Fault, Injected, InjectedCause, Site, faults};
+use tipme_bench::worker::WorkerLauncher;
 
 /// How long a program may take to be there.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-fn helper() -> Helper {
-    Helper(vec![env!("CARGO_BIN_EXE_tipme-job").into()])
+fn launcher() -> WorkerLauncher {
+    WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-worker").into()])
 }
 
 /// Both ends of a new terminal.
@@ -46,7 +46,7 @@ impl Patient {
         let folder = tempfile::tempdir().expect("a folder");
         let (keyboard, inner) = terminal();
         let words = ["tty-patient".into(), folder.path().into()];
-        let mut command: Command = helper().command(None, &words).expect("a command");
+        let mut command: Command = launcher().command(None, &words).expect("a command");
         command.stdin(inner.try_clone().expect("a second one")).stdout(inner);
         let process = Process::start("tty-patient", command, None).expect("it starts");
         let deadline = Instant::now() + TIMEOUT;
@@ -69,8 +69,9 @@ impl Patient {
 /// What a fault is said to have done, and how long the key took.
 fn suffer(fault: &Fault) -> (Injected, f64) {
     let mut patient = Patient::start();
-    let (helper, folder) = (helper(), patient.folder.path().to_path_buf());
-    let site = Site { folder: &folder, display: 0, authority: Path::new(""), cpu: last_cpu(), helper: &helper };
+    let folder = patient.folder.path().to_path_buf();
+    let site =
+        Site { folder: folder.clone(), display: 0, authority: PathBuf::new(), cpu: last_cpu(), launcher: launcher() };
     let mut injection = (fault.prepare)(&site).expect("it is prepared");
     let calm = (0..5).map(|_| patient.key()).min();
     assert!(calm < Some(Duration::from_millis(250)), "{}: each key is slow before anything was done", fault.name);

@@ -24,6 +24,16 @@ pub struct Heard {
     pub said: Vec<u8>,
 }
 
+/// What a process said on both outputs, and how it ended.
+#[derive(Debug)]
+pub struct HeardBoth {
+    pub status: ExitStatus,
+    /// The first bytes of its standard output.
+    pub said: Vec<u8>,
+    /// The first bytes of its standard error.
+    pub errors: Vec<u8>,
+}
+
 /// Why nothing was heard.
 #[derive(Debug, Error)]
 pub enum Fault {
@@ -43,9 +53,9 @@ pub enum Fault {
 /// Where it cannot be started, takes too long, or `stop` is set; it is ended then. Without the right to end what has
 /// become another user's, it is waited for until its own alarm ends it, unless all is to stop.
 pub fn hear(command: &mut Command, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
-    let mut child = start(command.stdout(Stdio::piped()))?;
-    let said = child.stdout.take().map(OwnedFd::from);
-    attend_to(child, said, bytes, timeout, stop)
+    let mut said = Kept::of(bytes);
+    let status = hear_each(command, timeout, stop, |step| said.take(step))?;
+    Ok(Heard { status, said: said.kept })
 }
 
 /// The same, where all that it says is given to `take` as it comes.
@@ -56,11 +66,11 @@ pub fn hear_each(
     command: &mut Command,
     timeout: Duration,
     stop: &AtomicBool,
-    take: impl FnMut(&[u8]),
+    mut take: impl FnMut(&[u8]),
 ) -> Result<ExitStatus, Fault> {
     let mut child = start(command.stdout(Stdio::piped()))?;
-    let said = child.stdout.take().map(OwnedFd::from);
-    attend(child, said, timeout, stop, take)
+    let said = child.stdout.take().map(|from| Stream::new(from, &mut take));
+    attend(child, said.into_iter().collect(), timeout, stop)
 }
 
 /// The same as [`hear`] with what it says on its standard error.
@@ -69,8 +79,29 @@ pub fn hear_each(
 /// As [`hear`].
 pub fn hear_errors(command: &mut Command, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
     let mut child = start(command.stderr(Stdio::piped()))?;
-    let said = child.stderr.take().map(OwnedFd::from);
-    attend_to(child, said, bytes, timeout, stop)
+    let (mut said, from) = (Kept::of(bytes), child.stderr.take());
+    let mut take = |step: &[u8]| said.take(step);
+    let status = attend(child, from.map(|from| Stream::new(from, &mut take)).into_iter().collect(), timeout, stop)?;
+    Ok(Heard { status, said: said.kept })
+}
+
+/// The same as [`hear`] with both, each up to a bound of its own, until it closes both and ends.
+///
+/// # Errors
+/// As [`hear`].
+pub fn hear_both(
+    command: &mut Command,
+    (bytes, error_bytes): (usize, usize),
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<HeardBoth, Fault> {
+    let mut child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let (mut said, mut errors) = (Kept::of(bytes), Kept::of(error_bytes));
+    let (mut take, mut take_error) = (|step: &[u8]| said.take(step), |step: &[u8]| errors.take(step));
+    let output = child.stdout.take().map(|from| Stream::new(from, &mut take));
+    let error_output = child.stderr.take().map(|from| Stream::new(from, &mut take_error));
+    let status = attend(child, output.into_iter().chain(error_output).collect(), timeout, stop)?;
+    Ok(HeardBoth { status, said: said.kept, errors: errors.kept })
 }
 
 fn start(command: &mut Command) -> Result<Child, Fault> {
@@ -78,28 +109,49 @@ fn start(command: &mut Command) -> Result<Child, Fault> {
     command.spawn().map_err(|cause| Fault::Start { program, cause })
 }
 
-/// Keeps the first bytes of what it says.
-fn attend_to(
-    child: Child,
-    said: Option<OwnedFd>,
-    bytes: usize,
-    timeout: Duration,
-    stop: &AtomicBool,
-) -> Result<Heard, Fault> {
-    let mut kept = Vec::new();
-    let keep = |step: &[u8]| kept.extend_from_slice(&step[..step.len().min(bytes - kept.len())]);
-    let status = attend(child, said, timeout, stop, keep)?;
-    Ok(Heard { status, said: kept })
+/// The first bytes of what is said.
+struct Kept {
+    kept: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl Kept {
+    fn of(bytes_max: usize) -> Kept {
+        Kept { kept: Vec::new(), bytes_max }
+    }
+
+    fn take(&mut self, step: &[u8]) {
+        let room = self.bytes_max - self.kept.len();
+        self.kept.extend_from_slice(&step[..step.len().min(room)]);
+    }
+}
+
+/// An output, and who takes what comes.
+struct Stream<'a> {
+    from: File,
+    take: &'a mut dyn FnMut(&[u8]),
+}
+
+impl<'a> Stream<'a> {
+    fn new(from: impl Into<OwnedFd>, take: &'a mut dyn FnMut(&[u8])) -> Stream<'a> {
+        Stream { from: File::from(from.into()), take }
+    }
+
+    /// Takes in what is there; false at the end.
+    fn read(&mut self, step: &mut [u8]) -> io::Result<bool> {
+        let count = self.from.read(step)?;
+        (self.take)(&step[..count]);
+        Ok(count > 0)
+    }
 }
 
 fn attend(
     mut child: Child,
-    said: Option<OwnedFd>,
+    streams: Vec<Stream<'_>>,
     timeout: Duration,
     stop: &AtomicBool,
-    take: impl FnMut(&[u8]),
 ) -> Result<ExitStatus, Fault> {
-    let heard = said.map_or(Ok(()), |said| listen(File::from(said), timeout, stop, take));
+    let heard = listen(streams, timeout, stop);
     let killed = if heard.is_err() { child.kill() } else { Ok(()) };
     if killed.is_err() && stop.load(Ordering::Acquire) {
         return Err(Fault::Stopped);
@@ -108,26 +160,36 @@ fn attend(
     heard.map(|()| status)
 }
 
-fn listen(mut from: File, timeout: Duration, stop: &AtomicBool, mut take: impl FnMut(&[u8])) -> Result<(), Fault> {
+/// Takes in what comes, until all are closed.
+fn listen(mut streams: Vec<Stream<'_>>, timeout: Duration, stop: &AtomicBool) -> Result<(), Fault> {
     let until = Instant::now() + timeout;
     let mut step = vec![0; STEP_BYTES];
-    loop {
+    while !streams.is_empty() {
         if stop.load(Ordering::Acquire) {
             return Err(Fault::Stopped);
         }
         if Instant::now() >= until {
             return Err(Fault::Late(timeout));
         }
-        let interval = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL_NS };
-        match poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&interval)) {
-            Ok(0) | Err(Errno::INTR) => continue,
-            ready => ready.map_err(io::Error::from)?,
-        };
-        let count = from.read(&mut step)?;
-        if count == 0 {
-            return Ok(());
+        let ready = ready(&streams)?;
+        let mut open = Vec::new();
+        for (mut stream, ready) in streams.into_iter().zip(ready) {
+            if !ready || stream.read(&mut step)? {
+                open.push(stream);
+            }
         }
-        take(&step[..count]);
+        streams = open;
+    }
+    Ok(())
+}
+
+/// Which of them can be read, once one can or it is time to look whether somebody stops this.
+fn ready(streams: &[Stream<'_>]) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<PollFd<'_>> = streams.iter().map(|stream| PollFd::new(&stream.from, PollFlags::IN)).collect();
+    let interval = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL_NS };
+    match poll(&mut polled, Some(&interval)) {
+        Err(Errno::INTR) => Ok(vec![false; streams.len()]),
+        count => count.map(|_| polled.iter().map(|one| !one.revents().is_empty()).collect()).map_err(io::Error::from),
     }
 }
 
@@ -145,6 +207,15 @@ mod tests {
     fn what_is_said_is_heard_up_to_a_bound() {
         let heard = say("head -c 1000000 /dev/zero | tr '\\0' a; exit 3", LONG, false).expect("it speaks");
         assert_eq!((heard.said.as_slice(), heard.status.code()), (&b"aaaaaaaaaa"[..], Some(3)));
+    }
+
+    #[test]
+    fn both_outputs_are_heard_at_once_each_up_to_its_bound() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "head -c 1000000 /dev/zero >&2; echo said; exec >&-; echo why >&2; exit 4"]);
+        let heard = hear_both(&mut command, (2, 1_000_004), LONG, &AtomicBool::new(false)).expect("it speaks");
+        assert_eq!((heard.said.as_slice(), heard.status.code()), (&b"sa"[..], Some(4)));
+        assert!(heard.errors.len() == 1_000_004 && heard.errors.ends_with(b"\0why\n"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod child;
 mod reach;
 mod rights;
 
-pub use child::{Fault, Heard, hear, hear_each, hear_errors};
+pub use child::{Fault, Heard, HeardBoth, hear, hear_both, hear_each, hear_errors};
 pub use reach::Reach;
 pub use rights::{Account, Bounds, NOBODY, confine, keep};
 pub use rustix::thread::CapabilitySet;

@@ -23,6 +23,7 @@ pub mod hotkeys;
 pub mod inject;
 pub mod input;
 pub mod keymap;
+pub mod logind;
 pub mod notify;
 mod plain;
 pub mod polkit;

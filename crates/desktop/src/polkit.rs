@@ -5,6 +5,7 @@
 //! names another. What is asked about is only who is logged in, as the login manager says: a user can act by thousands
 //! of numbers (those of a user name space), all of them from the session in front.
 
+use crate::logind::Logind;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
@@ -20,10 +21,6 @@ const BUS: &str = "/run/dbus/system_bus_socket";
 const NAME: &str = "org.freedesktop.PolicyKit1";
 const OBJECT: &str = "/org/freedesktop/PolicyKit1/Authority";
 const INTERFACE: &str = "org.freedesktop.PolicyKit1.Authority";
-/// A folder of the login manager, which only root can write to: a file for each user who is logged in.
-const USERS: &str = "/run/systemd/users";
-/// The same for each seat, with whose session is in front.
-const SEATS: &str = "/run/systemd/seats";
 /// Nobody is asked for a password.
 const NO_FLAGS: u32 = 0;
 
@@ -40,7 +37,7 @@ type Subject = (&'static str, HashMap<&'static str, Value<'static>>);
 
 /// What polkit says of a process, of a user that the kernel has named.
 pub fn of_process(pid: u32, uid: u32) -> Answer {
-    if !Path::new(USERS).join(uid.to_string()).exists() {
+    if !Logind::default().has(uid) {
         return Answer::No(format!("user {uid} is not logged in at this machine"));
     }
     let Some(start) = start(pid) else { return Answer::No(format!("process {pid} has ended")) };
@@ -51,19 +48,10 @@ pub fn of_process(pid: u32, uid: u32) -> Answer {
 
 /// What polkit says of the session in front of the machine, where that is this user's.
 pub fn of_seated(uid: u32) -> Answer {
-    match session_of(Path::new(SEATS), uid) {
-        Some(session) => ask(&("unix-session", HashMap::from([("session-id", Value::from(session))]))),
+    match Logind::default().in_front(uid).next() {
+        Some(session) => ask(&("unix-session", HashMap::from([("session-id", Value::from(session.id))]))),
         None => Answer::No(format!("user {uid} has no session in front of this machine")),
     }
-}
-
-fn session_of(seats: &Path, uid: u32) -> Option<String> {
-    let texts = std::fs::read_dir(seats).ok()?.flatten().filter_map(|seat| std::fs::read_to_string(seat.path()).ok());
-    let mut sessions = texts.filter_map(|text| {
-        let value = |key: &str| text.lines().find_map(|line| Some(line.strip_prefix(key)?.to_owned()));
-        value("ACTIVE=").filter(|_| value("ACTIVE_UID=") == Some(uid.to_string()))
-    });
-    sessions.next()
 }
 
 /// When a process started, as the kernel counts it.
@@ -106,15 +94,6 @@ fn silence(error: zbus::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_who_sits_there_has_a_session_in_front() {
-        let dir = tempfile::tempdir().expect("a folder");
-        std::fs::write(dir.path().join("seat0"), "ACTIVE=c2\nACTIVE_UID=1000\n").expect("a file");
-        assert_eq!(session_of(dir.path(), 1000).as_deref(), Some("c2"));
-        assert_eq!(session_of(dir.path(), 1001), None);
-        assert_eq!(session_of(Path::new("/nonexistent"), 1000), None);
-    }
 
     #[test]
     fn who_is_not_logged_in_is_not_asked_about() {

@@ -2,6 +2,7 @@
 //! Verbs of the lab and their options: the one place from which help, man pages and completions come.
 
 mod beside;
+mod choice;
 mod compare;
 mod cpu_list;
 mod fork;
@@ -19,7 +20,8 @@ mod typing;
 mod warmstart;
 
 pub use beside::{Against, Beside, ManagerOptions};
-use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
+use choice::choice;
+use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 pub use compare::Compare;
 pub use fork::{Fork, LoadChoice};
 pub use idle::Idle;
@@ -33,6 +35,8 @@ pub use scroll::Scroll;
 use std::path::PathBuf;
 pub use system::{BesideChoice, System};
 pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
+use tipme_bench::demo_faults::DemoFault;
+use tipme_bench::selftest::App;
 use tipme_command::output::Colours;
 use tipme_command::{grouped, verbs};
 use tipme_report::Layout;
@@ -86,9 +90,9 @@ pub enum Verb {
     Man {
         dir: PathBuf,
     },
-    /// Programs that the demo and the tests start
+    /// Worker programs, which loads, benchmarks, faults and tests start
     #[command(hide = true)]
-    Helper(Helper),
+    Worker(Worker),
 }
 
 /// The command line as pages and completions have it.
@@ -101,43 +105,20 @@ pub fn command(layout: &Layout) -> Command {
     grouped(whole(), &[("Verbs", &verbs::NAMES)], layout)
 }
 
-/// What goes wrong in the demo.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Fault {
-    /// A build-like storm of short-lived processes on the terminal's CPU
-    Cpu,
-    /// A disk that other processes keep busy
-    Io,
-    /// A file lock whose owner sleeps
-    Lock,
-}
-
 #[derive(Args)]
 #[command(after_help = "Example:
   sudo tipme demo --fault io")]
 pub struct Demo {
     /// What goes wrong
-    #[arg(long, value_enum, default_value_t = Fault::Cpu)]
-    pub fault: Fault,
+    #[arg(long, value_parser = choice(&DemoFault::OFFERED, DemoFault::name, DemoFault::about),
+        default_value = DemoFault::Cpu.name())]
+    pub fault: DemoFault,
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,
     /// Keep socket, lock and incident below this folder [default: a folder of its own under /var/lib/tipme or /tmp]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-}
-
-/// An application to which faults are done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum App {
-    /// An X client of our own
-    Patient,
-    /// A terminal with a program of our own on it
-    Xterm,
-    /// A GTK text editor (mousepad)
-    Gtk,
-    /// A browser with a text field
-    Chromium,
 }
 
 #[derive(Args)]
@@ -158,7 +139,7 @@ pub struct Selftest {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
     pub repeat: usize,
     /// Do them to this application; may be given several times [default: patient and xterm]
-    #[arg(long, value_enum, value_name = "APP")]
+    #[arg(long, value_name = "APP", value_parser = choice(&App::ALL, App::name, App::about))]
     pub app: Vec<App>,
     /// List the faults, and run none
     #[arg(long)]
@@ -193,8 +174,8 @@ pub enum Bench {
 }
 
 #[derive(Args)]
-pub struct Helper {
-    /// The helper's name and arguments
+pub struct Worker {
+    /// The worker program's name and arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }

@@ -14,7 +14,6 @@ mod warmstart;
 
 use crate::arguments::Bench;
 use anyhow::Result;
-pub use intervals::Lines;
 use std::process::ExitCode;
 
 pub fn run(bench: Bench) -> Result<ExitCode> {

@@ -2,9 +2,10 @@
 //! `tipme compare`.
 
 use crate::arguments;
+use crate::files::write_plots;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,7 +43,7 @@ pub fn run(arguments: arguments::Compare) -> Result<ExitCode> {
         write(path, kind, &results, &comparison)?;
     }
     if let Some(folder) = &arguments.svg {
-        draw(folder, &report::plots(kind, &files, &comparison))?;
+        write_plots(folder, report::plots(kind, &files, &comparison))?;
     }
     print!("{}", report::text(kind, &files, &comparison));
     Ok(ExitCode::from(u8::from(comparison.shows_slower())))
@@ -97,15 +98,6 @@ fn write(path: &Path, kind: &str, results: &[Results], comparison: &Comparison) 
     let mut writer = BufWriter::new(File::create(path).with_context(failed)?);
     serde_json::to_writer_pretty(&mut writer, &written).with_context(failed)?;
     writer.into_inner().map(drop).with_context(failed)
-}
-
-fn draw(folder: &Path, plots: &[(String, String)]) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    for (name, svg) in plots {
-        let path = folder.join(name);
-        fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,55 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme demo`, and the hidden programs that it starts.
+//! `tipme demo`.
 
+use crate::lines::Lines;
 use crate::{arguments, programs};
 use anyhow::Result;
-use std::io::Write;
 use std::process::ExitCode;
-use tipme_bench::demo::{self, Options, Outcome, Progress};
-use tipme_bench::faults::Fault;
+use tipme_bench::demo::{self, Options, Outcome};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::job;
 use tipme_command::output::layout;
 
 /// Success is the right kind and culprit in the diagnosis: exit code 0, else 1.
 pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
     let options = Options {
-        fault: fault(arguments.fault),
-        helper: programs::helper()?,
+        fault: arguments.fault,
+        launcher: programs::launcher()?,
         tipme: programs::tipme()?,
         state_dir: arguments.state_dir,
     };
-    let outcome = demo::run(&options, &Interrupt::install()?, &mut Lines)?;
+    let outcome = demo::run(&options, &Interrupt::install()?, &mut Lines("demo"))?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
         print(&outcome);
     }
     Ok(ExitCode::from(u8::from(!outcome.ok)))
-}
-
-/// Runs a hidden program.
-pub fn helper(arguments: arguments::Helper) -> Result<ExitCode> {
-    let words: Vec<_> = arguments.words.into_iter().map(Into::into).collect();
-    job::run(&words).map(|()| ExitCode::SUCCESS)
-}
-
-fn fault(fault: arguments::Fault) -> Fault {
-    match fault {
-        arguments::Fault::Cpu => Fault::Cpu,
-        arguments::Fault::Io => Fault::Io,
-        arguments::Fault::Lock => Fault::Lock,
-    }
-}
-
-/// Progress on the error output, so that the output proper is the result only.
-struct Lines;
-
-impl Progress for Lines {
-    fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "demo: {text}");
-    }
 }
 
 fn print(outcome: &Outcome) {

@@ -5,17 +5,17 @@ mod names;
 mod result;
 mod validate;
 
+use crate::files::write_plots;
 use crate::{arguments, programs};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use names::Named;
 use result::{wrap, write};
-use std::path::Path;
 use std::process::ExitCode;
 use tipme_analysis::Recording;
 use tipme_bench::idle::{self, GAP_MIN, Options, Outcome, Tracer};
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::machine::Survey;
-use tipme_measure::idle::{Check, CpuFigures, IdleDetails, Observed, Profile};
+use tipme_measure::idle::{Check, CpuFigures, IdleDetails, Profile};
 use tipme_measure::{Document, Machine};
 use tipme_report::idle as report;
 
@@ -43,7 +43,7 @@ pub fn run(arguments: arguments::Idle) -> Result<ExitCode> {
         write(path, &document)?;
     }
     if let Some(folder) = &arguments.svg {
-        draw(folder, &document, &outcome.observed)?;
+        write_plots(folder, report::plots(&document, &outcome.observed))?;
     }
     let apart = document.details.cpus.iter().any(|cpu| cpu.difference_points.abs() > POINTS_MAX);
     Ok(ExitCode::from(u8::from(apart && !options.classic)))
@@ -126,13 +126,4 @@ fn details(options: &Options, named: Named) -> IdleDetails {
         largest: named.largest,
         ..IdleDetails::default()
     }
-}
-
-fn draw(folder: &Path, document: &Document<IdleDetails>, observed: &[Observed]) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for (name, svg) in report::plots(document, observed) {
-        let path = folder.join(name);
-        std::fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
 }

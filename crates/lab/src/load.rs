@@ -2,13 +2,13 @@
 //! `tipme load`.
 
 use crate::arguments::Load as Arguments;
-use crate::bench::Lines;
+use crate::lines::Lines;
 use crate::programs;
 use anyhow::Result;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use tipme_bench::Progress;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::Watch;
 use tipme_bench::load::{Achieved, Kind, Load, Options, Pages, Speed, default_memory};
 use tipme_bench::machine::Survey;
 use tipme_measure::SCHEMA;
@@ -36,7 +36,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode> {
 fn options(arguments: &Arguments) -> Result<Options> {
     let kind = Kind::from(arguments.kind);
     let usual = kind.pages();
-    let helper = programs::helper()?;
+    let launcher = programs::launcher()?;
     Ok(Options {
         pages: Pages {
             demand: arguments.demand.unwrap_or(usual.demand),
@@ -45,7 +45,7 @@ fn options(arguments: &Arguments) -> Result<Options> {
         memory: arguments.memory.unwrap_or_else(default_memory),
         sessions: arguments.sessions,
         folder: arguments.folder.clone(),
-        ..Options::usual(kind, arguments.level, arguments.duration, Speed::try_out()?, &helper)
+        ..Options::usual(kind, arguments.level, arguments.duration, Speed::try_out()?, &launcher)
     })
 }
 
@@ -62,7 +62,7 @@ fn plan(options: &Options) -> String {
 
 fn run_for(options: &Options, interrupt: &Interrupt, lines: &mut Lines) -> Result<Achieved> {
     let mut load = Load::start(options)?;
-    let (begun, before, progress) = (Instant::now(), load.reading(), load.progress()?);
+    let (begun, before, sampler) = (Instant::now(), load.reading(), load.sample_rounds()?);
     lines.line("running");
     while begun.elapsed() < options.time && interrupt.check().is_ok() {
         let left = options.time.saturating_sub(begun.elapsed());
@@ -72,7 +72,7 @@ fn run_for(options: &Options, interrupt: &Interrupt, lines: &mut Lines) -> Resul
         }
     }
     let achieved = Achieved::between(before, load.reading());
-    Ok(Achieved { window_rounds_min: progress.finish()?, ..achieved })
+    Ok(Achieved { window_rounds_min: sampler.finish()?, ..achieved })
 }
 
 fn news(achieved: Achieved) -> String {

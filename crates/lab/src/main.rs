@@ -8,11 +8,14 @@ mod arguments;
 mod bench;
 mod compare;
 mod demo;
+mod files;
 mod idle;
+mod lines;
 mod load;
 mod measure;
 mod programs;
 mod selftest;
+mod worker;
 
 use anyhow::Result;
 use arguments::{Arguments, Document, Verb};
@@ -50,7 +53,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Schema(arguments) => print_schema(arguments.document),
         Verb::Completions { shell } => complete(shell),
         Verb::Man { dir } => describe(&dir),
-        Verb::Helper(arguments) => demo::helper(arguments),
+        Verb::Worker(arguments) => worker::run(arguments),
     }
 }
 

@@ -8,13 +8,12 @@ mod result;
 mod waiting;
 
 use crate::arguments::{self, ProfileChoice};
+use crate::files::{self, write_plots};
+use crate::lines::Lines;
 use crate::programs;
 use anyhow::{Context, Result, bail};
 use judged::Judged;
-use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
-use tipme_bench::demo::Progress;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::machine::Survey;
 use tipme_bench::measure::{self, Options};
@@ -50,7 +49,7 @@ fn play(options: &Options, profile: Profile) -> Result<(Vec<Judged>, Survey)> {
     let interrupt = Interrupt::install()?;
     let survey = Survey::begin();
     let mut judged = Vec::new();
-    measure::run(options, &interrupt, &mut Lines, &mut |repeat| {
+    measure::run(options, &interrupt, &mut Lines("measure"), &mut |repeat| {
         let threshold = |class| options.script.limits(class, profile).threshold;
         judged.push(Judged::of(repeat, options.recorder.is_some(), threshold)?);
         Ok(())
@@ -87,30 +86,16 @@ fn profile(choice: ProfileChoice) -> Profile {
 fn write(arguments: &arguments::Measure, result: &Measured) -> Result<()> {
     if let Some(path) = &arguments.json {
         let text = serde_json::to_string(result).context("the result is no JSON")? + "\n";
-        write_file(path, &text)?;
+        files::write(path, &text)?;
     }
     if let Some(folder) = &arguments.svg {
-        figures(result).iter().try_for_each(|(name, svg)| write_file(&folder.join(name), svg))?;
+        write_plots(folder, figures(result))?;
     }
     Ok(())
-}
-
-fn write_file(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// One script in two lines: name and what it models, and the application.
 fn list(script: &Script) {
     println!("{:<10} {}", script.name, script.about);
     println!("{:<10} {} inputs; {}", "", script.inputs(), script.application.join(" "));
-}
-
-/// Progress on the error output, so that the output proper is the result only.
-struct Lines;
-
-impl Progress for Lines {
-    fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "measure: {text}");
-    }
 }

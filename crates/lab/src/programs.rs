@@ -3,7 +3,9 @@
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;
-use tipme_bench::job::Helper;
+use tipme_bench::interrupt::Interrupt;
+use tipme_bench::intervals::SidecarRecorder;
+use tipme_bench::worker::WorkerLauncher;
 use tipme_command::program;
 
 /// The file of `tipme`.
@@ -12,7 +14,34 @@ pub fn tipme() -> Result<PathBuf> {
         .context("tipme is not installed beside tipme-lab, nor in PATH; install the package tipme, or run make install")
 }
 
-/// How this program starts its hidden ones.
-pub fn helper() -> Result<Helper> {
-    Ok(Helper(vec![program::own()?.into(), "helper".into()]))
+/// How this program starts worker programs.
+pub fn launcher() -> Result<WorkerLauncher> {
+    Ok(WorkerLauncher(vec![program::own()?.into(), "worker".into()]))
+}
+
+/// Both, for a benchmark.
+pub struct Programs {
+    pub tipme: PathBuf,
+    pub launcher: WorkerLauncher,
+}
+
+impl Programs {
+    pub fn find() -> Result<Programs> {
+        Ok(Programs { tipme: tipme()?, launcher: launcher()? })
+    }
+
+    /// A recorder, or why there is none.
+    pub fn sidecar(
+        &self,
+        unwanted: bool,
+        details: &[&str],
+        interrupt: &Interrupt,
+    ) -> Result<Result<SidecarRecorder, String>> {
+        if unwanted {
+            return Ok(Err("--no-trace was given".to_owned()));
+        }
+        let sidecar = SidecarRecorder::start(&self.tipme, &self.launcher, details, interrupt);
+        interrupt.check()?;
+        Ok(sidecar.map_err(|error| format!("{error:#}")))
+    }
 }

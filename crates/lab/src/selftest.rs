@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme selftest`.
 
+use crate::lines::Lines;
 use crate::{arguments, programs};
 use anyhow::Result;
-use std::io::Write;
 use std::process::ExitCode;
-use tipme_bench::demo::Progress;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::selftest::{self, App, Fault, Options, Outcome, faults};
 
@@ -23,13 +22,13 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
     let options = Options {
         names: arguments.names,
         repeat: arguments.repeat,
-        apps: apps(&arguments.app),
+        apps: apps(arguments.app),
         clean: CLEAN_RUNS,
         keep: arguments.keep,
-        helper: programs::helper()?,
+        launcher: programs::launcher()?,
         tipme: programs::tipme()?,
     };
-    let outcome = selftest::run(&options, &Interrupt::install()?, &mut Lines)?;
+    let outcome = selftest::run(&options, &Interrupt::install()?, &mut Lines("selftest"))?;
     match (arguments.json, arguments.markdown) {
         (true, _) => println!("{}", serde_json::to_string_pretty(&outcome)?),
         (_, true) => print!("{}", selftest::markdown(&outcome)),
@@ -43,28 +42,12 @@ fn exit_code(outcome: &Outcome) -> ExitCode {
 }
 
 /// Those that were named, else those that need nothing installed.
-fn apps(named: &[arguments::App]) -> Vec<App> {
-    let app = |app: &arguments::App| match app {
-        arguments::App::Patient => App::Patient,
-        arguments::App::Xterm => App::Xterm,
-        arguments::App::Gtk => App::Gtk,
-        arguments::App::Chromium => App::Chromium,
-    };
-    if named.is_empty() { vec![App::Patient, App::Xterm] } else { named.iter().map(app).collect() }
+fn apps(named: Vec<App>) -> Vec<App> {
+    if named.is_empty() { vec![App::Patient, App::Xterm] } else { named }
 }
 
 /// One line: name, what it is, and the applications that it can be done to.
 fn list(fault: &'static Fault) {
     let apps: Vec<&str> = fault.apps.iter().map(|app| app.name()).collect();
     println!("{:<24} {} [{}]", fault.name, fault.about, apps.join(", "));
-}
-
-/// Progress on the error output, so that the output proper is the result only.
-struct Lines;
-
-impl Progress for Lines {
-    fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "selftest: {text}");
-    }
 }

@@ -11,10 +11,11 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::{lab, schema};
 use tempfile::TempDir;
-use tipme_bench::demo::{self, Options, Progress};
-use tipme_bench::faults::Fault;
+use tipme_bench::Progress;
+use tipme_bench::demo::{self, Options};
+use tipme_bench::demo_faults::DemoFault;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::job::Helper;
+use tipme_bench::worker::WorkerLauncher;
 
 fn assert_named(fault: &str) {
     let folder = TempDir::new().unwrap();
@@ -55,9 +56,9 @@ impl Progress for Quiet {
 fn calm_typing_gives_no_finding() {
     let folder = TempDir::new().unwrap();
     let options = Options {
-        fault: Fault::Calm,
+        fault: DemoFault::Calm,
         tipme: support::tipme(),
-        helper: Helper(vec![env!("CARGO_BIN_EXE_tipme-lab").into(), "helper".into()]),
+        launcher: WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-lab").into(), "worker".into()]),
         state_dir: Some(folder.path().to_path_buf()),
     };
     let outcome = demo::run(&options, &Interrupt::default(), &mut Quiet).unwrap();

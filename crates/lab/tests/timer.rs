@@ -197,7 +197,7 @@ impl Culprit {
     /// Computes for 40 ms, twice a second.
     fn start() -> Culprit {
         let mut command = lab();
-        command.args(["helper", "timer-culprit", "500", "40", "40", "50"]).stdout(Stdio::piped());
+        command.args(["worker", "timer-culprit", "500", "40", "40", "50"]).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

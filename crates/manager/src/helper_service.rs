@@ -37,6 +37,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tipme_control::journal::{self, Event};
 use tipme_control::{Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, Listener};
+use tipme_desktop::logind::Logind;
 use tipme_policy::{Action, Assignment, Backend, Member, Membership, Reason, Role, SetId, Strength};
 use tipme_sched::{Config, Mechanism, processes};
 
@@ -48,8 +49,6 @@ const OF_ONE_USER_MAX: usize = 2;
 const ACCEPTED_MAX: usize = 64;
 /// Journals of dead predecessors that are looked at.
 const JOURNALS_MAX: usize = 4_096;
-/// Where the login manager tells who sits at the machine.
-const LOGIND: &str = "/run/systemd";
 /// How long the helper may take to say how it is.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -74,9 +73,9 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     state.make()?;
     let mut listener = Listener::bind::<Helper>(&dir.join(Helper::SOCKET))?;
     let shared = SharedState {
-        seats: Seats { run: LOGIND.into(), proc: "/proc".into() },
+        seats: Seats { logind: Logind::default(), proc: "/proc".into() },
         allowed: options.allowed.clone(),
-        journals: dir.join("leases"),
+        journals: dir.join("sessions"),
         sessions: AtomicUsize::new(0),
         budgets: Mutex::default(),
     };

@@ -4,7 +4,7 @@
 //! People work in rounds: edit, build, look, edit. So for each program the model counts which ones followed it, and
 //! lets old counts fade with each new one: a habit counts after a few rounds, and is forgotten after some more. What
 //! the user only passes through, for less than [`PASSING`], is not counted. Each change of focus is first compared with
-//! what the model would have said, so that its hit rate is that of real use; then it is learnt.
+//! what the model would have said, so that its hits are those of real use; then it is learnt.
 //!
 //! The model holds names of programs and numbers, no titles and no times of day. It can be written down and read
 //! again; whatever is read keeps the bounds. What to do with a prediction, and within which bound, is the caller's.
@@ -43,7 +43,6 @@ pub struct Prediction {
     latest: Option<Change>,
     /// Changes learnt, which is also the clock of the bounds.
     turn: u64,
-    first: u64,
     hits: u64,
     misses: u64,
     dropped: u64,
@@ -72,7 +71,6 @@ struct Change {
 struct Written {
     programs: BTreeMap<String, Followers>,
     turn: u64,
-    first: u64,
     hits: u64,
     misses: u64,
     dropped: u64,
@@ -80,9 +78,8 @@ struct Written {
 
 impl From<Written> for Prediction {
     fn from(written: Written) -> Prediction {
-        let Written { programs, turn, first, hits, misses, dropped } = written;
-        let mut prediction =
-            Prediction { turn, first: first.min(hits), hits, misses, dropped, ..Prediction::default() };
+        let Written { programs, turn, hits, misses, dropped } = written;
+        let mut prediction = Prediction { turn, hits, misses, dropped, ..Prediction::default() };
         for (name, followers) in programs {
             let followers = followers.sound();
             if name.len() <= NAME_BYTES_MAX && !followers.weights.is_empty() {
@@ -136,20 +133,9 @@ impl Prediction {
         self.hits
     }
 
-    /// Hits whose goal was the likeliest one.
-    pub fn first_hits(&self) -> u64 {
-        self.first
-    }
-
     /// Changes whose goal was not predicted, also where nothing was.
     pub fn misses(&self) -> u64 {
         self.misses
-    }
-
-    /// Share of hits, 0 to 1; `None` before the first change was learnt.
-    pub fn hit_rate(&self) -> Option<f64> {
-        let all = self.hits.saturating_add(self.misses);
-        (all > 0).then(|| self.hits as f64 / all as f64)
     }
 
     /// Programs and followers that were dropped for the bounds.
@@ -169,14 +155,8 @@ impl Prediction {
     }
 
     fn score(&mut self, from: &str, to: &str) {
-        let counter = match self.predict(from).iter().position(|(name, _)| name == to) {
-            Some(0) => {
-                self.first = self.first.saturating_add(1);
-                &mut self.hits
-            }
-            Some(_) => &mut self.hits,
-            None => &mut self.misses,
-        };
+        let predicted = self.predict(from).iter().any(|(name, _)| name == to);
+        let counter = if predicted { &mut self.hits } else { &mut self.misses };
         *counter = counter.saturating_add(1);
     }
 

@@ -41,15 +41,13 @@ fn a_round_is_learnt() {
     assert_eq!(user.says("edit"), ["build 0.80"]);
     assert_eq!(user.says("build"), ["browse 0.80"]);
     assert_eq!(user.says("mail"), [] as [&str; 0]);
-    let prediction = &user.prediction;
-    assert_eq!((prediction.hits(), prediction.first_hits(), prediction.misses()), (12, 12, 3));
-    assert_eq!(prediction.hit_rate(), Some(0.8));
+    assert_eq!((user.prediction.hits(), user.prediction.misses()), (12, 3));
 }
 
 #[test]
 fn little_experience_makes_no_great_claims() {
     let mut user = User::at("edit");
-    assert_eq!(user.prediction.hit_rate(), None);
+    assert_eq!((user.prediction.hits(), user.prediction.misses()), (0, 0));
     user.visits(&["build"]);
     assert_eq!(user.says("edit"), [] as [&str; 0], "it may be a passing one");
     user.visits(&["edit"]);
@@ -140,9 +138,9 @@ fn a_history_is_written_down_and_read_again() {
 fn a_strange_history_keeps_the_bounds() {
     let program = |name: String| format!("\"{name}\":{{\"weights\":{{\"a\":1e300,\"b\":-4,\"c\":2.5}},\"turn\":7}}");
     let programs: Vec<String> = (0..500).map(|number| program(format!("p{number}"))).collect();
-    let text = format!("{{\"programs\":{{{}}},\"hits\":3,\"first\":9}}", programs.join(","));
+    let text = format!("{{\"programs\":{{{}}},\"hits\":3}}", programs.join(","));
     let prediction: Prediction = serde_json::from_str(&text).unwrap();
-    assert_eq!((prediction.hits(), prediction.first_hits()), (3, 3));
+    assert_eq!(prediction.hits(), 3);
     assert_eq!(prediction.dropped(), 500 - PROGRAMS_MAX as u64);
     let known: Vec<Vec<(String, f64)>> = (0..500).map(|number| prediction.predict(&format!("p{number}"))).collect();
     assert_eq!(known.iter().filter(|list| !list.is_empty()).count(), PROGRAMS_MAX);
@@ -162,7 +160,6 @@ proptest! {
         }
         prediction.finish();
         prop_assert!(prediction.hits() + prediction.misses() <= changes.len() as u64);
-        prop_assert!(prediction.first_hits() <= prediction.hits());
         for from in 0..6 {
             let predicted = prediction.predict(&from.to_string());
             prop_assert!(predicted.len() <= PREDICTED_MAX);

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose the keyboards of the machine are at a time.
 //!
-//! The login manager says whose session is in front, in a small file that only root can write; its own library reads
-//! it as this does. Without a login manager it is whom the active console was given to. With several seats nobody
-//! can tell here which keyboard belongs to which: then they are nobody's.
+//! The login manager says whose session is in front. Without a login manager it is whom the active console was given
+//! to. With several seats nobody can tell here which keyboard belongs to which: then they are nobody's.
 
-use crate::processes::text;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tipme_desktop::console::{ACTIVE_NAME, owner};
-
-/// Bytes that are read of what is said of a seat.
-const SEAT_BYTES: u64 = 64 << 10;
+use tipme_desktop::logind::Logind;
 
 /// Where it is told who sits at the machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
-    pub(crate) seats: PathBuf,
+    pub(crate) logind: Logind,
     /// The name of the active console.
     pub(crate) active: PathBuf,
     pub(crate) devices: PathBuf,
@@ -23,26 +19,19 @@ pub(crate) struct Seat {
 
 impl Default for Seat {
     fn default() -> Seat {
-        Seat { seats: "/run/systemd/seats".into(), active: ACTIVE_NAME.into(), devices: "/dev".into() }
+        Seat { logind: Logind::default(), active: ACTIVE_NAME.into(), devices: "/dev".into() }
     }
 }
 
 impl Seat {
     /// The user in front of the machine, where one is known.
     pub(crate) fn user(&self) -> Option<u32> {
-        let seats = std::fs::read_dir(&self.seats).into_iter().flatten().flatten();
-        let seats: Vec<PathBuf> = seats.take(2).map(|seat| seat.path()).collect();
-        match seats.as_slice() {
+        match self.logind.seats().as_slice() {
             [] => owner(&self.active, &self.devices),
-            [only] => in_front(only),
+            [only] => only.as_ref().map(|session| session.uid),
             _ => None,
         }
     }
-}
-
-fn in_front(seat: &Path) -> Option<u32> {
-    let said = text(&seat.to_string_lossy(), SEAT_BYTES);
-    said.lines().find_map(|line| line.strip_prefix("ACTIVE_UID="))?.parse().ok()
 }
 
 #[cfg(test)]
@@ -57,13 +46,13 @@ mod tests {
         std::fs::write(folder("active"), "tty2\n").unwrap();
         std::fs::write(folder("tty2"), "").unwrap();
         std::os::unix::fs::chown(folder("tty2"), Some(4242), None).expect("run the tests as root");
-        let seat = Seat { seats: folder("seats"), active: folder("active"), devices: folder("") };
+        let seat = Seat { logind: Logind::at(dir.path()), active: folder("active"), devices: folder("") };
         assert_eq!(seat.user(), Some(4242));
         std::fs::write(folder("seats/seat0"), "IS_SEAT0=1\nACTIVE=3\nACTIVE_UID=4343\n").unwrap();
         assert_eq!(seat.user(), Some(4343));
         std::fs::write(folder("seats/seat0"), "IS_SEAT0=1\nACTIVE=\n").unwrap();
         assert_eq!(seat.user(), None);
-        std::fs::write(folder("seats/seat1"), "ACTIVE_UID=4343\n").unwrap();
+        std::fs::write(folder("seats/seat1"), "ACTIVE=4\nACTIVE_UID=4343\n").unwrap();
         assert_eq!(seat.user(), None);
     }
 }

@@ -2,23 +2,21 @@
 //! Has an incident diagnosed by a process of its own, which gives up all rights and may take so much time and memory and
 //! no more: its file may be anything.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tipme_analysis::Verdict;
 use tipme_command::program;
+use tipme_confine::{Fault, hear_both};
 
 /// How long it may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How often it is asked whether it has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of its document and of what it says of failures, at most.
-const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
-const WHY_BYTES_MAX: u64 = 4096;
+const DOCUMENT_BYTES_MAX: usize = 8 << 20;
+const WHY_BYTES_MAX: usize = 4096;
 
 /// The verdict of this program on an incident.
 ///
@@ -34,42 +32,23 @@ pub fn verdict(incident: &Path) -> Result<Verdict> {
 }
 
 fn of(command: &mut Command, timeout: Duration) -> Result<Verdict> {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().context("cannot start the diagnosis")?;
-    let said = listen(child.stdout.take(), DOCUMENT_BYTES_MAX);
-    let why = listen(child.stderr.take(), WHY_BYTES_MAX);
-    wait(&mut child, timeout)?;
-    let (said, why) = (said.join().unwrap_or_default(), why.join().unwrap_or_default());
-    serde_json::from_str(&said).map_err(|_| {
-        let why = why.lines().last().unwrap_or("it ended without a word").trim_start_matches("tipme: ");
-        anyhow::Error::msg(why.to_owned())
+    let heard = hear_both(command, (DOCUMENT_BYTES_MAX, WHY_BYTES_MAX), timeout, &AtomicBool::new(false));
+    let heard = heard.map_err(|fault| match fault {
+        Fault::Late(_) => anyhow!("the diagnosis took longer than {} s and was ended", timeout.as_secs()),
+        other => anyhow::Error::new(other).context("no diagnosis"),
+    })?;
+    serde_json::from_slice(&heard.said).map_err(|_| {
+        let why = String::from_utf8_lossy(&heard.errors);
+        let why = why.lines().last().unwrap_or("it ended without a word");
+        anyhow::Error::msg(why.trim_start_matches("tipme: ").to_owned())
     })
-}
-
-/// Takes in what comes, up to a bound, while the process is waited for.
-fn listen(from: Option<impl Read + Send + 'static>, bytes: u64) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut said = Vec::new();
-        from.map(|from| from.take(bytes).read_to_end(&mut said));
-        String::from_utf8_lossy(&said).into_owned()
-    })
-}
-
-fn wait(child: &mut Child, timeout: Duration) -> Result<()> {
-    let until = Instant::now() + timeout;
-    while child.try_wait().context("cannot wait for the diagnosis")?.is_none() {
-        if Instant::now() >= until {
-            child.kill().and_then(|()| child.wait()).context("cannot end the diagnosis")?;
-            bail!("the diagnosis took longer than {} s and was ended", timeout.as_secs());
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Stdio;
+    use std::time::Instant;
 
     fn say(script: &str, timeout: Duration) -> Result<Verdict> {
         of(Command::new("sh").args(["-c", script]).stdin(Stdio::null()), timeout)
@@ -85,8 +64,10 @@ mod tests {
 
     #[test]
     fn a_diagnosis_may_not_say_more_than_fits() {
-        let endless = say("exec yes", Duration::from_secs(5)).expect_err("no document").to_string();
-        assert_eq!(endless, "it ended without a word");
+        let endless = say("exec yes", Duration::from_secs(1)).expect_err("no document").to_string();
+        assert_eq!(endless, "the diagnosis took longer than 1 s and was ended");
+        let long = say("echo '{}'; head -c 9000000 /dev/zero", TIMEOUT).expect_err("no document").to_string();
+        assert_eq!(long, "it ended without a word");
     }
 
     #[test]

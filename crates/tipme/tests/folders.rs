@@ -61,8 +61,8 @@ fn the_managers_and_the_helpers_folders_are_checked_as_the_recorders_are() {
     assert_eq!(std::fs::read_dir(dir.path().join("away")).unwrap().count(), 0);
     let kept = dir.path().join("kept");
     std::fs::create_dir(&kept).unwrap();
-    std::os::unix::fs::symlink(dir.path().join("away"), kept.join("leases")).unwrap();
-    std::os::unix::fs::lchown(kept.join("leases"), Some(4242), None).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("away"), kept.join("sessions")).unwrap();
+    std::os::unix::fs::lchown(kept.join("sessions"), Some(4242), None).unwrap();
     let mut helper = Command::new("timeout");
     helper.arg("20").arg(tipme().get_program()).args(["manage-helper", "--state-dir"]).arg(&kept);
     assert_eq!(helper.output().unwrap().status.code(), Some(2), "a folder of journals that another user chose");

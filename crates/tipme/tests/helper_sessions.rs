@@ -172,7 +172,7 @@ fn no_value_outside_of_the_table_is_ever_set() {
 
 /// Waits until only one session is open.
 fn helper_forgets(helper: &HelperDaemon) {
-    until("the end of the session", || helper.connect(0).ask(&json!("status"))["status"]["leases"] == 1);
+    until("the end of the session", || helper.connect(0).ask(&json!("status"))["status"]["sessions"] == 1);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn after_a_kill_the_next_helper_puts_everything_back() {
     assert_eq!((annas.nice(), berts.policy()), (favour(Strength::Normal), 5));
     helper.start_again(&[]);
     assert_eq!((annas.nice(), berts.policy()), (0, 0));
-    let journals = std::fs::read_dir(helper.dir.path().join("leases")).unwrap().flatten();
+    let journals = std::fs::read_dir(helper.dir.path().join("sessions")).unwrap().flatten();
     let left: Vec<String> = journals.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert!(!left.iter().any(|name| name.starts_with("64") && name.ends_with(".journal")), "{left:?}");
 }

@@ -25,11 +25,11 @@ use support::Recording;
 use tempfile::TempDir;
 use tipme_bench::Session;
 use tipme_bench::alone::Alone;
-use tipme_bench::faults::Fault;
+use tipme_bench::demo_faults::DemoFault;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::job::Helper;
 use tipme_bench::seen::Seen;
 use tipme_bench::session::{Manager, Options};
+use tipme_bench::worker::WorkerLauncher;
 use tipme_control::{Client, Request, Response};
 use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
@@ -42,8 +42,8 @@ fn now_ms() -> u128 {
 
 /// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that is over.
 fn suffer(session: &mut Session) {
-    let helper = Helper(vec![support::lab().into(), "helper".into()]);
-    let mut scenario = Fault::Lock.prepare(session, &helper).unwrap();
+    let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
+    let mut scenario = DemoFault::Lock.prepare(session, &launcher).unwrap();
     session.open_terminal(&scenario.prefix(), &scenario.program()).unwrap();
     let seen = Seen::start(session, Duration::from_millis(400)).unwrap();
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();

@@ -10,9 +10,9 @@ use tipme_analysis::{Timed, timed};
 use tipme_bench::Session;
 use tipme_bench::alone::Alone;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::job::Helper;
 use tipme_bench::session::Options;
 use tipme_bench::truth::{Truth, TruthClient};
+use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::Pace;
 
 const KEYS: u32 = 400;
@@ -78,8 +78,8 @@ fn compare(what: &str, hogs: usize) {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let session = Session::start(Options::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let helper = Helper(vec![support::lab().into(), "helper".into()]);
-    let client = TruthClient::start(&session, &helper, KEYS).unwrap();
+    let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
+    let client = TruthClient::start(&session, &launcher, KEYS).unwrap();
     let pid = client.pid();
     let load = Hogs::start(hogs);
     let pace = Pace { words_per_minute: 600.0, variation: 0.5, seed: 3 };

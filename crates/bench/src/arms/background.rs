@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What runs beside a turn.
 
-use crate::load::{Load, Progress, Reading};
+use crate::load::{Load, Reading, RoundsSampler};
 use crate::system::Build;
 use anyhow::Result;
 
@@ -29,9 +29,9 @@ impl Background {
     }
 
     /// Begins to watch whether each of its processes gets on; a build's have no counts.
-    pub(super) fn progress(&self) -> Result<Option<Progress>> {
+    pub(super) fn sample_rounds(&self) -> Result<Option<RoundsSampler>> {
         match self {
-            Background::Load(load) => load.progress().map(Some),
+            Background::Load(load) => load.sample_rounds().map(Some),
             Background::Build(_) => Ok(None),
         }
     }

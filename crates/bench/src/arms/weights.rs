@@ -6,10 +6,10 @@
 
 use super::Background;
 use crate::group::{ControlGroup, lacks_unified};
-use crate::hidden::Helper;
 use crate::intervals::{Cleanup, PREFIX};
 use crate::process::family;
 use crate::session::Session;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use std::path::Path;
 use tipme_desktop::server::describe;
@@ -32,11 +32,15 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    pub(super) fn set(session: &Session, background: Option<&Background>, helper: &Helper) -> Result<Weights> {
+    pub(super) fn set(
+        session: &Session,
+        background: Option<&Background>,
+        launcher: &WorkerLauncher,
+    ) -> Result<Weights> {
         let focused = family(session.terminal_pid().context("no program has the focus")?);
         let server = describe(&session.target())?.server_pid;
         let load = background.map(Background::pids).unwrap_or_default();
-        let mut cleanup = Cleanup::start(helper)?;
+        let mut cleanup = Cleanup::start(launcher)?;
         let sets = [(focused, FOCUSED_WEIGHT), (vec![server], USUAL_WEIGHT), (load, USUAL_WEIGHT)];
         let groups = sets.iter().map(|(members, weight)| group(members, *weight, &mut cleanup));
         Ok(Weights { _groups: groups.collect::<Result<Vec<ControlGroup>>>()?, _cleanup: cleanup })

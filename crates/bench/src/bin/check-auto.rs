@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::process::Process;
+use tipme_bench::process::{Process, cpu_times, family};
 use tipme_bench::random::Random;
 use tipme_bench::session::require;
 use tipme_bench::{Options, Session};
@@ -238,7 +238,7 @@ fn inject(session: &Session, hitch: &Hitch) -> Result<Process> {
     let stop = |pid: u32| format!("kill -STOP {pid}; sleep {seconds}; kill -CONT {pid}");
     let script = match hitch.kind {
         Kind::StopsProgram => stop(program_pid),
-        Kind::StopsShell => stop(child_of(program_pid).unwrap_or(program_pid)),
+        Kind::StopsShell => stop(family(program_pid).get(1).copied().unwrap_or(program_pid)),
         Kind::StopsServer => stop(server_of(session)?),
         Kind::TakesCpu => "while :; do :; done".to_owned(),
     };
@@ -252,21 +252,9 @@ fn inject(session: &Session, hitch: &Hitch) -> Result<Process> {
     Process::start(hitch.name, command, None)
 }
 
-/// The words of /proc/PID/stat behind the name.
-fn stat(pid: u32) -> Result<Vec<u64>> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).with_context(|| format!("no process {pid}"))?;
-    let (_, rest) = text.rsplit_once(')').context("a status without a name")?;
-    Ok(rest.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect())
-}
-
 fn pids() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-fn child_of(parent: u32) -> Option<u32> {
-    let child = |pid: &u32| stat(*pid).is_ok_and(|words| words.get(1) == Some(&u64::from(parent)));
-    pids().find(child)
 }
 
 fn server_of(session: &Session) -> Result<u32> {
@@ -280,9 +268,8 @@ fn server_of(session: &Session) -> Result<u32> {
 
 /// CPU time of a process, and of its children that have ended, in seconds.
 fn cpu_seconds(pid: u32) -> Result<(f64, f64)> {
-    let words = stat(pid)?;
-    let ticks = |at: usize| words.get(at).copied().unwrap_or(0) as f64 / rustix::param::clock_ticks_per_second() as f64;
-    Ok((ticks(11) + ticks(12), ticks(13) + ticks(14)))
+    let (own, children) = cpu_times(pid).with_context(|| format!("no process {pid}"))?;
+    Ok((own.as_secs_f64(), children.as_secs_f64()))
 }
 
 /// What the recorder counted.

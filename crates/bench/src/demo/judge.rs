@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a diagnosis names what was injected.
 
-use crate::faults::Fault;
+use crate::demo_faults::DemoFault;
 use serde_json::Value;
 
 /// Holds the first finding against the fault and the processes of its job.
 ///
 /// The error says what is wrong with the diagnosis.
-pub(super) fn judge(fault: Fault, verdict: &Value, pids: &[u32]) -> Result<(), String> {
+pub(super) fn judge(fault: DemoFault, verdict: &Value, pids: &[u32]) -> Result<(), String> {
     let findings = verdict["findings"].as_array().ok_or("the diagnosis has no list of findings")?;
     match (findings.first(), fault.kinds()) {
         (None, []) => Ok(()),
@@ -45,27 +45,27 @@ mod tests {
 
     #[test]
     fn kind_and_culprit_must_fit() {
-        assert_eq!(judge(Fault::Cpu, &verdict("cpu-competition", 12), &[10, 12]), Ok(()));
-        assert_eq!(judge(Fault::Io, &verdict("page-in", 10), &[10]), Ok(()));
+        assert_eq!(judge(DemoFault::Cpu, &verdict("cpu-competition", 12), &[10, 12]), Ok(()));
+        assert_eq!(judge(DemoFault::Io, &verdict("page-in", 10), &[10]), Ok(()));
     }
 
     #[test]
     fn another_kind_is_wrong() {
-        let error = judge(Fault::Lock, &verdict("timer-sleep", 10), &[10]).expect_err("another kind");
+        let error = judge(DemoFault::Lock, &verdict("timer-sleep", 10), &[10]).expect_err("another kind");
         assert_eq!(error, "the diagnosis finds timer-sleep by {\"comm\":\"gzip\",\"pid\":10}; expected lock-wait");
     }
 
     #[test]
     fn another_culprit_is_wrong() {
-        let error = judge(Fault::Cpu, &verdict("cpu-competition", 99), &[10, 12]).expect_err("another culprit");
+        let error = judge(DemoFault::Cpu, &verdict("cpu-competition", 99), &[10, 12]).expect_err("another culprit");
         assert!(error.ends_with("the injected job is that of process 10"), "{error}");
     }
 
     #[test]
     fn calm_means_no_finding() {
-        assert_eq!(judge(Fault::Calm, &json!({"findings": []}), &[]), Ok(()));
-        assert!(judge(Fault::Calm, &verdict("stall", 1), &[]).is_err());
-        assert!(judge(Fault::Cpu, &json!({"findings": []}), &[1]).is_err());
-        assert!(judge(Fault::Cpu, &json!({}), &[1]).is_err());
+        assert_eq!(judge(DemoFault::Calm, &json!({"findings": []}), &[]), Ok(()));
+        assert!(judge(DemoFault::Calm, &verdict("stall", 1), &[]).is_err());
+        assert!(judge(DemoFault::Cpu, &json!({"findings": []}), &[1]).is_err());
+        assert!(judge(DemoFault::Cpu, &json!({}), &[1]).is_err());
     }
 }

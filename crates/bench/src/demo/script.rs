@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is typed when.
 
-use crate::faults::{Fault, Job, Scenario};
-use crate::hidden::Helper;
+use crate::demo_faults::{DemoFault, InjectedJob, Scenario};
 use crate::interrupt::Interrupt;
+use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
-use crate::urgent::Urgent;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub struct Injected {
 pub(super) struct Stage {
     seen: Seen,
     typist: Typist,
-    job: Option<Job>,
+    job: Option<InjectedJob>,
     calm: Vec<Nanos>,
     fault: Vec<Nanos>,
     scenario: Box<dyn Scenario>,
@@ -53,9 +53,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn set(fault: Fault, helper: &Helper) -> Result<Stage> {
+    pub(super) fn set(fault: DemoFault, launcher: &WorkerLauncher) -> Result<Stage> {
         let mut session = Session::start(fault.options())?;
-        let scenario = fault.prepare(&session, helper)?;
+        let scenario = fault.prepare(&session, launcher)?;
         session.open_terminal(&scenario.prefix(), &scenario.program())?;
         let typist = Typist::open(&session.target(), Pace::default())?;
         let seen = Seen::start(&session, QUIET)?;
@@ -91,7 +91,7 @@ impl Stage {
         interrupt: &Interrupt,
         progress: &mut dyn Progress,
     ) -> Result<Vec<Nanos>> {
-        let _urgent = Urgent::new();
+        let _priority = Priority::raised();
         let begin = clock::now();
         let mut told = u64::MAX;
         let mut presses = Vec::new();
@@ -106,7 +106,7 @@ impl Stage {
                 progress.line(&format!("{what} {second}/{} s", time.0 / 1_000_000_000));
             }
             presses.push(self.typist.key(key)?);
-            self.job.as_mut().map(Job::observe);
+            self.job.as_mut().map(InjectedJob::observe);
         }
         Ok(presses)
     }
@@ -117,7 +117,7 @@ impl Stage {
         let last = self.fault.last().copied().unwrap_or_default();
         while clock::now().since(begin) < SETTLE && !(self.seen.answered(last) && self.seen.quiet_for() >= QUIET) {
             interrupt.sleep(Duration::from_millis(50))?;
-            self.job.as_mut().map(Job::observe);
+            self.job.as_mut().map(InjectedJob::observe);
         }
         Ok(())
     }

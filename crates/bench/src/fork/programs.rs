@@ -3,9 +3,10 @@
 
 use super::{SLEEP, WORK};
 use crate::cpu_work::{cpu_time, spin};
-use crate::intervals::{Stamps, ready};
+use crate::intervals::Stamps;
 use crate::memory::{fork, word};
 use crate::random::Random;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ pub(crate) fn load(words: &[&str]) -> Result<()> {
 /// One process that computes for ever.
 fn hog(life: u64) -> Result<()> {
     let child = fork(life, "hog", compute_for_ever)?;
-    ready("")?;
+    say_ready("")?;
     waitpid(Some(child), WaitOptions::empty()).context("cannot wait for the hog")?;
     Ok(())
 }
@@ -59,7 +60,7 @@ fn hog(life: u64) -> Result<()> {
 /// A child that computes for ever, and after a while another one, before whose fork it is ended.
 fn one_after_the_other(every: Duration, life: u64) -> Result<()> {
     let mut child = fork(life, "newborn", compute_for_ever)?;
-    ready("")?;
+    say_ready("")?;
     loop {
         std::thread::sleep(every);
         end(child);
@@ -88,7 +89,7 @@ fn storm(life: u64) -> Result<()> {
     for _ in 0..STORM_WIDTH {
         fork()?;
     }
-    ready("")?;
+    say_ready("")?;
     loop {
         wait(WaitOptions::empty()).context("no child to wait for")?;
         fork()?;

@@ -3,9 +3,9 @@
 
 use super::{Incident, Options, Tracer, echo, injector, observe, place, sleep_until};
 use crate::alone::Alone;
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::process::Process;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::io::Read;
@@ -32,7 +32,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Setup {
     /// This program.
     pub tipme: PathBuf,
-    pub helper: Helper,
+    pub launcher: WorkerLauncher,
     pub resolution: Duration,
     pub cpus: Vec<usize>,
     /// Whether one trial is recorded too.
@@ -109,7 +109,7 @@ impl Setup {
 
     fn command(&self, name: &str, number: u64) -> Result<Command> {
         let words = ["idle-work", name, &number.to_string()].map(OsString::from);
-        let mut command = self.helper.command(None, &words)?;
+        let mut command = self.launcher.command(None, &words)?;
         command.stdin(Stdio::null());
         Ok(command)
     }

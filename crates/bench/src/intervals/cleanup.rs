@@ -2,7 +2,7 @@
 //! Who cleans up when nobody else can: a process that undoes what it was told of once its owner is gone,
 //! however that ended.
 
-use crate::hidden::Helper;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -29,8 +29,8 @@ pub(crate) struct Cleanup {
 
 impl Cleanup {
     /// Starts it, out of reach of the terminal's Ctrl-C.
-    pub(crate) fn start(helper: &Helper) -> Result<Cleanup> {
-        let mut command = helper.command(None, &["cleanup".into()])?;
+    pub(crate) fn start(launcher: &WorkerLauncher) -> Result<Cleanup> {
+        let mut command = launcher.command(None, &["cleanup".into()])?;
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
         Ok(Cleanup { child: command.spawn().context("cannot start the process that cleans up")? })
     }

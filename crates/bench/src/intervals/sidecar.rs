@@ -2,9 +2,9 @@
 //! The product's own recorder beside a benchmark, so that its verdict stands beside the figures.
 
 use super::{Cleanup, PREFIX};
-use crate::hidden::Helper;
 use crate::interrupt::Interrupt;
 use crate::programs::{self, Follower};
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,11 +26,16 @@ pub struct SidecarRecorder {
 
 impl SidecarRecorder {
     /// Starts `tipme record` without a display, and with `details` of the use of resources. Needs root.
-    pub fn start(tipme: &Path, helper: &Helper, details: &[&str], interrupt: &Interrupt) -> Result<SidecarRecorder> {
+    pub fn start(
+        tipme: &Path,
+        launcher: &WorkerLauncher,
+        details: &[&str],
+        interrupt: &Interrupt,
+    ) -> Result<SidecarRecorder> {
         if !rustix::process::geteuid().is_root() {
             bail!("recording takes root");
         }
-        let mut cleanup = Cleanup::start(helper)?;
+        let mut cleanup = Cleanup::start(launcher)?;
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
         cleanup.folder(folder.path())?;
         let mut command = Command::new(tipme);

@@ -7,6 +7,7 @@ use super::{Kind, Order};
 use crate::cpu_work::{cpu_time, run_queue_delay};
 use crate::memory::fork;
 use crate::random::Random;
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, setpriority_process, setsid, wait, waitpid};
@@ -35,7 +36,7 @@ pub(crate) fn run(order: &str) -> Result<()> {
     drop(begin);
     let mut said = vec![0; order.level as usize];
     begun.read_exact(&mut said).context("a process of the load ended before it worked")?;
-    crate::intervals::ready("")?;
+    say_ready("")?;
     attend(&children, &ledger, end);
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::kind::{Kind, Pages};
 use crate::cpu_work::{cpu_time, spin};
-use crate::selftest::jobs::Mapping;
+use crate::selftest::workers::Mapping;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -5,9 +5,9 @@ use super::application::Application;
 use super::counters::Usage;
 use super::stage::Recorder;
 use crate::interrupt::Interrupt;
+use crate::priority::Priority;
 use crate::script::{Act, Input, Script, Step};
 use crate::seen::Seen;
-use crate::urgent::Urgent;
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ pub(super) struct Player<'a> {
     marked: Nanos,
     /// The class of the last input, and what had been used when the first one in a row of it was sent.
     current: Option<(Class, Usage)>,
-    urgent: Option<Urgent>,
+    priority: Option<Priority>,
 }
 
 impl<'a> Player<'a> {
@@ -76,13 +76,13 @@ impl<'a> Player<'a> {
         interrupt: &'a Interrupt,
     ) -> Player<'a> {
         let (played, marked) = (Played::default(), clock::now());
-        Player { application, recorder, seen, typist, interrupt, played, marked, current: None, urgent: None }
+        Player { application, recorder, seen, typist, interrupt, played, marked, current: None, priority: None }
     }
 
     /// Plays all of it, and waits until nothing is drawn any more.
     pub(super) fn play(mut self, script: &Script) -> Result<Played> {
         let (cpu, requests) = (cpu_time(), self.typist.requests());
-        self.urgent = Some(Urgent::new());
+        self.priority = Some(Priority::raised());
         for step in &script.steps {
             self.interrupt.check()?;
             self.step(step, script)?;
@@ -166,10 +166,10 @@ impl<'a> Player<'a> {
     /// What is started for a mark must not have the priority of the typing.
     fn mark(&mut self) -> Result<()> {
         let Some(recorder) = self.recorder else { return Ok(()) };
-        self.urgent = None;
+        self.priority = None;
         self.played.incidents.push(recorder.mark(self.interrupt)?);
         self.marked = clock::now();
-        self.urgent = Some(Urgent::new());
+        self.priority = Some(Priority::raised());
         Ok(())
     }
 }

@@ -2,8 +2,9 @@
 //! The processes of the memory benchmark: one that reads a page of its own now and then, and others that
 //! write all of theirs all the time.
 
-use crate::intervals::{Stamps, ready};
-use crate::selftest::jobs::Mapping;
+use crate::intervals::Stamps;
+use crate::selftest::workers::Mapping;
+use crate::worker::say_ready;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitOptions, getppid, set_parent_process_death_signal, setrlimit,
@@ -64,7 +65,7 @@ pub(crate) fn children(words: &[&str]) -> Result<()> {
     }
     drop(begin);
     begun.read_exact(&mut vec![0; count]).context("a child ended before it had written its buffer")?;
-    ready("")?;
+    say_ready("")?;
     while rustix::process::wait(WaitOptions::empty()).is_ok() {}
     Ok(())
 }

@@ -5,9 +5,9 @@ use super::options::{LATE_MAX, Options};
 use super::program::{Walk, walks};
 use crate::interrupt::Interrupt;
 use crate::intervals::StampBuffer;
+use crate::priority::Priority;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
-use crate::steady::Steady;
 use crate::typing::{ANSWER_TIMEOUT, await_answer, letters, nanos};
 use anyhow::Result;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub(super) fn type_keys(
     interrupt: &Interrupt,
 ) -> Result<Block> {
     let mut typist = Typist::open(&session.target(), Pace::default())?;
-    let _steady = Steady::new();
+    let _priority = Priority::realtime();
     let seen = Seen::start(session, QUIET)?;
     let end = clock::now().after(nanos(options.time_per_block()));
     let mut pressed = Vec::new();

@@ -92,8 +92,8 @@ impl Options {
 mod tests {
     use super::*;
     use crate::arms::ManagerProgram;
-    use crate::hidden::Helper;
     use crate::load::Kind;
+    use crate::worker::WorkerLauncher;
 
     fn options() -> Options {
         let comparison = Comparison {
@@ -106,7 +106,7 @@ mod tests {
             memory: 16 << 20,
             sessions: 1,
             manager: ManagerProgram::new("tipme".into()),
-            helper: Helper(Vec::new()),
+            launcher: WorkerLauncher(Vec::new()),
         };
         let every = Duration::from_secs(2);
         Options { comparison, working_set: 4 << 20, keys_per_lap: 16, every, keys: 100, shortage: false }

@@ -5,7 +5,7 @@ use super::options::{Options, WORDS};
 use crate::cpu_work::{cpu_time, run_queue_delay};
 use crate::intervals::StampBuffer;
 use crate::process::major_faults;
-use crate::selftest::jobs::Mapping;
+use crate::selftest::workers::Mapping;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -71,7 +71,7 @@ pub(super) fn command(options: &Options, session: &Session, stamp_buffer: &Stamp
     let numbers = [display.to_string(), bytes.to_string(), keys.to_string()].map(OsString::from);
     let paths = [authority.into_os_string(), stamp_buffer.path().into_os_string()];
     let words: Vec<OsString> = [OsString::from("pagein")].into_iter().chain(numbers).chain(paths).collect();
-    let mut command = options.comparison.helper.command(Some(&session.folder().join("pagein")), &words)?;
+    let mut command = options.comparison.launcher.command(Some(&session.folder().join("pagein")), &words)?;
     session.prepare(&mut command);
     command.stderr(Stdio::inherit());
     Ok(command)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The application under test, in a window with the keyboard focus.
 
-use super::fault::{App, Site};
+use super::fault::App;
 use super::patient;
+use super::site::Site;
 use crate::interrupt::Interrupt;
 use crate::process::Process;
 use crate::session::{self, Session};
@@ -40,6 +41,16 @@ impl App {
         }
     }
 
+    /// For people, one line.
+    pub fn about(self) -> &'static str {
+        match self {
+            App::Patient => "An X client of our own",
+            App::Xterm => "A terminal with a program of our own on it",
+            App::Gtk => "A GTK text editor (mousepad)",
+            App::Chromium => "A browser with a text field",
+        }
+    }
+
     /// Programs that must be installed.
     fn programs(self) -> &'static [&'static str] {
         match self {
@@ -71,7 +82,7 @@ impl Application {
     pub(super) fn start(
         app: App,
         session: &Session,
-        site: &Site<'_>,
+        site: &Site,
         home: &Path,
         prefix: &[OsString],
         interrupt: &Interrupt,
@@ -87,8 +98,8 @@ impl Application {
         let window = watcher.wait_for_focus(process.pid(), TIMEOUT);
         process.expect_alive().with_context(|| last_line(&log))?;
         let window = watcher.outermost(process.pid(), window?)?;
-        let mut started = Application { app, process, window, folder: site.folder.to_path_buf() };
-        started.wait_for_worker(interrupt)?;
+        let mut started = Application { app, process, window, folder: site.folder.clone() };
+        started.wait_for_patient(interrupt)?;
         Ok(started)
     }
 
@@ -111,9 +122,9 @@ impl Application {
         }
     }
 
-    fn wait_for_worker(&mut self, interrupt: &Interrupt) -> Result<()> {
+    fn wait_for_patient(&mut self, interrupt: &Interrupt) -> Result<()> {
         let deadline = Instant::now() + TIMEOUT;
-        while self.app.obeys() && patient::worker(&self.folder)?.is_none() {
+        while self.app.obeys() && patient::pid(&self.folder)?.is_none() {
             self.process.expect_alive()?;
             if Instant::now() >= deadline {
                 bail!("{} took no keys within {TIMEOUT:?}", self.app.name());
@@ -125,16 +136,16 @@ impl Application {
 }
 
 /// The application's own command.
-fn words(app: App, site: &Site<'_>, home: &Path) -> Result<Vec<OsString>> {
+fn words(app: App, site: &Site, home: &Path) -> Result<Vec<OsString>> {
     let plain = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
     Ok(match app {
         App::Patient => {
             let authority = site.authority.as_os_str().to_owned();
-            let arguments = ["patient".into(), site.display.to_string().into(), authority, site.folder.into()];
+            let arguments = ["patient".into(), site.display.to_string().into(), authority, site.folder.clone().into()];
             ours(site, &home.join("patient"), &arguments)?
         }
         App::Xterm => {
-            let program = ours(site, &home.join("tty-patient"), &["tty-patient".into(), site.folder.into()])?;
+            let program = ours(site, &home.join("tty-patient"), &["tty-patient".into(), site.folder.clone().into()])?;
             let xterm = ["xterm", "-geometry", "100x30+20+20", "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"];
             plain(&xterm).into_iter().chain(program).collect()
         }
@@ -143,9 +154,9 @@ fn words(app: App, site: &Site<'_>, home: &Path) -> Result<Vec<OsString>> {
     })
 }
 
-/// A hidden program under a name of its own.
-fn ours(site: &Site<'_>, alias: &Path, arguments: &[OsString]) -> Result<Vec<OsString>> {
-    let command = site.helper.command(Some(alias), arguments)?;
+/// A worker program under a name of its own.
+fn ours(site: &Site, alias: &Path, arguments: &[OsString]) -> Result<Vec<OsString>> {
+    let command = site.launcher.command(Some(alias), arguments)?;
     let program = command.get_program().to_owned();
     Ok(std::iter::once(program).chain(command.get_args().map(ToOwned::to_owned)).collect())
 }

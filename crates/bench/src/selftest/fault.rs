@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Something that can go wrong, to whom it is done, and what was done.
 
-use crate::hidden::Helper;
+use super::site::Site;
 use anyhow::Result;
 use std::ffi::OsString;
-use std::path::Path;
 
 /// The application that suffers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -34,21 +33,7 @@ pub struct Fault {
     /// The application, the display and the window manager run on one CPU, the site's.
     pub pinned: bool,
     /// Makes what the application needs before it starts.
-    pub prepare: fn(&Site<'_>) -> Result<Box<dyn Injection>>,
-}
-
-/// Where a fault takes place.
-#[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
-    /// A folder for this trial alone; the application's is the same.
-    pub folder: &'a Path,
-    /// Number of the display.
-    pub display: u32,
-    /// Its authority file.
-    pub authority: &'a Path,
-    /// The CPU that the application is bound to where the fault is `pinned`.
-    pub cpu: usize,
-    pub helper: &'a Helper,
+    pub prepare: fn(&Site) -> Result<Box<dyn Injection>>,
 }
 
 /// A fault that is prepared. Dropping it ends its processes and takes everything back.
@@ -62,7 +47,7 @@ pub trait Injection {
     /// the application its orders; returns when everything is in effect. Then one key is pressed.
     ///
     /// `app` is the process with the window. In xterm orders are obeyed by another one below it; which one it is in
-    /// either application of ours is told by [`patient::worker`](super::patient::worker) from the site's folder.
+    /// either application of ours is told by [`patient::pid`](super::patient::pid) from the site's folder.
     fn begin(&mut self, app: u32) -> Result<()>;
 
     /// Called when the key was answered: ends the jobs, and tells what was done.

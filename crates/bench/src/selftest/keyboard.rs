@@ -4,9 +4,9 @@
 use super::app::Application;
 use crate::interrupt::Interrupt;
 use crate::kernel_text::cpu_ticks;
+use crate::priority::Priority;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
-use crate::urgent::Urgent;
 use anyhow::Result;
 use std::time::Duration;
 use tipme_desktop::clock;
@@ -54,7 +54,7 @@ impl Keyboard {
     /// Begins to watch the window, once it has been quiet.
     pub(super) fn open(session: &Session, application: &Application) -> Result<Keyboard> {
         // The thread that watches is ahead of the fault as well.
-        let _urgent = Urgent::new();
+        let _priority = Priority::raised();
         let seen = Seen::watch(application.watch(session)?, QUIET)?;
         let typist = Typist::open(&session.target(), PACE)?;
         let (calm, later) = (Vec::new(), Vec::new());
@@ -72,7 +72,7 @@ impl Keyboard {
     /// Types so many keys, and waits until the last one was answered and the window is quiet, at most six seconds.
     pub(super) fn type_and_wait(&mut self, count: usize, interrupt: &Interrupt) -> Result<()> {
         self.later = self.type_on(count, interrupt)?;
-        let _urgent = Urgent::new();
+        let _priority = Priority::raised();
         let last = self.later.last().copied().unwrap_or_default();
         while clock::now().since(last) < ANSWER && !(self.seen.answered(last) && self.seen.quiet_for() >= QUIET) {
             interrupt.sleep(POLL_INTERVAL)?;
@@ -82,7 +82,7 @@ impl Keyboard {
     }
 
     fn type_on(&mut self, count: usize, interrupt: &Interrupt) -> Result<Vec<Nanos>> {
-        let _urgent = Urgent::new();
+        let _priority = Priority::raised();
         let mut presses = Vec::new();
         for key in self.keys.by_ref().take(count) {
             interrupt.check()?;

@@ -2,7 +2,7 @@
 //! What is run, and with what.
 
 use super::fault::App;
-use crate::hidden::Helper;
+use crate::worker::WorkerLauncher;
 use std::path::PathBuf;
 
 /// What is run, and with what.
@@ -20,6 +20,6 @@ pub struct Options {
     pub keep: Option<PathBuf>,
     /// The `tipme` executable.
     pub tipme: PathBuf,
-    /// How hidden programs are started.
-    pub helper: Helper,
+    /// How worker programs are started.
+    pub launcher: WorkerLauncher,
 }

@@ -76,7 +76,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>> {
 }
 
 /// The process that obeys the orders in a folder; `None` before it takes keys.
-pub(super) fn worker(folder: &Path) -> Result<Option<u32>> {
+pub(super) fn pid(folder: &Path) -> Result<Option<u32>> {
     let text = read(folder, READY)?;
     text.map(|text| text.parse().with_context(|| format!("\"{text}\" is not a process"))).transpose()
 }
@@ -91,11 +91,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worker_is_known_once_it_is_ready() {
+    fn the_process_is_known_once_it_is_ready() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert_eq!(worker(folder.path()).expect("a folder that can be read"), None);
+        assert_eq!(pid(folder.path()).expect("a folder that can be read"), None);
         say_ready(folder.path()).expect("a folder that can be written");
-        assert_eq!(worker(folder.path()).expect("a number"), Some(std::process::id()));
+        assert_eq!(pid(folder.path()).expect("a number"), Some(std::process::id()));
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! displays are kept, since starting one takes longer than the rest. A trial that fails costs its display.
 
 use super::app::Application;
-use super::fault::{App, Fault, Injected, Site};
+use super::fault::{App, Fault, Injected};
 use super::keyboard::{Keyboard, Latency};
 use super::options::Options;
+use super::site::Site;
 use crate::alone::Alone;
-use crate::faults::last_cpu;
+use crate::cpu_work::last_cpu;
 use crate::interrupt::Interrupt;
 use crate::programs::{self, Follower};
 use crate::session::{self, Session};
@@ -101,10 +102,7 @@ impl<'a> Stage<'a> {
 
     fn observe(&self, session: &Session, fault: &Fault, app: App) -> Result<Observation> {
         let places = Places::make()?;
-        let (folder, home, state) = (places.site(), places.home(), places.state());
-        let authority = session.folder().join("authority");
-        let (display, helper) = (session.target().display, &self.options.helper);
-        let site = Site { folder: &folder, display, authority: &authority, cpu: self.cpu, helper };
+        let (home, state, site) = (places.home(), places.state(), self.site(session, places.site()));
         let mut injection = (fault.prepare)(&site).context("cannot prepare it")?;
         let mut application = Application::start(app, session, &site, &home, &injection.prefix(), self.interrupt)?;
         let recorder = self.start_recorder(session, &state).context(ProductFailed)?;
@@ -127,6 +125,16 @@ impl<'a> Stage<'a> {
         let verdict = verdict.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
         let diagnosis = began.elapsed();
         Ok(Observation { verdict, diagnosis, injected, latency, incident, folder: Some(places.folder) })
+    }
+
+    fn site(&self, session: &Session, folder: PathBuf) -> Site {
+        Site {
+            folder,
+            display: session.target().display,
+            authority: session.folder().join("authority"),
+            cpu: self.cpu,
+            launcher: self.options.launcher.clone(),
+        }
     }
 
     fn start_recorder(&self, session: &Session, state: &Path) -> Result<Follower> {

@@ -3,10 +3,10 @@
 
 use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
+use crate::priority::Priority;
 use crate::process::{Process, is_group_member, missing};
 use crate::seen::Seen;
 use crate::session::Session;
-use crate::steady::Steady;
 use crate::typing::{ANSWER_TIMEOUT, await_answer, nanos};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -134,7 +134,7 @@ impl<'a> OpenApplications<'a> {
     pub(super) fn play(&mut self, rounds: usize, interrupt: &Interrupt) -> Result<Played> {
         let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
         let mut typist = Typist::open(&self.session.target(), pace)?;
-        let _steady = Steady::new();
+        let _priority = Priority::realtime();
         let seen = Seen::watch(DamageWatch::open_screen(&self.session.target())?, QUIET)?;
         let mut played = Played { begun: clock::now(), ..Played::default() };
         for tool in (0..rounds).flat_map(|_| &self.tools) {

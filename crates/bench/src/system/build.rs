@@ -3,12 +3,11 @@
 //! texts that are compressed.
 
 use crate::estimate::Estimate;
-use crate::hidden::Helper;
 use crate::intervals::{Cleanup, PREFIX};
 use crate::load::Reading;
 use crate::memory::fork;
 use crate::process::{Process, family, missing, session_members};
-use crate::session::first_line;
+use crate::worker::{self, WorkerLauncher, say_ready};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid};
 use serde::{Deserialize, Serialize};
@@ -141,20 +140,14 @@ impl Build {
     pub(super) const ESTIMATE: Estimate = Estimate::new(Duration::from_millis(500), TIMEOUT);
 
     /// Starts it, in a session of its own like a terminal's job, or in this one.
-    pub(super) fn start(tree: &Tree, own_session: bool, helper: &Helper) -> Result<Build> {
+    pub(super) fn start(tree: &Tree, own_session: bool, launcher: &WorkerLauncher) -> Result<Build> {
         let folder = tree.folder.path().to_path_buf();
         let order = Order { folder, work: tree.work, jobs: jobs(), own_session };
         let order = serde_json::to_string(&order).context("a path is not UTF-8 text")?;
-        let mut command = helper.command(None, &["build".into(), order.into()])?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut process = Process::start("the build", command, None)?;
-        let output = process.child().stdout.take().context("the build has no output")?;
-        let line = first_line(output, TIMEOUT).context("the build did not begin")?;
-        let Some(rest) = line.trim().strip_prefix("ready") else {
-            bail!("the build did not begin; its message stands above")
-        };
-        let leader = rest.trim().parse().ok();
-        Ok(Build { process: Some(process), done: tree.folder.path().join(DONE), leader })
+        let command = launcher.command(None, &["build".into(), order.into()])?;
+        let build = worker::start("the build", command, None, TIMEOUT)?;
+        let leader = build.said.parse().ok();
+        Ok(Build { process: Some(build.process), done: tree.folder.path().join(DONE), leader })
     }
 
     /// How many files are done.
@@ -194,7 +187,7 @@ pub(crate) fn run(order: &str) -> Result<()> {
     let order: Order = serde_json::from_str(order).context("the order of a build cannot be read")?;
     let own_session = order.own_session;
     let child = fork(LIFE_S, "build", || exec(order))?;
-    crate::intervals::ready(&if own_session { child.as_raw_nonzero().to_string() } else { String::new() })?;
+    say_ready(&if own_session { child.as_raw_nonzero().to_string() } else { String::new() })?;
     waitpid(Some(child), WaitOptions::empty()).context("cannot wait for the build")?;
     bail!("the build ended by itself")
 }

@@ -2,9 +2,10 @@
 //! What the benchmarks beside a load do alike: from the options to what is compared, and from what was measured to
 //! rows, text, plot and document.
 
-use super::intervals::{Programs, write};
 use crate::arguments::{Against, Beside, ManagerOptions};
-use anyhow::{Context, Result};
+use crate::files::{write, write_plots};
+use crate::programs::Programs;
+use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -35,7 +36,7 @@ pub fn comparison(beside: &Beside, programs: &Programs, usual: Kind) -> Comparis
         memory: beside.memory.unwrap_or_else(default_memory),
         sessions: beside.sessions,
         manager: manager(&beside.manager, programs),
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     }
 }
 
@@ -199,17 +200,14 @@ impl Results<'_> {
     }
 
     fn draw(&self, folder: &Path) -> Result<()> {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let footer = self.notes().into_iter().chain([tipme_report::conditions(&self.machine)]);
         let footer = footer.collect::<Vec<String>>().join("; ");
         let figure = Figure { title: self.title, footer: &footer, ..Figure::default() };
         let rows = self.rows();
         let key_figure = KeyFigure::of(&rows, self.scale);
         let name = format!("{} of {}, ms", key_figure.name, self.times_of);
-        write(
-            &folder.join(format!("{}.svg", self.kind)),
-            &levels(&figure, &curves(&rows, key_figure), &name, self.line_ms),
-        )
+        let plot = levels(&figure, &curves(&rows, key_figure), &name, self.line_ms);
+        write_plots(folder, [(format!("{}.svg", self.kind), plot)])
     }
 
     /// The figures of an arm at the highest level; `null` where it was not measured.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench fork`.
 
-use super::intervals::{Lines, Programs, Results};
+use super::intervals::Results;
 use crate::arguments::{Fork, LoadChoice};
+use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use std::process::ExitCode;
+use tipme_bench::Progress;
 use tipme_bench::fork::{self, Conditions, LOADS, Load, Options};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::{Bounds, Watch};
+use tipme_bench::intervals::Bounds;
 use tipme_bench::machine::Survey;
 use tipme_measure::Class;
 
@@ -43,7 +46,7 @@ fn options(arguments: &Fork, programs: &Programs) -> Options {
         bounds: Bounds { intervals: arguments.samples as usize, time: arguments.duration },
         every: arguments.every,
         cpu: arguments.cpu,
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     }
 }
 

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `tipme bench memory` and `tipme bench fork` do alike: record, explain, print and write.
+//! What `tipme bench memory` and `tipme bench fork` do alike with their intervals: explain, print and write.
 
-use crate::programs;
+use crate::files::{write, write_plots};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tipme_analysis::{Explanation, Recording};
-use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::{Measured, SidecarRecorder, Watch};
-use tipme_bench::job::Helper;
+use tipme_bench::intervals::Measured;
 use tipme_measure::{Class, Document, Intervals, Limits, Machine, Profile, SCHEMA};
 use tipme_record::{Nanos, Tid};
 use tipme_report::plot::{Figure, Quantity, Set, histograms};
@@ -25,43 +22,6 @@ const EXPLAINED_MIN_NS: u64 = 5_000_000;
 const BUCKET_NS: u64 = 10_000_000;
 /// Exit code where an interval is later than people accept.
 const LATE: u8 = 1;
-
-/// Who starts what.
-pub struct Programs {
-    pub tipme: PathBuf,
-    pub helper: Helper,
-}
-
-impl Programs {
-    pub fn find() -> Result<Programs> {
-        Ok(Programs { tipme: programs::tipme()?, helper: programs::helper()? })
-    }
-
-    /// A recorder, or why there is none.
-    pub fn sidecar(
-        &self,
-        unwanted: bool,
-        details: &[&str],
-        interrupt: &Interrupt,
-    ) -> Result<Result<SidecarRecorder, String>> {
-        if unwanted {
-            return Ok(Err("--no-trace was given".to_owned()));
-        }
-        let sidecar = SidecarRecorder::start(&self.tipme, &self.helper, details, interrupt);
-        interrupt.check()?;
-        Ok(sidecar.map_err(|error| format!("{error:#}")))
-    }
-}
-
-/// Progress on the error output, so that the output proper is the result only.
-pub struct Lines(pub &'static str);
-
-impl Watch for Lines {
-    fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "{}: {text}", self.0);
-    }
-}
 
 /// A benchmark that has ended.
 pub struct Results<'a> {
@@ -96,8 +56,7 @@ impl Results<'_> {
         print!("{}", self.text(&explained));
         let late = self.is_late();
         if let Some(folder) = svg {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-            write(&folder.join(format!("{}.svg", self.kind)), &self.figure())?;
+            write_plots(folder, [(format!("{}.svg", self.kind), self.figure())])?;
         }
         if let Some(path) = json {
             write(path, &(serde_json::to_string_pretty(&self.document(&explained))? + "\n"))?;
@@ -220,8 +179,4 @@ fn load_details(load: &Measured, explained: &Explained) -> Value {
         "cpu_ns": load.cpu_ns,
         "longest": longest.collect::<Vec<Value>>(),
     })
-}
-
-pub fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench memory`.
 
-use super::intervals::{Lines, Programs, Results};
+use super::intervals::Results;
 use crate::arguments::{BackingChoice, Memory};
+use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use std::process::ExitCode;
+use tipme_bench::Progress;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::{Bounds, Watch};
+use tipme_bench::intervals::Bounds;
 use tipme_bench::machine::Survey;
 use tipme_bench::memory::{self, BACKINGS, Backing, Conditions, Options};
 use tipme_measure::Class;
@@ -49,7 +52,7 @@ fn options(arguments: &Memory, programs: &Programs) -> Options {
         backing: backing(arguments.backing),
         limit: arguments.limit,
         requests_per_second: Some(arguments.requests).filter(|requests| *requests > 0),
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     }
 }
 

@@ -2,14 +2,15 @@
 //! `tipme bench pagein`.
 
 use super::beside::{BlockTimes, Results, Times, all, arm, load_words, manager, turns_words};
-use super::intervals::{Lines, Programs};
 use crate::arguments::Pagein;
+use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use tipme_bench::Progress;
 use tipme_bench::arms::{Cell, Comparison};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::Watch;
 use tipme_bench::load::Kind;
 use tipme_bench::machine::Survey;
 use tipme_bench::pagein::{self, Block, Options, Room};
@@ -66,7 +67,7 @@ fn options(arguments: &Pagein, programs: &Programs, room: &Room) -> Options {
         memory: hog,
         sessions: arguments.sessions,
         manager: manager(&arguments.manager, programs),
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     };
     let (keys_per_lap, every, keys) = (arguments.keys_per_lap.into(), arguments.every, arguments.keys.into());
     Options { comparison, working_set, keys_per_lap, every, keys, shortage }

@@ -2,13 +2,14 @@
 //! `tipme bench scroll`.
 
 use super::beside::{BlockTimes, Results, all, comparison, load_words, turns_words};
-use super::intervals::{Lines, Programs};
 use crate::arguments::Scroll;
+use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use serde_json::json;
 use std::process::ExitCode;
+use tipme_bench::Progress;
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::Watch;
 use tipme_bench::load::Kind;
 use tipme_bench::machine::Survey;
 use tipme_bench::scroll::{self, Options, Scrolled};

@@ -2,14 +2,16 @@
 //! `tipme bench system`.
 
 use super::beside::manager;
-use super::intervals::{Lines, Programs, write};
 use crate::arguments::{BesideChoice, System};
+use crate::files::write;
+use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use tipme_bench::Progress;
 use tipme_bench::arms::{Comparison, steadiness};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::Watch;
 use tipme_bench::load::{Kind, default_memory};
 use tipme_bench::machine::Survey;
 use tipme_bench::system::{self, Beside, Options, Outcome, Runs, Work};
@@ -50,7 +52,7 @@ fn options(arguments: &System, programs: &Programs) -> Options {
         memory: arguments.memory.unwrap_or_else(default_memory),
         sessions: arguments.sessions,
         manager: manager(&arguments.manager, programs),
-        helper: programs.helper.clone(),
+        launcher: programs.launcher.clone(),
     };
     Options { comparison, beside, rounds: arguments.rounds.into() }
 }

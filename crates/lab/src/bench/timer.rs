@@ -5,6 +5,7 @@ mod late;
 mod repeats;
 
 use crate::arguments::{Timer, TimerChoice, TimerCpus};
+use crate::files::write_plots;
 use crate::programs;
 use anyhow::{Context, Result, bail};
 use repeats::Repeats;
@@ -34,7 +35,7 @@ pub fn run(arguments: Timer) -> Result<ExitCode> {
         let document = measure(&arguments, &interrupt)?;
         print!("{}{}", repeat.heading, report::text(&document));
         repeat.json.iter().try_for_each(|path| write(path, &document))?;
-        repeat.svg.iter().try_for_each(|folder| draw(folder, &document))?;
+        repeat.svg.iter().try_for_each(|folder| write_plots(folder, report::plots(&document)))?;
         over |= document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0);
     }
     Ok(ExitCode::from(u8::from(over && arguments.threshold.is_some())))
@@ -191,15 +192,6 @@ fn write(path: &Path, document: &Document<TimerDetails>) -> Result<()> {
     let mut writer = BufWriter::new(file);
     serde_json::to_writer(&mut writer, document).with_context(|| format!("cannot write {}", path.display()))?;
     writer.into_inner().map(drop).with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn draw(folder: &Path, document: &Document<TimerDetails>) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for (name, svg) in report::plots(document) {
-        let path = folder.join(name);
-        fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
 }
 
 /// Prints the tables of several results.

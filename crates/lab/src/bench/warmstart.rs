@@ -2,14 +2,15 @@
 //! `tipme bench warmstart`.
 
 use super::beside::{BlockTimes, Results, all, comparison, load_words, turns_words};
-use super::intervals::{Lines, Programs};
 use crate::arguments::Warmstart;
+use crate::lines::Lines;
+use crate::programs::Programs;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use tipme_bench::Progress;
 use tipme_bench::arms::{Arm, Cell};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::Watch;
 use tipme_bench::load::Kind;
 use tipme_bench::machine::Survey;
 use tipme_bench::warmstart::{self, Options, Warm};

@@ -30,7 +30,7 @@ const NOBODY: u32 = 0;
 /// Exit code 0 where everything is within its limits, else 1.
 pub(super) fn run(arguments: &arguments::Idle, options: &Options, interrupt: &Interrupt) -> Result<ExitCode> {
     let setup = Setup {
-        helper: programs::helper()?,
+        launcher: programs::launcher()?,
         tipme: programs::tipme()?,
         resolution: options.resolution,
         cpus: options.cpus.clone(),

@@ -87,7 +87,6 @@ pub(crate) enum Response {
 pub(crate) struct Status {
     pub(crate) pid: u32,
     /// Helper sessions that are open.
-    #[serde(rename = "leases")]
     pub(crate) sessions: usize,
 }
 

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who sits at this machine, as the login manager says.
 //!
-//! logind keeps a small file for each seat and each session below `/run/systemd`, which only root can write;
-//! its own library reads them as this does. Without a login manager nobody sits anywhere.
+//! Without a login manager nobody sits anywhere.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use tipme_desktop::logind::Logind;
 use tipme_policy::Identity;
 use tipme_sched::processes;
 
-/// Seats that are looked at.
-const SEATS_MAX: usize = 64;
-/// Bytes of such a file, or of a list of sockets, that are read.
+/// Bytes of a list of control groups or of sockets that are read.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Descriptors of a display server that are looked at.
 const DESCRIPTORS_MAX: usize = 16_384;
@@ -23,25 +21,24 @@ const DISPLAYS: [&str; 2] = ["/tmp/.X11-unix/X", "@/tmp/.X11-unix/X"];
 /// In a list of local sockets: this one listens.
 const LISTENING: &str = "00010000";
 
-/// The login manager's files and the processes.
+/// The login manager's word and the processes.
 #[derive(Clone, Debug)]
 pub(super) struct Seats {
-    /// `/run/systemd`
-    pub(super) run: PathBuf,
+    pub(super) logind: Logind,
     pub(super) proc: PathBuf,
 }
 
 impl Seats {
     /// Whether this user has the session in front at some seat.
     pub(super) fn has(&self, user: u32) -> bool {
-        self.in_front(user).next().is_some()
+        self.logind.in_front(user).next().is_some()
     }
 
     /// Whether a process belongs to a session of this user that is in front, or to the user's own service manager,
     /// which starts the programs of many desktops. Only root can put processes into either.
     pub(super) fn is_in_front(&self, user: u32, pid: u32) -> bool {
         let slice = format!("/user.slice/user-{user}.slice");
-        let scopes = self.in_front(user).map(|name| format!("{slice}/session-{name}.scope"));
+        let scopes = self.logind.in_front(user).map(|session| format!("{slice}/session-{}.scope", session.id));
         let places: Vec<String> = scopes.chain([format!("{slice}/user@{user}.service")]).collect();
         let text = text(&self.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
         let mut groups = text.lines().filter_map(|line| {
@@ -52,11 +49,6 @@ impl Seats {
             group.strip_prefix(place).is_some_and(|rest| matches!(rest.as_bytes(), [] | [b'/', ..]))
         };
         groups.any(|group| places.iter().any(|place| below(group, place)))
-    }
-
-    /// The names of the sessions of this user that are in front.
-    fn in_front(&self, user: u32) -> impl Iterator<Item = String> + '_ {
-        self.active().filter(move |(_, session)| number(session, "UID") == Some(user)).map(|(name, _)| name)
     }
 
     /// Whether `server`, which belongs to root, is the display server of the session that this user has in front.
@@ -75,19 +67,11 @@ impl Seats {
         }
         let console = console(process.terminal).filter(|_| process.session == server.pid);
         let console = console.ok_or("it belongs to root and has no console of its own")?;
-        let is_of = |session: &String| number(session, "UID") == Some(user) && is_graphical(session);
-        if !self.active().any(|(_, session)| is_of(&session) && number(&session, "VTNR") == Some(console)) {
+        let mut sessions = self.logind.in_front(user).filter_map(|session| self.logind.details(&session));
+        if !sessions.any(|session| session.is_x11_here() && session.console() == Some(console)) {
             return Err("it belongs to root, and its console is not that of your session in front");
         }
         if self.listens(server.pid) { Ok(()) } else { Err("it belongs to root and is not a display server") }
-    }
-
-    /// The session in front at each seat, and what is said of it.
-    fn active(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        let seats = std::fs::read_dir(self.run.join("seats")).into_iter().flatten().flatten().take(SEATS_MAX);
-        let named = seats.filter_map(|seat| value(&text(&seat.path())?, "ACTIVE").map(str::to_owned));
-        let session = |name: String| text(&self.run.join("sessions").join(&name)).map(|text| (name, text));
-        named.filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())).filter_map(session)
     }
 
     /// Whether a process holds a socket that listens for a display's clients.
@@ -116,21 +100,6 @@ fn display_socket(line: &str) -> Option<&str> {
     let (flags, number, path) = (words.get(3)?, words.get(6)?, words.get(7)?);
     let display = DISPLAYS.iter().any(|display| path.starts_with(display));
     (*flags == LISTENING && display).then_some(*number)
-}
-
-fn is_graphical(session: &str) -> bool {
-    // A session's own programs can change its type, but not what it was at first.
-    let kind = value(session, "ORIGINAL_TYPE").or_else(|| value(session, "TYPE"));
-    kind == Some("x11") && value(session, "REMOTE") == Some("0")
-}
-
-/// The value in a line such as `UID=1000`.
-fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
-}
-
-fn number(text: &str, key: &str) -> Option<u32> {
-    value(text, key)?.parse().ok()
 }
 
 fn text(path: &Path) -> Option<String> {

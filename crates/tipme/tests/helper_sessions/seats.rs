@@ -27,7 +27,8 @@ impl Seat {
 
     fn switch_to(&self, session: &str) {
         let new = self.0.path().join("new");
-        std::fs::write(&new, format!("IS_SEAT0=1\nACTIVE={session}\n")).unwrap();
+        let user = if session == "a1" { ANNA } else { BERT };
+        std::fs::write(&new, format!("IS_SEAT0=1\nACTIVE={session}\nACTIVE_UID={user}\n")).unwrap();
         std::fs::rename(new, self.0.path().join("seats/seat0")).unwrap();
     }
 }

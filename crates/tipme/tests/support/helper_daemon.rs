@@ -136,7 +136,7 @@ impl HelperDaemon {
 
     /// Waits until no session is open.
     pub fn expect_no_session(&self) {
-        until("the end of all sessions", || self.connect(0).ask(&json!("status"))["status"]["leases"] == 0);
+        until("the end of all sessions", || self.connect(0).ask(&json!("status"))["status"]["sessions"] == 0);
     }
 }
 

@@ -2,7 +2,8 @@
 //! Runs in which nothing goes wrong: no finding is expected.
 
 use crate::process::Process;
-use crate::selftest::fault::{App, Fault, Injected, Injection, Site};
+use crate::selftest::fault::{App, Fault, Injected, Injection};
+use crate::selftest::site::Site;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -61,16 +62,16 @@ struct Work {
 
 impl Work {
     /// Opens the second terminal, before the application's window and so without its focus.
-    fn prepare(site: &Site<'_>) -> Result<Work> {
+    fn prepare(site: &Site) -> Result<Work> {
         let target = Target {
-            authority: Some(site.authority.to_path_buf()),
+            authority: Some(site.authority.clone()),
             timeout: Duration::from_secs(10),
             ..Target::new(site.display)
         };
         let watcher = Watcher::open(&target)?;
         let mut command = Command::new("xterm");
         command.args(["-geometry", "40x10+600+500", "-xrm", "XTerm*cursorBlink: false", "-e", "sh", "-c", PRINT]);
-        command.env("DISPLAY", format!(":{}", site.display)).env("XAUTHORITY", site.authority);
+        command.env("DISPLAY", format!(":{}", site.display)).env("XAUTHORITY", &site.authority);
         let terminal = start("the second terminal", command, None)?;
         watcher.wait_for_focus(terminal.pid(), TIMEOUT)?;
         Ok(Work { jobs: vec![terminal], cpu: site.cpu, file: site.folder.join("log") })

@@ -4,8 +4,8 @@
 //! Each leaves in a file, its first word, how long it did not get on; that is at least the second
 //! word, in milliseconds, unless three seconds pass or all memory asked for is there before.
 
-use crate::hidden::Program;
-use crate::selftest::jobs::{
+use super::waits::Operation;
+use crate::selftest::workers::{
     Delay, Mapping, compute, millis, note, number, read_file, spin_rounds, touch_file, use_cpu_time, word,
 };
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tipme_record::Nanos;
 
 /// By name, with the words that follow the two.
-pub(super) const OPERATIONS: &[(&str, Program)] = &[
+pub(super) const OPERATIONS: &[(&str, Operation)] = &[
     ("work", work),
     ("rounds", count_work), // PICOSECONDS
     ("touch-file", |words| until_blocked(words, |delay| touch_file(word(words, 2)?, delay))), // FILE
@@ -164,7 +164,7 @@ fn poke(words: &[&str]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::selftest::jobs::noted;
+    use crate::selftest::workers::noted;
 
     #[test]
     fn each_notes_its_delay() {

@@ -3,8 +3,7 @@
 
 mod threads;
 
-use crate::hidden::Program;
-use crate::selftest::jobs::{PIPE_BYTES, Pair, TIMEOUT, ask, compute_until, look_up, millis, word};
+use crate::selftest::workers::{PIPE_BYTES, Pair, TIMEOUT, ask, compute_until, look_up, millis, word};
 use anyhow::{Context, Result, bail};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
@@ -19,8 +18,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+/// What an application of ours does with the words of an order.
+pub(super) type Operation = fn(&[&str]) -> Result<()>;
+
 /// By name, with the words that each takes.
-pub(super) const OPERATIONS: &[(&str, Program)] = &[
+pub(super) const OPERATIONS: &[(&str, Operation)] = &[
     ("mutex-asleep", threads::mutex_asleep),   // MS
     ("mutex-starved", threads::mutex_starved), // CPU MS
     ("write-lock", threads::write_lock),       // MS
@@ -139,7 +141,7 @@ mod tests {
     use rustix::fs::{CWD, Mode, mkfifoat};
     use std::time::Duration;
 
-    fn took(operation: Program, words: &[&str]) -> Duration {
+    fn took(operation: Operation, words: &[&str]) -> Duration {
         let begun = Instant::now();
         operation(words).expect("it can be carried out");
         begun.elapsed()

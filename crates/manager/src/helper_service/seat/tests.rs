@@ -54,7 +54,7 @@ impl Machine {
     }
 
     fn seats(&self) -> Seats {
-        Seats { run: self.dir.path().join("run"), proc: self.dir.path().join("proc") }
+        Seats { logind: Logind::at(self.dir.path().join("run")), proc: self.dir.path().join("proc") }
     }
 
     fn judged(&self) -> Result<(), &'static str> {
@@ -69,9 +69,9 @@ fn who_is_in_front_sits_there() {
     assert!(!machine.seats().has(1001));
     machine.write("run/seats/seat0", "IS_SEAT0=1\nSESSIONS=c2 4\n");
     assert!(!machine.seats().has(USER), "nobody is in front");
-    machine.write("run/seats/seat0", "ACTIVE=../../proc/900/stat\n");
+    machine.write("run/seats/seat0", "ACTIVE=../../proc/900/stat\nACTIVE_UID=1000\n");
     assert!(!machine.seats().has(USER));
-    let nowhere = Seats { run: "/nonexistent".into(), proc: "/nonexistent".into() };
+    let nowhere = Seats { logind: Logind::at("/nonexistent"), proc: "/nonexistent".into() };
     assert!(!nowhere.has(0));
 }
 
@@ -107,8 +107,10 @@ fn a_session_that_is_not_graphical_from_the_begin_is_not_enough() {
         machine.session(&format!("{rest}\n{kind}\n"));
         assert_eq!(machine.judged().is_ok(), may, "{kind}");
     }
-    machine.session("UID=1000\nREMOTE=1\nVTNR=7\nTYPE=x11\n");
-    assert!(machine.judged().is_err());
+    for session in ["UID=1000\nREMOTE=1\nVTNR=7\nTYPE=x11\n", "UID=1001\nREMOTE=0\nVTNR=7\nTYPE=x11\n", ""] {
+        machine.session(session);
+        assert!(machine.judged().is_err(), "{session:?}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use tipme_desktop::hotkeys::Bindings;
 use tipme_desktop::input::Devices;
+use tipme_desktop::logind::Logind;
 use tipme_record::incident::{Incident, Meta, Section};
 use tipme_record::records::Input;
 use zerocopy::FromBytes;
@@ -208,8 +209,8 @@ fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
 fn seat(fixture: &mut Fixture<'_>, dir: &Path, uid: u32) {
     let seats = dir.join("seats");
     std::fs::create_dir_all(&seats).unwrap();
-    std::fs::write(seats.join("seat0"), format!("ACTIVE_UID={uid}\n")).unwrap();
-    fixture.recorder.inputs.ask(Seat { seats, ..Seat::default() });
+    std::fs::write(seats.join("seat0"), format!("ACTIVE=3\nACTIVE_UID={uid}\n")).unwrap();
+    fixture.recorder.inputs.ask(Seat { logind: Logind::at(dir), ..Seat::default() });
 }
 
 #[test]

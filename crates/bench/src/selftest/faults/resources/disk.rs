@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The disk is slow, or others fill its queue.
 
-use super::shortage::{DELAY_MS, Place, Scene, Shortage, block, fill_queue, shortfall, text};
+use super::shortage::{DELAY_MS, Scene, Shortage, block, fill_queue, order, shortfall};
 use crate::process::Process;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::fault::{App, Fault};
+use crate::selftest::site::{Site, text};
 use anyhow::{Context, Result};
 use std::path::Path;
 
@@ -17,7 +18,7 @@ pub(super) const PAGE_IN: Fault = Fault {
     apps: OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, Reading::prepare(site.folder, DOCUMENT_BLOCKS, "touch-file", false)?)),
+    prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, DOCUMENT_BLOCKS, "touch-file", false)?)),
 };
 
 pub(super) const PAGE_IN_BEHIND_WRITER: Fault = Fault {
@@ -27,7 +28,7 @@ pub(super) const PAGE_IN_BEHIND_WRITER: Fault = Fault {
     apps: OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, Reading::prepare(site.folder, SMALL_BLOCKS, "touch-file", true)?)),
+    prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, SMALL_BLOCKS, "touch-file", true)?)),
 };
 
 pub(super) const QUEUE: Fault = Fault {
@@ -37,7 +38,7 @@ pub(super) const QUEUE: Fault = Fault {
     apps: OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, Reading::prepare(site.folder, SMALL_BLOCKS, "read-file", true)?)),
+    prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, SMALL_BLOCKS, "read-file", true)?)),
 };
 
 pub(super) const FSYNC: Fault = Fault {
@@ -47,7 +48,7 @@ pub(super) const FSYNC: Fault = Fault {
     apps: OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, Syncing { disk: PrivateDisk::make(site.folder, Format::Journal)? })),
+    prepare: |site| Ok(shortfall(site, Syncing { disk: PrivateDisk::make(&site.folder, Format::Journal)? })),
 };
 
 pub(super) const LOCK_OWNER: Fault = Fault {
@@ -57,7 +58,7 @@ pub(super) const LOCK_OWNER: Fault = Fault {
     apps: OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::LockOwner, disk: small_disk(site.folder)? })),
+    prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::LockOwner, disk: small_disk(&site.folder)? })),
 };
 
 pub(super) const HELPER: Fault = Fault {
@@ -67,7 +68,7 @@ pub(super) const HELPER: Fault = Fault {
     apps: OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::Helper, disk: small_disk(site.folder)? })),
+    prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::Helper, disk: small_disk(&site.folder)? })),
 };
 
 const DOCUMENT: &str = "document";
@@ -91,9 +92,9 @@ fn disk_with(folder: &Path, format: Format, blocks: usize) -> Result<PrivateDisk
 }
 
 /// Removes the document from memory and fills the disk's queue.
-fn fill_behind(place: &Place, disk: &PrivateDisk) -> Result<Process> {
+fn fill_behind(site: &Site, disk: &PrivateDisk) -> Result<Process> {
     disk.evict(DOCUMENT)?;
-    fill_queue(place, disk, WRITER, WRITING_S)
+    fill_queue(site, disk, WRITER, WRITING_S)
 }
 
 /// The application itself reads, with an order of this name; with or without writers.
@@ -111,13 +112,13 @@ impl Reading {
 }
 
 impl Shortage for Reading {
-    fn begin(&mut self, place: &Place, app: u32) -> Result<Scene> {
-        let order = place.order(self.order, &[&text(&self.disk.outside(DOCUMENT))]);
+    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene> {
+        let order = order(site, self.order, &[&text(&self.disk.outside(DOCUMENT))]);
         if self.writers {
-            return Ok(Scene::with(fill_behind(place, &self.disk)?, order));
+            return Ok(Scene::with(fill_behind(site, &self.disk)?, order));
         }
         self.disk.evict(DOCUMENT)?;
-        let (culprits, names) = (place.family(app)?, vec![self.disk.device().to_string()]);
+        let (culprits, names) = (site.family(app)?, vec![self.disk.device().to_string()]);
         Ok(Scene { jobs: Vec::new(), orders: vec![order], culprits, names })
     }
 }
@@ -131,10 +132,10 @@ struct Syncing {
 }
 
 impl Shortage for Syncing {
-    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
         let dirtied = text(&self.disk.outside("export"));
-        let (job, _) = place.start("video-export", &["dirtier", &dirtied, DIRTY_MIB], None)?;
-        Ok(Scene::with(job, place.order("sync", &[&text(&self.disk.outside("settings"))])))
+        let job = site.start("video-export", &["dirtier", &dirtied, DIRTY_MIB], None)?.process;
+        Ok(Scene::with(job, order(site, "sync", &[&text(&self.disk.outside("settings"))])))
     }
 }
 
@@ -151,9 +152,9 @@ struct TwoHops {
 }
 
 impl Shortage for TwoHops {
-    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
-        let writer = fill_behind(place, &self.disk)?;
-        let (between, document) = (place.path("between"), text(&self.disk.outside(DOCUMENT)));
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+        let writer = fill_behind(site, &self.disk)?;
+        let (between, document) = (site.path("between"), text(&self.disk.outside(DOCUMENT)));
         let between_text = text(&between);
         let (name, program, order) = match self.reader {
             Reader::LockOwner => ("indexer", "lock-reader", "file-lock"),
@@ -162,7 +163,7 @@ impl Shortage for TwoHops {
         if matches!(self.reader, Reader::LockOwner) {
             std::fs::write(&between, "").with_context(|| format!("cannot write {between_text}"))?;
         }
-        let (reader, _) = place.start(name, &[program, &between_text, &document, DELAY_MS], None)?;
+        let reader = site.start(name, &[program, &between_text, &document, DELAY_MS], None)?.process;
         let mut scene = Scene::with(writer, format!("{order} {between_text}"));
         scene.jobs.push(reader);
         Ok(scene)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel itself is busy for somebody, or holds a lock for somebody.
 
-use super::shortage::{Place, Scene, Shortage, behind, shortfall, start, text};
+use super::shortage::{Scene, Shortage, order, shortfall};
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::fault::{App, Fault};
-use crate::selftest::jobs::round_picoseconds;
+use crate::selftest::site::{START_TIMEOUT, Site, text};
+use crate::selftest::workers::round_picoseconds;
+use crate::worker;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 
@@ -37,7 +39,7 @@ pub(super) const INODE: Fault = Fault {
     apps: OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, Inode { disk: PrivateDisk::make(site.folder, Format::Plain)? })),
+    prepare: |site| Ok(shortfall(site, Inode { disk: PrivateDisk::make(&site.folder, Format::Plain)? })),
 };
 
 /// Sockets that get each packet, and how long packets are sent, in milliseconds.
@@ -56,12 +58,12 @@ struct Flooded {
 }
 
 impl Shortage for Flooded {
-    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
-        let words = ["unshare", "--net", "--mount", "sh", "-euc", ENTER, &mask(place.cpu)].map(OsString::from);
-        let flood = place.command("packet-flood", &["flood", SOCKETS, FLOOD_MS])?;
-        let other = other_cpu(place.cpu).context("this needs two CPUs")?;
-        let (job, _) = start("packet-flood", behind(&words, &flood)?, Some(other))?;
-        let mut scene = Scene::with(job, place.order("rounds", &[&self.picoseconds.to_string()]));
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+        let words = ["unshare", "--net", "--mount", "sh", "-euc", ENTER, &mask(site.cpu)].map(OsString::from);
+        let flood = site.command("packet-flood", &["flood", SOCKETS, FLOOD_MS])?;
+        let other = other_cpu(site.cpu).context("this needs two CPUs")?;
+        let job = worker::start("packet-flood", worker::behind(&words, &flood)?, Some(other), START_TIMEOUT)?.process;
+        let mut scene = Scene::with(job, order(site, "rounds", &[&self.picoseconds.to_string()]));
         scene.names.push("softirq network receive".to_string());
         Ok(scene)
     }
@@ -85,9 +87,9 @@ const FILLED_MIB: &str = "256";
 struct MemoryMap;
 
 impl Shortage for MemoryMap {
-    fn begin(&mut self, place: &Place, app: u32) -> Result<Scene> {
-        let order = place.order("remap", &[FILLED_MIB]);
-        Ok(Scene { orders: vec![order], culprits: place.family(app)?, ..Scene::default() })
+    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene> {
+        let order = order(site, "remap", &[FILLED_MIB]);
+        Ok(Scene { orders: vec![order], culprits: site.family(app)?, ..Scene::default() })
     }
 }
 
@@ -101,11 +103,11 @@ struct Inode {
 }
 
 impl Shortage for Inode {
-    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
         self.disk.write(LOG, b"begin\n", 1)?;
         let log = text(&self.disk.outside(LOG));
-        let (job, _) = place.start("log-compactor", &["rewriter", &log, PORTION_MIB], None)?;
-        Ok(Scene::with(job, place.order("append", &[&log])))
+        let job = site.start("log-compactor", &["rewriter", &log, PORTION_MIB], None)?.process;
+        Ok(Scene::with(job, order(site, "append", &[&log])))
     }
 }
 

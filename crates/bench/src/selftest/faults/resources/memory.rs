@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of the application's control group is taken by another process in it.
 
-use super::shortage::{Place, Scene, Shortage, behind, block, fill_queue, shortfall, start, text};
+use super::shortage::{Scene, Shortage, block, fill_queue, order, shortfall};
 use crate::group::ControlGroup;
 use crate::process::Process;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
-use crate::selftest::fault::{App, Fault, Site};
+use crate::selftest::fault::{App, Fault};
+use crate::selftest::site::{START_TIMEOUT, Site, text};
+use crate::worker;
 use anyhow::Result;
 use std::ffi::OsString;
 
@@ -67,12 +69,12 @@ struct Pressure {
 }
 
 impl Pressure {
-    fn prepare(site: &Site<'_>, need: Need) -> Result<Pressure> {
+    fn prepare(site: &Site, need: Need) -> Result<Pressure> {
         let (format, limit) = match need {
             Need::Memory => (Format::Plain, LIMIT_WITH_DATA_BYTES),
             Need::File => (Format::Direct, LIMIT_BYTES),
         };
-        let disk = PrivateDisk::make(site.folder, format)?;
+        let disk = PrivateDisk::make(&site.folder, format)?;
         if matches!(need, Need::File) {
             disk.write(DOCUMENT, &block(), DOCUMENT_BLOCKS)?;
             disk.evict(DOCUMENT)?;
@@ -80,42 +82,42 @@ impl Pressure {
         Ok(Pressure { group: ControlGroup::with_memory(limit)?, disk, need })
     }
 
-    /// Starts a hidden program inside the group.
-    fn start(&self, place: &Place, name: &str, words: &[&str]) -> Result<Process> {
+    /// Starts a worker program inside the group.
+    fn start(&self, site: &Site, name: &str, words: &[&str]) -> Result<Process> {
         let enter =
             ["sh", "-euc", ENTER].map(OsString::from).into_iter().chain([self.group.procs_file().into_os_string()]);
-        let command = behind(&enter.collect::<Vec<_>>(), &place.command(name, words)?)?;
-        Ok(start(name, command, None)?.0)
+        let command = worker::behind(&enter.collect::<Vec<_>>(), &site.command(name, words)?)?;
+        Ok(worker::start(name, command, None, START_TIMEOUT)?.process)
     }
 
     /// The application needs memory while the group is full of data that a slow disk takes in.
-    fn fill_with_data(&self, place: &Place) -> Result<Scene> {
+    fn fill_with_data(&self, site: &Site) -> Result<Scene> {
         let data = text(&self.disk.outside("data"));
-        let hog = self.start(place, HOG_NAME, &["memory-hog", TAKEN_BESIDE_DATA_MIB, &data, DATA_MIB])?;
+        let hog = self.start(site, HOG_NAME, &["memory-hog", TAKEN_BESIDE_DATA_MIB, &data, DATA_MIB])?;
         // So that what is written back waits.
-        let writers = fill_queue(place, &self.disk, WRITER, WRITING_S)?;
-        let mut scene = Scene::with(hog, place.order("fill-memory", &[NEEDED_MIB]));
+        let writers = fill_queue(site, &self.disk, WRITER, WRITING_S)?;
+        let mut scene = Scene::with(hog, order(site, "fill-memory", &[NEEDED_MIB]));
         scene.jobs.push(writers);
         Ok(scene)
     }
 
     /// The application needs a file that memory of another process has pushed out.
-    fn evict_document(&self, place: &Place) -> Result<Scene> {
+    fn evict_document(&self, site: &Site) -> Result<Scene> {
         let document = text(&self.disk.outside(DOCUMENT));
-        drop(self.start(place, "reader", &["warm", &document])?);
-        let hog = self.start(place, HOG_NAME, &["memory-hog", TAKEN_MIB])?;
-        Ok(Scene::with(hog, place.order("touch-file", &[&document])))
+        drop(self.start(site, "reader", &["warm", &document])?);
+        let hog = self.start(site, HOG_NAME, &["memory-hog", TAKEN_MIB])?;
+        Ok(Scene::with(hog, order(site, "touch-file", &[&document])))
     }
 }
 
 impl Shortage for Pressure {
-    fn begin(&mut self, place: &Place, app: u32) -> Result<Scene> {
-        for pid in place.family(app)? {
+    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene> {
+        for pid in site.family(app)? {
             self.group.take(pid)?;
         }
         match self.need {
-            Need::Memory => self.fill_with_data(place),
-            Need::File => self.evict_document(place),
+            Need::Memory => self.fill_with_data(site),
+            Need::File => self.evict_document(site),
         }
     }
 

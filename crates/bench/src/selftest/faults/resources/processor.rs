@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Others have the CPU.
 
-use super::shortage::{Place, Scene, Shortage, shortfall, text};
+use super::shortage::{Scene, Shortage, order, shortfall};
 use crate::process::{Process, group_members};
+use crate::random;
 use crate::selftest::fault::{App, Fault};
-use crate::selftest::jobs::sleep_until;
+use crate::selftest::site::{Site, text};
+use crate::selftest::workers::sleep_until;
 use anyhow::{Context, Result, bail};
-use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -73,11 +74,11 @@ const HOGGING_MS: &str = "9000";
 struct Hogs;
 
 impl Shortage for Hogs {
-    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
-        let count = if place.worker()?.is_some() { FEW } else { MANY };
-        let (hogs, children) = place.start("hogs", &["hogs", count, HOGGING_MS], Some(place.cpu))?;
-        let mut scene = Scene::with(hogs, place.order("work", &[]));
-        scene.culprits.extend(children.split(' ').filter_map(|child| child.parse::<u32>().ok()));
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+        let count = if site.patient()?.is_some() { FEW } else { MANY };
+        let hogs = site.start("hogs", &["hogs", count, HOGGING_MS], Some(site.cpu))?;
+        let mut scene = Scene::with(hogs.process, order(site, "work", &[]));
+        scene.culprits.extend(hogs.said.split(' ').filter_map(|child| child.parse::<u32>().ok()));
         Ok(scene)
     }
 }
@@ -101,10 +102,10 @@ struct Storm {
 
 impl Shortage for Storm {
     /// The parent may use any CPU, so that its children are not starved of new ones by themselves.
-    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
-        let parallel = if place.worker()?.is_some() { PARALLEL } else { PARALLEL_MANY };
-        let (input, list) = (place.path("input"), place.path("list"));
-        std::fs::write(&input, crate::faults::text(INPUT_BYTES)).context("cannot write the storm's input")?;
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+        let parallel = if site.patient()?.is_some() { PARALLEL } else { PARALLEL_MANY };
+        let (input, list) = (site.path("input"), site.path("list"));
+        std::fs::write(&input, random::text(INPUT_BYTES)).context("cannot write the storm's input")?;
         std::fs::write(&list, format!("{}\n", text(&input)).repeat(TOTAL)).context("cannot write the storm's list")?;
         let mut command = Command::new("xargs");
         command.args([
@@ -114,7 +115,7 @@ impl Shortage for Storm {
             &parallel.to_string(),
             "taskset",
             "-c",
-            &place.cpu.to_string(),
+            &site.cpu.to_string(),
             "gzip",
             "-9",
             "-c",
@@ -123,7 +124,7 @@ impl Shortage for Storm {
         let job = Process::start("the compression job", command, None)?;
         wait_for_members(&job, parallel)?;
         self.observer = Some(Observer::of(job.pid()));
-        Ok(Scene::with(job, place.order("work", &[])))
+        Ok(Scene::with(job, order(site, "work", &[])))
     }
 
     fn end(&mut self) -> Vec<u32> {
@@ -184,17 +185,16 @@ const PIPE: &str = "poke";
 struct Realtime;
 
 impl Shortage for Realtime {
-    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
-        let pipe = place.path(PIPE);
-        mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).with_context(|| format!("cannot make {}", pipe.display()))?;
-        let words = ["realtime-hog", &text(&pipe), REALTIME_MS];
-        let (hog, _) = place.start("audio-engine", &words, Some(place.cpu))?;
-        Ok(Scene::with(hog, place.order("poke", &[&text(&pipe)])))
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+        let pipe = site.pipe(PIPE)?;
+        let words = ["realtime-hog", &pipe, REALTIME_MS];
+        let hog = site.start("audio-engine", &words, Some(site.cpu))?.process;
+        Ok(Scene::with(hog, order(site, "poke", &[&pipe])))
     }
 
-    fn release(&mut self, place: &Place) -> Result<()> {
-        if place.worker()?.is_none() {
-            let pipe = File::options().write(true).open(place.path(PIPE));
+    fn release(&mut self, site: &Site) -> Result<()> {
+        if site.patient()?.is_none() {
+            let pipe = File::options().write(true).open(site.path(PIPE));
             pipe.and_then(|mut pipe| pipe.write_all(b"!")).context("cannot wake the real-time process")?;
         }
         Ok(())
@@ -233,11 +233,11 @@ const INTO_TURN: Nanos = Nanos::from_millis(2);
 struct Periodic;
 
 impl Shortage for Periodic {
-    fn begin(&mut self, place: &Place, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
         let first = clock::now().after(PERIOD);
         let words = ["realtime-turns", &first.0.to_string(), "1000", "200", "12"];
-        let (hog, _) = place.start("backlight-daemon", &words, Some(place.cpu))?;
-        let _elsewhere = Elsewhere::than(place.cpu)?;
+        let hog = site.start("backlight-daemon", &words, Some(site.cpu))?.process;
+        let _elsewhere = Elsewhere::than(site.cpu)?;
         sleep_until(Nanos(first.0 + TURNS_BEFORE * PERIOD.0).after(INTO_TURN));
         Ok(Scene { culprits: vec![hog.pid()], jobs: vec![hog], ..Scene::default() })
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The application may have no more of the CPU, however free that is.
 
-use super::shortage::{NOTE, Place, Scene, Shortage, shortfall};
+use super::shortage::{NOTE, Scene, Shortage, order, shortfall};
 use crate::group::ControlGroup;
-use crate::selftest::fault::{App, Fault, Injection, Site};
-use crate::selftest::jobs::noted;
+use crate::selftest::fault::{App, Fault, Injection};
+use crate::selftest::site::Site;
+use crate::selftest::workers::noted;
 use anyhow::Result;
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -52,7 +53,7 @@ struct Quota {
     before: Option<Nanos>,
 }
 
-fn quota(site: &Site<'_>, neighbour: bool) -> Result<Box<dyn Injection>> {
+fn quota(site: &Site, neighbour: bool) -> Result<Box<dyn Injection>> {
     let (group, note) = (ControlGroup::with_cpu_quota(QUOTA_US)?, site.folder.join(NOTE));
     Ok(shortfall(site, Quota { group, neighbour, note, before: None }))
 }
@@ -84,11 +85,11 @@ fn read_held_back(statistics: &str) -> Option<Nanos> {
 }
 
 impl Shortage for Quota {
-    fn begin(&mut self, place: &Place, app: u32) -> Result<Scene> {
-        let culprits = place.family(app)?;
+    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene> {
+        let culprits = site.family(app)?;
         let mut jobs = Vec::new();
         if self.neighbour {
-            jobs.push(place.start("encoder", &["neighbour", NEIGHBOUR_MS], Some(place.cpu))?.0);
+            jobs.push(site.start("encoder", &["neighbour", NEIGHBOUR_MS], Some(site.cpu))?.process);
         }
         for pid in &culprits {
             self.group.take(*pid)?;
@@ -98,7 +99,7 @@ impl Shortage for Quota {
         }
         self.before = self.held_back();
         let names = vec![self.group.name().to_string()];
-        Ok(Scene { jobs, orders: vec![place.order("spend", &[SPENT_MS])], culprits, names })
+        Ok(Scene { jobs, orders: vec![order(site, "spend", &[SPENT_MS])], culprits, names })
     }
 
     fn end(&mut self) -> Vec<u32> {

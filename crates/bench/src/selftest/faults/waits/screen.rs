@@ -3,10 +3,10 @@
 //!
 //! How long the key took is seen on the screen.
 
-use super::parts::{Job, TrialSite};
-use crate::selftest::fault::{Injected, InjectedCause, Injection, Site};
-use crate::selftest::jobs::Stopped;
-use crate::selftest::patient;
+use crate::selftest::fault::{Injected, InjectedCause, Injection};
+use crate::selftest::site::Site;
+use crate::selftest::workers::Stopped;
+use crate::worker::Ready;
 use anyhow::Result;
 
 /// How long each of the requests keeps the server busy.
@@ -18,13 +18,13 @@ const HELD_MS: &str = "760";
 
 /// A job that was begun, and nothing else.
 struct Begun<F> {
-    site: TrialSite,
+    site: Site,
     begin: F,
-    job: Option<Job>,
+    job: Option<Ready>,
     stopped: Option<Stopped>,
 }
 
-impl<F: Fn(&TrialSite, u32) -> Result<(Job, Option<Stopped>)>> Injection for Begun<F> {
+impl<F: Fn(&Site, u32) -> Result<(Ready, Option<Stopped>)>> Injection for Begun<F> {
     fn begin(&mut self, app: u32) -> Result<()> {
         let (job, stopped) = (self.begin)(&self.site, app)?;
         (self.job, self.stopped) = (Some(job), stopped);
@@ -33,37 +33,37 @@ impl<F: Fn(&TrialSite, u32) -> Result<(Job, Option<Stopped>)>> Injection for Beg
 
     fn end(&mut self) -> Result<Injected> {
         self.stopped = None;
-        let pids = self.job.take().iter().map(Job::pid).collect();
+        let pids = self.job.take().iter().map(Ready::pid).collect();
         Ok(Injected { causes: vec![InjectedCause { pids, ..InjectedCause::default() }] })
     }
 }
 
-fn prepare<F>(site: &Site<'_>, begin: F) -> Result<Box<dyn Injection>>
+fn prepare<F>(site: &Site, begin: F) -> Result<Box<dyn Injection>>
 where
-    F: Fn(&TrialSite, u32) -> Result<(Job, Option<Stopped>)> + 'static,
+    F: Fn(&Site, u32) -> Result<(Ready, Option<Stopped>)> + 'static,
 {
-    Ok(Box::new(Begun { site: TrialSite::new(site), begin, job: None, stopped: None }))
+    Ok(Box::new(Begun { site: site.clone(), begin, job: None, stopped: None }))
 }
 
-pub(super) fn server_busy(site: &Site<'_>) -> Result<Box<dyn Injection>> {
+pub(super) fn server_busy(site: &Site) -> Result<Box<dyn Injection>> {
     prepare(site, |site, _| Ok((client(site, "chart-painter", "x-flood", &[REQUEST_MS, REQUESTS])?, None)))
 }
 
-pub(super) fn server_grab(site: &Site<'_>) -> Result<Box<dyn Injection>> {
+pub(super) fn server_grab(site: &Site) -> Result<Box<dyn Injection>> {
     prepare(site, |site, _| Ok((client(site, "screen-shooter", "x-grab", &[HELD_MS])?, None)))
 }
 
-fn client(site: &TrialSite, alias: &str, program: &str, words: &[&str]) -> Result<Job> {
+fn client(site: &Site, alias: &str, program: &str, words: &[&str]) -> Result<Ready> {
     let (display, authority) = (site.display.to_string(), site.authority.to_string_lossy());
-    site.job(alias, &[&[program, &display, &authority], words].concat())
+    site.start(alias, &[&[program, &display, &*authority], words].concat(), None)
 }
 
 /// The job stops the process that takes the keys, and lets it go on after a time.
-pub(super) fn stopped(site: &Site<'_>) -> Result<Box<dyn Injection>> {
+pub(super) fn stopped(site: &Site) -> Result<Box<dyn Injection>> {
     prepare(site, |site, app| {
-        let worker = patient::worker(&site.folder)?.unwrap_or(app);
-        let stopped = Stopped::by_another(worker)?;
-        let job = site.job("power-saver", &["stopper", &worker.to_string(), HELD_MS])?;
+        let patient = site.patient()?.unwrap_or(app);
+        let stopped = Stopped::by_another(patient)?;
+        let job = site.start("power-saver", &["stopper", &patient.to_string(), HELD_MS], None)?;
         Ok((job, Some(stopped)))
     })
 }

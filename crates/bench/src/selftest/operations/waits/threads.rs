@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Orders to wait for a thread of the application itself.
 
-use crate::selftest::jobs::{compute, millis, number, use_cpu_time};
+use crate::selftest::workers::{compute, millis, number, use_cpu_time};
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::cell::UnsafeCell;

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that only tests and demonstrations run: the command offers them under a hidden name.
+//! All worker programs, by their names: of the demo, the self-test, the benchmarks and loads.
 
 use crate::fork;
-pub use crate::hidden::Helper;
-use crate::hidden::{self, Program};
 use crate::idle;
 use crate::intervals;
 use crate::load;
 use crate::memory;
 use crate::pagein;
-use crate::selftest::{jobs, patient};
+use crate::selftest::{patient, workers};
 use crate::system;
 use crate::timer;
 use crate::truth;
+use crate::worker::{self, WorkerProgram};
 use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The hidden programs of the benchmarks, by name.
-const PROGRAMS: &[(&str, Program)] = &[
+/// Those of the benchmarks.
+const PROGRAMS: &[(&str, WorkerProgram)] = &[
     ("cleanup", |_| intervals::run_cleanup()),
     ("memory-timer", memory::run_timer),
     ("memory-children", memory::run_children),
@@ -32,8 +30,8 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("fork-load", fork::run_load),
 ];
 
-/// Runs a hidden program: `writers FOLDER SECONDS`, `truth-client DISPLAY AUTHORITY KEYS FILE`, an application
-/// of the self-test, or one of its jobs, or a process of a benchmark.
+/// Runs a worker program: `writers FOLDER SECONDS`, `truth-client DISPLAY AUTHORITY KEYS FILE`, an application
+/// of the self-test, or one of those around it, or a process of a benchmark.
 pub fn run(words: &[OsString]) -> Result<()> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
     let number = |at: usize| text(at).parse::<u32>().with_context(|| format!("invalid number \"{}\"", text(at)));
@@ -48,9 +46,9 @@ pub fn run(words: &[OsString]) -> Result<()> {
         "timer-culprit" => timer::culprit::run(&[text(1), text(2), text(3), text(4)]),
         "tty-patient" => patient::terminal(Path::new(text(1))),
         other => {
-            let tables = [jobs::WAITS, jobs::SHORTAGES, PROGRAMS];
-            let run = tables.iter().find_map(|table| hidden::run_named(table, words));
-            run.with_context(|| format!("there is no hidden program \"{other}\""))?
+            let tables = [workers::WAITS, workers::SHORTAGES, PROGRAMS];
+            let run = tables.iter().find_map(|table| worker::run_named(table, words));
+            run.with_context(|| format!("there is no worker program \"{other}\""))?
         }
     }
 }
@@ -66,14 +64,14 @@ const TOTAL_BYTES_MAX: u64 = 256 << 30;
 /// Buffers for direct writes begin at a multiple of this.
 const ALIGNMENT: usize = 4096;
 
-/// A job that keeps a disk's queue full with direct writes, for a time.
+/// Keeps a disk's queue full with direct writes, for a time.
 struct Writers {
     folder: PathBuf,
     seconds: u32,
 }
 
 impl Writers {
-    /// Says `writing` on the standard output once every thread has written a block.
+    /// Says that it is in place once every thread has written a block.
     fn run(&self) -> Result<()> {
         let buffer = vec![0x5a; BLOCK_BYTES + ALIGNMENT];
         let skip = buffer.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
@@ -92,10 +90,8 @@ impl Writers {
                 });
             }
             started.wait();
-            println!("writing");
-            std::io::stdout().flush()
+            worker::say_ready("")
         })
-        .context("cannot say that writing began")
     }
 
     fn scratch(&self, number: usize) -> Result<OwnedFd> {

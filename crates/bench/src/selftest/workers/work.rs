@@ -5,7 +5,6 @@ use crate::cpu_work::cpu_time;
 use crate::random::next_random;
 use anyhow::{Context, Result};
 use std::hint::black_box;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// The longest that one process waits for another's bytes.
@@ -24,12 +23,6 @@ const STARVED_MAX: Duration = Duration::from_secs(4);
 pub(super) fn limit_life() {
     // SAFETY: the call sets a timer of this process and touches no memory.
     unsafe { libc::alarm(LIFE_S) };
-}
-
-/// Tells who started this program that it is in place; at most once, for the reader goes then.
-pub(super) fn ready(with: &str) -> Result<()> {
-    println!("ready {with}");
-    std::io::stdout().flush().context("cannot say that the job is in place")
 }
 
 /// The word at a place.

@@ -2,9 +2,9 @@
 //! The programs that keep others waiting, by name.
 
 use super::{bus, display, hogs, holders, peers};
-use crate::hidden::Program;
+use crate::worker::WorkerProgram;
 
-pub(crate) const PROGRAMS: &[(&str, Program)] = &[
+pub(crate) const PROGRAMS: &[(&str, WorkerProgram)] = &[
     ("hogs", hogs::hogs),
     ("compute", hogs::compute_once),
     ("helper", peers::helper),
@@ -23,7 +23,7 @@ pub(crate) const PROGRAMS: &[(&str, Program)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hidden::run_named;
+    use crate::worker::run_named;
     use std::collections::BTreeSet;
 
     #[test]

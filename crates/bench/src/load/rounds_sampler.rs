@@ -2,7 +2,7 @@
 //! Whether each process of a load gets on: its rounds are looked at every second, so that one that had nothing for ten seconds is seen, however much the others had.
 
 use super::ledger::Ledger;
-use crate::steady::Steady;
+use crate::priority::Priority;
 use anyhow::{Result, anyhow};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -25,24 +25,24 @@ struct Look {
 }
 
 /// A thread that looks. Dropping it ends the thread.
-pub struct Progress {
+pub struct RoundsSampler {
     stop: Sender<()>,
     thread: JoinHandle<Vec<Look>>,
 }
 
-impl Progress {
+impl RoundsSampler {
     /// Begins to look at a load's ledger.
-    pub(super) fn watch(ledger: Ledger) -> Progress {
+    pub(super) fn begin(ledger: Ledger) -> RoundsSampler {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
-            let _steady = Steady::new();
+            let _priority = Priority::realtime();
             let mut looks = vec![look(&ledger)];
             while looks.len() < LOOKS_MAX && stopped.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 looks.push(look(&ledger));
             }
             looks
         });
-        Progress { stop, thread }
+        RoundsSampler { stop, thread }
     }
 
     /// The fewest rounds of a process in any window; `None` where it took less than one.

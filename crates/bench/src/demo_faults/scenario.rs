@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all faults have in common: what is typed and run, and the injected processes.
+//! What the faults of the demo have in common: what is typed and run, and the injected processes.
 
 use crate::process::Process;
-use crate::random::next_random;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,21 +20,21 @@ pub trait Scenario {
     fn keys(&self) -> &'static str;
 
     /// Begins the fault; `None` where there is none.
-    fn inject(&mut self) -> Result<Option<Job>>;
+    fn inject(&mut self) -> Result<Option<InjectedJob>>;
 }
 
 /// The injected processes.
-pub struct Job {
+pub struct InjectedJob {
     /// The command, for people.
     pub what: String,
     process: Process,
     seen: BTreeSet<u32>,
 }
 
-impl Job {
-    pub(super) fn new(what: &str, process: Process) -> Job {
+impl InjectedJob {
+    pub(super) fn new(what: &str, process: Process) -> InjectedJob {
         let seen = BTreeSet::from([process.pid()]);
-        Job { what: what.to_string(), process, seen }
+        InjectedJob { what: what.to_string(), process, seen }
     }
 
     /// Process that the job began with.
@@ -57,28 +56,4 @@ impl Job {
 /// The shell that typed text goes to: no settings of the user's, no history.
 pub(super) fn shell() -> Vec<OsString> {
     ["bash", "--norc", "--noprofile", "-i"].map(OsString::from).to_vec()
-}
-
-/// The CPU with the highest number that this process may use.
-pub(crate) fn last_cpu() -> Option<usize> {
-    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
-    (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))
-}
-
-/// Lines of plain text, `bytes` in all, always the same.
-pub(crate) fn text(bytes: usize) -> Vec<u8> {
-    const WORDS: [&str; 8] = ["delta", "river", "stone", "amber", "quiet", "lantern", "orbit", "meadow"];
-    let mut out = Vec::with_capacity(bytes + 100);
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    while out.len() < bytes {
-        out.extend_from_slice(format!("{:08}", out.len()).as_bytes());
-        for _ in 0..9 {
-            state = next_random(state);
-            out.push(b' ');
-            out.extend_from_slice(WORDS[(state >> 61) as usize].as_bytes());
-        }
-        out.push(b'\n');
-    }
-    out.truncate(bytes);
-    out
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that take a CPU by their priority.
 
-use super::work::{compute, limit_life, millis, number, ready, word};
+use super::work::{compute, limit_life, millis, number, word};
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use std::fs::File;
@@ -35,7 +36,7 @@ pub(super) fn once(words: &[&str]) -> Result<()> {
     let pipe = File::options().read(true).write(true).open(path);
     let mut pipe = pipe.with_context(|| format!("cannot open {path}"))?;
     hurry()?;
-    ready("")?;
+    say_ready("")?;
     pipe.read_exact(&mut [0])?;
     compute(time);
     Ok(())
@@ -47,7 +48,7 @@ pub(super) fn turns(words: &[&str]) -> Result<()> {
     let (first, period, time) = (Nanos(number(words, 0)?), millis(words, 1)?, millis(words, 2)?.min(TURN_MAX));
     let count = number(words, 3)?.min(TURNS_MAX);
     hurry()?;
-    ready("")?;
+    say_ready("")?;
     for turn in 0..count {
         sleep_until(Nanos(first.0 + turn * period.as_nanos() as u64));
         compute(time);

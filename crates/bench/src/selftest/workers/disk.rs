@@ -3,7 +3,8 @@
 
 use super::delay::Delay;
 use super::pages::{PAGE_BYTES, read_file};
-use super::work::{limit_life, millis, number, ready, word};
+use super::work::{limit_life, millis, number, word};
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -23,7 +24,7 @@ pub(super) fn service(words: &[&str]) -> Result<()> {
     limit_life();
     let (path, file, time) = (word(words, 0)?, word(words, 1)?, millis(words, 2)?);
     let listener = UnixListener::bind(path).with_context(|| format!("cannot listen at {path}"))?;
-    ready("")?;
+    say_ready("")?;
     let (mut stream, _) = listener.accept()?;
     stream.read_exact(&mut [0])?;
     read_file(file, &Delay::blocked_until(time))?;
@@ -36,7 +37,7 @@ pub(super) fn lock_reader(words: &[&str]) -> Result<()> {
     let (path, file, time) = (word(words, 0)?, word(words, 1)?, millis(words, 2)?);
     let lock = File::options().read(true).write(true).open(path).with_context(|| format!("cannot open {path}"))?;
     flock(&lock, FlockOperation::LockExclusive).with_context(|| format!("cannot lock {path}"))?;
-    ready("")?;
+    say_ready("")?;
     read_file(file, &Delay::blocked_until(time))
 }
 
@@ -51,7 +52,7 @@ pub(super) fn dirtier(words: &[&str]) -> Result<()> {
             file.write_all_at(&portion, offset).with_context(|| format!("cannot write {path}"))?;
         }
         if round == 0 {
-            ready("")?;
+            say_ready("")?;
         }
     }
     Ok(())
@@ -71,7 +72,7 @@ pub(super) fn rewriter(words: &[&str]) -> Result<()> {
     for round in 0..ROUNDS_MAX {
         file.set_len(0).with_context(|| format!("cannot cut off {path}"))?;
         if round == 1 {
-            ready("")?;
+            say_ready("")?;
         }
         file.write_all_at(block, 0).with_context(|| format!("cannot write {path}"))?;
     }

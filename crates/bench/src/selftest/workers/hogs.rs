@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that do nothing but compute.
 
-use super::work::{compute, compute_until, limit_life, millis, number, ready};
+use super::work::{compute, compute_until, limit_life, millis, number};
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal};
 use std::io::Error;
@@ -35,7 +36,7 @@ pub(super) fn neighbour(words: &[&str]) -> Result<()> {
     let child = fork(|| {
         rustix::process::setsid().context("cannot make a session")?;
         compute(SETTLING);
-        ready("")?;
+        say_ready("")?;
         compute_until(end);
         Ok(())
     })?;
@@ -58,7 +59,7 @@ fn lead(count: u64, end: Instant) -> Result<()> {
         pids.push(hog.as_raw_nonzero().to_string());
     }
     compute(SETTLING);
-    ready(&pids.join(" "))?;
+    say_ready(&pids.join(" "))?;
     compute_until(end);
     Ok(())
 }

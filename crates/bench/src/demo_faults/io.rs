@@ -3,15 +3,14 @@
 //!
 //! The disk is one of its own, see [`crate::selftest::disk`]; only the search and the job see it.
 
-use super::scenario::{Job, Scenario, text};
-use crate::hidden::Helper;
-use crate::process::Process;
+use super::scenario::{InjectedJob, Scenario};
+use crate::random::text;
 use crate::selftest::disk::{Format, PrivateDisk};
-use crate::session::{Session, first_line};
-use anyhow::{Context, Result, bail};
+use crate::session::Session;
+use crate::worker::{self, WorkerLauncher};
+use anyhow::Result;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Bytes of the file that is searched: from the page cache that takes some milliseconds.
@@ -36,15 +35,15 @@ const DOCUMENT: &str = "document";
 pub(super) struct FullQueue {
     disk: PrivateDisk,
     folder: PathBuf,
-    helper: Helper,
+    launcher: WorkerLauncher,
 }
 
 impl FullQueue {
-    pub(super) fn prepare(session: &Session, helper: &Helper) -> Result<FullQueue> {
+    pub(super) fn prepare(session: &Session, launcher: &WorkerLauncher) -> Result<FullQueue> {
         let folder = session.folder().to_path_buf();
         let disk = PrivateDisk::make(&folder, Format::Plain)?;
         disk.write(DOCUMENT, &text(DOCUMENT_BYTES), 1)?;
-        Ok(FullQueue { disk, folder, helper: helper.clone() })
+        Ok(FullQueue { disk, folder, launcher: launcher.clone() })
     }
 }
 
@@ -62,21 +61,13 @@ impl Scenario for FullQueue {
         "find this in the document "
     }
 
-    fn inject(&mut self) -> Result<Option<Job>> {
+    fn inject(&mut self) -> Result<Option<InjectedJob>> {
         self.disk.evict(DOCUMENT)?;
         let mount = self.disk.inside("").into_os_string();
         let alias = self.folder.join("nightly-backup");
-        let writer = self.helper.command(Some(&alias), &["writers".into(), mount, WRITING_S.into()])?;
-        let words: Vec<OsString> = self.prefix().into_iter().chain([writer.get_program().to_os_string()]).collect();
-        let (first, rest) = words.split_first().context("no job to start")?;
-        let mut command = Command::new(first);
-        command.args(rest).args(writer.get_args());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut process = Process::start("the writing job", command, None)?;
-        let output = process.child().stdout.take().context("the writing job has no output")?;
-        if first_line(output, TIMEOUT)?.trim() != "writing" {
-            bail!("the writing job did not begin; its message stands above");
-        }
-        Ok(Some(Job::new("nightly-backup: 128 direct writers", process)))
+        let writer = self.launcher.command(Some(&alias), &["writers".into(), mount, WRITING_S.into()])?;
+        let command = worker::behind(&self.prefix(), &writer)?;
+        let writers = worker::start("the writing job", command, None, TIMEOUT)?;
+        Ok(Some(InjectedJob::new("nightly-backup: 128 direct writers", writers.process)))
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stopped by a file lock: the terminal's program locks a file for each key, and a job holds that lock.
 
-use super::scenario::{Job, Scenario};
+use super::scenario::{InjectedJob, Scenario};
 use crate::process::Process;
 use crate::session::Session;
 use anyhow::{Context, Result};
@@ -38,11 +38,11 @@ impl Scenario for HeldLock {
         "notes are kept under a lock and nothing else is slow\n"
     }
 
-    fn inject(&mut self) -> Result<Option<Job>> {
+    fn inject(&mut self) -> Result<Option<InjectedJob>> {
         let mut command = Command::new("flock");
         command.arg(&self.file).args(["sleep", HELD_S]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process::start("the job that holds the lock", command, None)?;
-        Ok(Some(Job::new(&format!("flock {} sleep {HELD_S}", self.file.display()), process)))
+        Ok(Some(InjectedJob::new(&format!("flock {} sleep {HELD_S}", self.file.display()), process)))
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A message bus: a service that answers late, and the call to it. As little of D-Bus as that needs.
 
-use super::work::{TIMEOUT, compute, limit_life, millis, ready, word};
+use super::work::{TIMEOUT, compute, limit_life, millis, word};
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -230,7 +231,7 @@ pub(super) fn serve(words: &[&str]) -> Result<()> {
     align(&mut name, 4);
     name.extend(0u32.to_le_bytes());
     bus.call((BUS, BUS_PATH, "RequestName"), Some(("su", name)))?;
-    ready("")?;
+    say_ready("")?;
     loop {
         let message = bus.receive()?;
         if message.kind == CALL && message.text(MEMBER) == Some(LOOK_UP) {

@@ -12,10 +12,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tipme_bench::Session;
 use tipme_bench::alone::Alone;
-use tipme_bench::faults::{Fault, Job};
+use tipme_bench::demo_faults::{DemoFault, InjectedJob};
 use tipme_bench::interrupt::Interrupt;
-use tipme_bench::job::Helper;
 use tipme_bench::seen::{Seen, latencies};
+use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::Nanos;
 
@@ -34,8 +34,8 @@ const QUIET: Duration = Duration::from_millis(500);
 /// How often the probe asks.
 const PROBE_EVERY: Duration = Duration::from_millis(20);
 
-fn helper() -> Helper {
-    Helper(vec![env!("CARGO_BIN_EXE_tipme-job").into()])
+fn launcher() -> WorkerLauncher {
+    WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-worker").into()])
 }
 
 /// How late a process answers that has nothing to do with the terminal, over and over in the same time: after a wait a
@@ -132,10 +132,10 @@ fn shot(session: &Session, name: &str) {
 }
 
 /// Types calm keys and keys under the fault in turns.
-fn measure(fault: Fault) -> Measured {
+fn measure(fault: DemoFault) -> Measured {
     let _alone = Alone::wait(&Interrupt::default(), || ()).expect("nobody else disturbs the machine");
     let mut session = Session::start(fault.options()).expect("a session");
-    let mut scenario = fault.prepare(&session, &helper()).expect("a prepared fault");
+    let mut scenario = fault.prepare(&session, &launcher()).expect("a prepared fault");
     session.open_terminal(&scenario.prefix(), &scenario.program()).expect("a terminal");
     let mut typist = Typist::open(&session.target(), Pace::default()).expect("a typist");
     let seen = Seen::start(&session, QUIET).expect("the terminal can be watched");
@@ -147,12 +147,12 @@ fn measure(fault: Fault) -> Measured {
         measured.probe_ms.extend(probe.finish());
         shot(&session, &format!("{}-calm", fault.name()));
         let mut job = scenario.inject().expect("the fault begins");
-        if fault == Fault::Cpu {
+        if fault == DemoFault::Cpu {
             until("the storm has begun", || job.as_mut().is_some_and(|job| seen_of(job) >= STORM));
         }
         slow.extend(type_some(&mut typist, &mut keys, &seen));
         shot(&session, &format!("{}-fault", fault.name()));
-        measured.jobs.extend(job.as_ref().map(Job::root));
+        measured.jobs.extend(job.as_ref().map(InjectedJob::root));
     }
     let drawn = seen.finish().expect("drawings");
     let millis = |presses: &[Nanos]| latencies(presses, &drawn).into_iter().flatten().map(Nanos::millis).collect();
@@ -171,7 +171,7 @@ fn type_some(typist: &mut Typist, keys: &mut impl Iterator<Item = char>, seen: &
 }
 
 /// Processes of a job that were seen so far.
-fn seen_of(job: &mut Job) -> usize {
+fn seen_of(job: &mut InjectedJob) -> usize {
     job.observe();
     job.pids().len()
 }
@@ -191,7 +191,7 @@ fn gone(jobs: &[u32]) -> bool {
 
 #[test]
 fn a_storm_of_processes_delays_the_echo() {
-    let measured = measure(Fault::Cpu);
+    let measured = measure(DemoFault::Cpu);
     assert!(measured.calm_is_quick(20.0));
     assert!(measured.excess_ms() > 0.0);
     assert!(gone(&measured.jobs));
@@ -199,7 +199,7 @@ fn a_storm_of_processes_delays_the_echo() {
 
 #[test]
 fn a_full_queue_delays_the_reading() {
-    let measured = measure(Fault::Io);
+    let measured = measure(DemoFault::Io);
     assert!(measured.calm_is_quick(40.0));
     assert!(measured.excess_ms() > 0.0);
     assert!(gone(&measured.jobs));
@@ -209,7 +209,7 @@ fn a_full_queue_delays_the_reading() {
 
 #[test]
 fn a_held_lock_delays_the_echo() {
-    let measured = measure(Fault::Lock);
+    let measured = measure(DemoFault::Lock);
     assert!(measured.calm_is_quick(30.0));
     assert!(measured.excess_ms() > 0.0);
     assert!(gone(&measured.jobs));
@@ -217,7 +217,7 @@ fn a_held_lock_delays_the_echo() {
 
 #[test]
 fn without_a_fault_nothing_is_slow() {
-    let measured = measure(Fault::Calm);
+    let measured = measure(DemoFault::Calm);
     assert!(measured.calm_is_quick(20.0));
     assert!(measured.excess_ms() < measured.late_ms());
     assert!(measured.jobs.is_empty());

@@ -2,7 +2,8 @@
 //! A process that takes most of the memory of its control group.
 
 use super::pages::Mapping;
-use super::work::{limit_life, number, ready, word};
+use super::work::{limit_life, number, word};
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -39,7 +40,7 @@ fn walk(memory: &mut Mapping) {
 
 /// Until the end of its life.
 fn keep_in_use(memory: &mut Mapping) -> Result<()> {
-    ready("")?;
+    say_ready("")?;
     loop {
         sleep(REST);
         walk(memory);
@@ -52,7 +53,7 @@ fn keep_dirty(path: &str, blocks: u64) -> Result<()> {
     let block = vec![0x5a; BLOCK_BYTES];
     for at in 0..BLOCKS_MAX {
         if at == blocks {
-            ready("")?;
+            say_ready("")?;
         }
         let offset = at % blocks * BLOCK_BYTES as u64;
         file.write_all_at(&block, offset).with_context(|| format!("cannot write {path}"))?;
@@ -66,5 +67,5 @@ pub(super) fn warm(words: &[&str]) -> Result<()> {
     let path = word(words, 0)?;
     let mut file = File::open(path).with_context(|| format!("cannot open {path}"))?;
     std::io::copy(&mut file, &mut std::io::sink()).with_context(|| format!("cannot read {path}"))?;
-    ready("")
+    say_ready("")
 }

@@ -2,9 +2,9 @@
 //! The programs that take CPU time, memory or the disk from others, by name.
 
 use super::{disk, flood, hogs, memory, realtime};
-use crate::hidden::Program;
+use crate::worker::WorkerProgram;
 
-pub(crate) const PROGRAMS: &[(&str, Program)] = &[
+pub(crate) const PROGRAMS: &[(&str, WorkerProgram)] = &[
     ("neighbour", hogs::neighbour),
     ("realtime-hog", realtime::once),
     ("realtime-turns", realtime::turns),

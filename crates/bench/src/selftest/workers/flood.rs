@@ -4,7 +4,8 @@
 //! A packet to the loopback network's broadcast address is handed to every socket on its port. So
 //! one small packet is much work for the CPU that receives it, and little for the one that sends it.
 
-use super::work::{limit_life, millis, number, ready};
+use super::work::{limit_life, millis, number};
+use crate::worker::say_ready;
 use anyhow::{Context, Result};
 use rustix::net::sockopt::{set_socket_broadcast, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
@@ -27,7 +28,7 @@ pub(super) fn flood(words: &[&str]) -> Result<()> {
     let _sockets = (0..count).map(|_| listen()).collect::<Result<Vec<OwnedFd>>>()?;
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("the loopback interface is not up")?;
     set_socket_broadcast(&sender, true)?;
-    ready("")?;
+    say_ready("")?;
     let target = SocketAddrV4::new(Ipv4Addr::new(127, 255, 255, 255), PORT);
     while Instant::now() < end {
         for _ in 0..PACKETS {

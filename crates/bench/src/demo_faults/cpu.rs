@@ -2,8 +2,10 @@
 //! Starved by new processes: a job as of a parallel build works on the terminal's only CPU.
 
 use super::calm::SENTENCE;
-use super::scenario::{Job, Scenario, last_cpu, shell, text};
+use super::scenario::{InjectedJob, Scenario, shell};
+use crate::cpu_work::last_cpu;
 use crate::process::Process;
+use crate::random::text;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -43,13 +45,13 @@ impl Scenario for Storm {
     }
 
     /// The parent may use any CPU, so that its children are not starved of new ones by themselves.
-    fn inject(&mut self) -> Result<Option<Job>> {
+    fn inject(&mut self) -> Result<Option<InjectedJob>> {
         let list = File::open(&self.list).with_context(|| format!("cannot read {}", self.list.display()))?;
         let cpu = last_cpu().unwrap_or_default().to_string();
         let words = ["-n", "1", "-P", PARALLEL, "taskset", "-c", &cpu, "gzip", "-9", "-c"];
         let mut command = Command::new("xargs");
         command.args(words).stdin(list).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process::start("the compression job", command, None)?;
-        Ok(Some(Job::new(&format!("xargs {}", words.join(" ")), process)))
+        Ok(Some(InjectedJob::new(&format!("xargs {}", words.join(" ")), process)))
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hidden programs by themselves, for tests of this crate.
+//! The worker programs by themselves, for tests of this crate.
 
 fn main() -> anyhow::Result<()> {
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    tipme_bench::job::run(&words)
+    tipme_bench::worker_programs::run(&words)
 }

@@ -2,7 +2,8 @@
 //! Processes that an application asks for something: over sockets, pipes, counters and semaphores.
 
 use super::semaphore::Pair;
-use super::work::{TIMEOUT, compute, limit_life, millis, ready, use_cpu_time, word};
+use super::work::{TIMEOUT, compute, limit_life, millis, use_cpu_time, word};
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::fs::File;
@@ -31,7 +32,7 @@ pub(super) fn helper(words: &[&str]) -> Result<()> {
     limit_life();
     let (path, how) = (word(words, 0)?, word(words, 1)?);
     let listener = UnixListener::bind(path).with_context(|| format!("cannot listen at {path}"))?;
-    ready("")?;
+    say_ready("")?;
     let (mut stream, _) = listener.accept()?;
     stream.read_exact(&mut [0])?;
     match how {
@@ -48,7 +49,7 @@ pub(super) fn helper(words: &[&str]) -> Result<()> {
 pub(super) fn service(words: &[&str]) -> Result<()> {
     limit_life();
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen on 127.0.0.1")?;
-    ready(&listener.local_addr()?.port().to_string())?;
+    say_ready(&listener.local_addr()?.port().to_string())?;
     let (mut stream, _) = listener.accept()?;
     stream.read_exact(&mut [0])?;
     sleep(millis(words, 0)?);
@@ -59,7 +60,7 @@ pub(super) fn service(words: &[&str]) -> Result<()> {
 pub(super) fn pipe_reader(words: &[&str]) -> Result<()> {
     limit_life();
     let mut pipe = open_both_ends(word(words, 0)?)?;
-    ready("")?;
+    say_ready("")?;
     sleep(millis(words, 1)?);
     pipe.read_exact(&mut vec![0; PIPE_BYTES]).context("the pipe ended early")
 }
@@ -68,7 +69,7 @@ pub(super) fn pipe_reader(words: &[&str]) -> Result<()> {
 pub(super) fn pipe_writer(words: &[&str]) -> Result<()> {
     limit_life();
     let mut pipe = open_both_ends(word(words, 0)?)?;
-    ready("")?;
+    say_ready("")?;
     compute(millis(words, 1)?);
     pipe.write_all(b"!")?;
     // With the last end of it closed, what was written would be lost.
@@ -85,7 +86,7 @@ fn open_both_ends(path: &str) -> Result<File> {
 pub(super) fn semaphore(words: &[&str]) -> Result<()> {
     limit_life();
     let pair = Pair::make(Path::new(word(words, 0)?))?;
-    ready("")?;
+    say_ready("")?;
     pair.wait_for_request()?;
     compute(millis(words, 1)?);
     pair.answer()
@@ -96,7 +97,7 @@ pub(super) fn counter(words: &[&str]) -> Result<()> {
     limit_life();
     let path = word(words, 0)?;
     let listener = UnixListener::bind(path).with_context(|| format!("cannot listen at {path}"))?;
-    ready("")?;
+    say_ready("")?;
     let (stream, _) = listener.accept()?;
     let counter = receive_file(&stream)?;
     sleep(millis(words, 1)?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hidden programs that do what goes wrong.
+//! The worker programs that do what goes wrong.
 
 mod bus;
 mod delay;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that hold something up: a file's lock, or another process as a whole.
 
-use super::work::{limit_life, millis, number, ready, word};
+use super::work::{limit_life, millis, number, word};
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -19,7 +20,7 @@ pub(super) fn lock_holder(words: &[&str]) -> Result<()> {
         "record" => fcntl_lock(&file, FlockOperation::LockExclusive)?,
         other => bail!("no lock \"{other}\" is known"),
     }
-    ready("")?;
+    say_ready("")?;
     sleep(millis(words, 2)?);
     Ok(())
 }
@@ -58,7 +59,7 @@ pub(super) fn stopper(words: &[&str]) -> Result<()> {
     limit_life();
     let pid = number(words, 0)? as u32;
     let stopped = Stopped::stop(pid)?;
-    ready("")?;
+    say_ready("")?;
     sleep(millis(words, 1)?);
     drop(stopped);
     Ok(())

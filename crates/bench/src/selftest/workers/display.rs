@@ -4,7 +4,8 @@
 //! They speak the protocol themselves, a dozen bytes a request, so that nothing but the requests
 //! named here is sent.
 
-use super::work::{limit_life, millis, number, ready, word};
+use super::work::{limit_life, millis, number, word};
+use crate::worker::say_ready;
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -153,7 +154,7 @@ pub(super) fn flood(words: &[&str]) -> Result<()> {
     for _ in 0..count {
         client.draw_arcs(arcs)?;
     }
-    ready("")?;
+    say_ready("")?;
     client.settle()
 }
 
@@ -163,7 +164,7 @@ pub(super) fn grab(words: &[&str]) -> Result<()> {
     let mut client = Client::open(number(words, 0)?, word(words, 1)?)?;
     client.send(GRAB_SERVER, 0, &[])?;
     client.settle()?;
-    ready("")?;
+    say_ready("")?;
     sleep(millis(words, 2)?);
     client.send(UNGRAB_SERVER, 0, &[])?;
     client.settle()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! No fault at all: typing into a shell.
 
-use super::scenario::{Job, Scenario, shell};
+use super::scenario::{InjectedJob, Scenario, shell};
 use anyhow::Result;
 use std::ffi::OsString;
 
@@ -19,7 +19,7 @@ impl Scenario for Calm {
         SENTENCE
     }
 
-    fn inject(&mut self) -> Result<Option<Job>> {
+    fn inject(&mut self) -> Result<Option<InjectedJob>> {
         Ok(None)
     }
 }

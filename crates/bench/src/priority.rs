@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The priority of whoever types and watches the screen: a person's fingers and eyes do not wait for a CPU.
+
+use rustix::process::{getpriority_process, setpriority_process};
+
+/// By how much the niceness is lowered.
+const NICENESS: i32 = 15;
+/// Low among real-time priorities, so that nothing of the kernel's own waits for it.
+const REALTIME: i32 = 5;
+
+/// Keeps this thread, and those that it starts meanwhile, ahead of what runs beside; given back when dropped.
+///
+/// No process may be started meanwhile, since it would inherit the priority.
+pub(crate) struct Priority {
+    niceness_before: i32,
+    realtime: bool,
+}
+
+impl Priority {
+    /// Ahead of whatever has the usual niceness. Does without where that is not allowed.
+    pub(crate) fn raised() -> Priority {
+        let niceness_before = getpriority_process(None).unwrap_or_default();
+        let _ = setpriority_process(None, niceness_before - NICENESS);
+        Priority { niceness_before, realtime: false }
+    }
+
+    /// Ahead of everything that is not real-time, for who types beside a load: the kernel may share out CPU time by
+    /// session, and then niceness does not count between sessions. Where that is not allowed, it is raised only.
+    pub(crate) fn realtime() -> Priority {
+        let realtime = set(libc::SCHED_FIFO, REALTIME);
+        let mut priority = Priority::raised();
+        priority.realtime = realtime;
+        priority
+    }
+
+    /// Whether this thread may have real-time priority at all.
+    pub(crate) fn may_be_realtime() -> bool {
+        Priority::realtime().realtime
+    }
+}
+
+impl Drop for Priority {
+    fn drop(&mut self) {
+        if self.realtime {
+            set(libc::SCHED_OTHER, 0);
+        }
+        let _ = setpriority_process(None, self.niceness_before);
+    }
+}
+
+fn set(policy: i32, priority: i32) -> bool {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: the call reads one structure that lives until it returns.
+    unsafe { libc::sched_setscheduler(0, policy, &parameter) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Policy and niceness of this thread.
+    fn now() -> (i32, i32) {
+        // SAFETY: the call takes a number and returns one.
+        (unsafe { libc::sched_getscheduler(0) }, getpriority_process(None).expect("it lives"))
+    }
+
+    #[test]
+    fn the_priority_is_given_back() {
+        let before = now();
+        let realtime = Priority::realtime();
+        assert_eq!(now().0 == libc::SCHED_FIFO, realtime.realtime);
+        drop(realtime);
+        assert_eq!(now(), before);
+        let raised = Priority::raised();
+        assert!(now().0 == before.0 && now().1 <= before.1);
+        drop(raised);
+        assert_eq!(now(), before);
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of which a library knows the values, their names and what they are.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+/// One of these, by its name; help tells about each.
+pub fn choice<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+    about: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let values = all.iter().map(|one| PossibleValue::new(name(*one)).help(about(*one)));
+    let find = move |chosen: String| all.iter().copied().find(|one| name(*one) == chosen).ok_or("not known");
+    PossibleValuesParser::new(values).try_map(find)
+}
