@@ -8,25 +8,81 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
+/// A step: its number in the walk, whether words lead to its first function, and the files and functions that it names.
+struct Step<'a> {
+    number: u32,
+    told: bool,
+    names: Vec<&'a str>,
+}
+
+impl<'a> Step<'a> {
+    fn of(line: &'a str) -> Option<Step<'a>> {
+        let (number, text) = line.split_once(". ")?;
+        Some(Step { number: number.parse().ok()?, told: !text.starts_with('`'), names: quoted(text).collect() })
+    }
+
+    fn files(&self) -> impl Iterator<Item = &'a str> {
+        self.names.iter().copied().filter(|name| name.contains('/'))
+    }
+
+    fn first_function(&self) -> Option<&'a str> {
+        self.names.iter().copied().find(|name| !name.contains('.'))
+    }
+}
+
 /// The lines of the walks, with their numbers in the document.
-fn steps(document: &str) -> Vec<(usize, &str)> {
+fn steps(document: &str) -> Vec<(usize, Step<'_>)> {
     let lines = document.lines().enumerate().skip_while(|(_, line)| *line != "## Three walks").skip(1);
     let lines = lines.take_while(|(_, line)| !line.starts_with("## "));
-    let is_step = |line: &str| line.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
-    lines.filter(|(_, line)| is_step(line)).map(|(at, line)| (at + 1, line)).collect()
+    lines.filter_map(|(at, line)| Some((at + 1, Step::of(line)?))).collect()
+}
+
+/// A file of a crate without its tests.
+fn code(name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(root().join("crates").join(name)).ok()?;
+    Some(text.split("#[cfg(test)]").next().unwrap_or_default().to_owned())
+}
+
+/// Whether a function of Rust, or a kernel program in C, is declared in a file.
+fn declares(file: &str, function: &str) -> bool {
+    ["fn {}(", "fn {}<", "int {}("].iter().any(|form| file.contains(&form.replace("{}", function)))
 }
 
 /// What a step names that is not there.
-fn missing(step: &str) -> Vec<String> {
+fn missing(step: &Step) -> Vec<String> {
     let (mut file, mut found) = (None, Vec::new());
-    for name in quoted(step) {
+    for name in &step.names {
         if name.contains('/') {
-            file = std::fs::read_to_string(root().join("crates").join(name)).ok();
-            found.extend(file.is_none().then(|| name.to_owned()));
+            file = code(name);
+            found.extend(file.is_none().then(|| (*name).to_owned()));
         } else {
-            let there = |text: &String| ["fn", "int"].iter().any(|word| text.contains(&format!("{word} {name}(")));
-            found.extend((!file.as_ref().is_some_and(there)).then(|| name.to_owned()));
+            let there = |text: &String| declares(text, name);
+            found.extend((!file.as_ref().is_some_and(there)).then(|| (*name).to_owned()));
         }
+    }
+    found
+}
+
+/// Whether a function is called in a file: by its name, which is no declaration.
+fn calls(file: &str, function: &str) -> bool {
+    let called = |at: usize| !file[..at].ends_with("fn ");
+    let bounded = |at: usize| !file[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    let found = file.match_indices(function).filter(|(at, _)| called(*at) && bounded(*at));
+    let mut ends = found.map(|(at, _)| &file[at + function.len()..]);
+    ends.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// The first functions of steps that nothing before them in their walk calls, with their lines.
+fn uncalled(steps: &[(usize, Step<'_>)]) -> Vec<(usize, String)> {
+    let (mut before, mut found): (Vec<String>, Vec<(usize, String)>) = Default::default();
+    for (at, step) in steps {
+        if step.number == 1 {
+            before.clear();
+        }
+        let first = step.first_function().filter(|_| !step.told);
+        let lost = first.filter(|first| !before.iter().any(|file| calls(file, first)));
+        found.extend(lost.map(|first| (*at, first.to_owned())));
+        before.extend(step.files().filter_map(code));
     }
     found
 }
@@ -42,7 +98,26 @@ fn the_walks_lead_through_functions_that_exist() {
 }
 
 #[test]
+fn each_step_of_a_walk_calls_the_next() {
+    let document = text("ARCHITECTURE.md");
+    let lost = uncalled(&steps(&document)).into_iter();
+    let lost = lost.map(|(at, name)| format!("ARCHITECTURE.md:{at}: nothing before it calls {name}"));
+    expect_none(lost.collect(), "steps that nothing leads to");
+}
+
+#[test]
 fn a_step_into_nothing_is_found() {
-    assert_eq!(missing("1. `store/src/folder.rs` `keep`, `lose`: words"), ["lose"]);
+    let missing = |line| missing(&Step::of(line).expect("a step"));
+    assert_eq!(missing("1. `store/src/folder.rs` `keep_by`, `lose`: words"), ["lose"]);
     assert_eq!(missing("1. `store/src/attic.rs` `keep`"), ["store/src/attic.rs", "keep"]);
+}
+
+#[test]
+fn a_step_that_nothing_leads_to_is_found() {
+    let begin = Step::of("1. `recorder/src/seal.rs` `seal`").expect("a step");
+    let called = Step::of("2. `store/src/folder.rs` `keep_by`").expect("a step");
+    let uncalled_step = Step::of("3. `store/src/folder.rs` `prune_nothing`").expect("a step");
+    let told = Step::of("4. By a socket, `store/src/folder.rs` `prune_nothing`").expect("a step");
+    let lost = uncalled(&[(1, begin), (2, called), (3, uncalled_step), (4, told)]);
+    assert_eq!(lost.iter().map(|(at, _)| *at).filter(|at| *at > 1).collect::<Vec<_>>(), [3]);
 }

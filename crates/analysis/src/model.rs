@@ -140,9 +140,16 @@ pub struct Finding {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<String>,
     pub remedy: String,
+    /// How many other jobs did the same, each with less, so that the culprit stands for them; left out where none did.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub others: usize,
     /// Seconds between one activation of the culprit and the next; `null` where they are not regular.
     #[serde(default)]
     pub period_s: Option<f64>,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Who or what is to blame.

@@ -11,9 +11,7 @@ mod parts;
 mod prose;
 
 use parts::SCRIPT_BYTES_MAX;
-pub use parts::{
-    Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, Script, Step, TEXT_BYTES_MAX, class_name,
-};
+pub use parts::{Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, Script, Step, TEXT_BYTES_MAX};
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -81,7 +79,6 @@ impl Script {
 
 #[cfg(test)]
 mod tests {
-    use super::parts::{CLASSES, class_named};
     use super::*;
 
     #[test]
@@ -100,14 +97,6 @@ mod tests {
             |step: &&Step| matches!(step, Step::Input(Input { act: Act::Character(_), label, .. }) if is_text(label));
         assert_eq!(script.steps.iter().filter(typed).count(), 1_300);
         assert_eq!(script.files[0].content, Content::Prose { bytes: 56 << 10, seed: 1 });
-    }
-
-    #[test]
-    fn every_class_has_a_name() {
-        for (name, class) in CLASSES {
-            assert_eq!((class_name(class), class_named(name)), (name, Some(class)));
-        }
-        assert_eq!(class_named("Key"), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub enum CallError {
     Silent { daemon: &'static str, path: PathBuf, timeout: Duration },
     #[error("cannot talk to the {daemon} at {}: {cause}", path.display())]
     Io { daemon: &'static str, path: PathBuf, cause: io::Error },
-    #[error("the {daemon} at {} closed the connection without an answer; see its messages", path.display())]
+    #[error("the {daemon} at {} closed the connection before it answered: it was stopped, or has failed; try again, and see its messages where it was started, or by: journalctl -u 'tipme*'", path.display())]
     Closed { daemon: &'static str, path: PathBuf },
     #[error("the {daemon} at {} is of another version: {why}; restart it", path.display())]
     Foreign { daemon: &'static str, path: PathBuf, why: String },

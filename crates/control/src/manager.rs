@@ -78,7 +78,7 @@ pub struct Status {
     pub under: Option<u32>,
     /// `off`, `gentle`, `normal` or `strong`.
     pub strength: String,
-    /// `cgroup`, `autogroup` or `nice`.
+    /// `cgroup`, `systemd`, `autogroup` or `nice`.
     pub backend: String,
     /// The process that turns the knobs for a manager without root; left out where the manager does so itself.
     #[serde(skip_serializing_if = "Option::is_none")]

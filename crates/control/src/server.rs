@@ -171,7 +171,13 @@ impl<D: Daemon> ServerOf<D> {
         let others = self.all().filter(|connection| connection.caller.uid != 0).count();
         let unknown = self.gate.waiting().count() >= ASKED_MAX && self.gate.known(uid).is_none();
         let full = own >= USER_CONNECTIONS || others >= MAX_CONNECTIONS - ROOT_CONNECTIONS || unknown;
-        full.then(|| format!("user {uid} has {own} connections open, and users {others}; close some, or wait"))
+        full.then(|| {
+            let at_most = MAX_CONNECTIONS - ROOT_CONNECTIONS;
+            format!(
+                "too many ask at once: user {uid} has {own} connections open ({USER_CONNECTIONS} at most), and all users \
+                 {others} ({at_most} at most); wait until what asks has its answer, or end it"
+            )
+        })
     }
 
     /// Why this user has to wait.

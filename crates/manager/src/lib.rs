@@ -4,7 +4,7 @@
 //! The display tells what the user attends to, [`tipme_policy`] decides who is favoured, [`tipme_sched`] turns
 //! the knobs and takes everything back in the end. What is here is the way between them: which processes
 //! belong to a window (`desktop_state`, `family`), which claims are believed (`trust`), when to look again
-//! (`daemon`), and what is told to those who ask.
+//! (`schedule`), and what is told to those who ask.
 //!
 //! Without root the display, the policy and the socket stay with the user, and only the knobs are turned by somebody else:
 //! `actuator` asks the helper, and `helper_service` is the helper.

@@ -14,7 +14,7 @@ pub const SCHEMA: u32 = 1;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Document<T> {
     pub schema: u32,
-    /// Which measurement: `idle`, `timer`, `memory`, `fork` or `measure`.
+    /// Which measurement: `idle`, `timer`, `memory`, `fork`, `measure`, `typing` and so on: the verb.
     pub kind: String,
     /// Version of the program that measured.
     pub version: String,

@@ -54,6 +54,37 @@ const TABLE: [(Class, u64, u64, u64); 8] = [
 ];
 
 impl Class {
+    /// All classes, the quickest first.
+    pub const ALL: [Class; 8] = [
+        Class::Motion,
+        Class::Scroll,
+        Class::Key,
+        Class::Click,
+        Class::Menu,
+        Class::Window,
+        Class::Start,
+        Class::Command,
+    ];
+
+    /// The name in files, scripts and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Motion => "motion",
+            Class::Scroll => "scroll",
+            Class::Key => "key",
+            Class::Click => "click",
+            Class::Menu => "menu",
+            Class::Window => "window",
+            Class::Start => "start",
+            Class::Command => "command",
+        }
+    }
+
+    /// The class of that name.
+    pub fn named(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.name() == name)
+    }
+
     /// The limits of this class in a profile.
     pub fn limits(self, profile: Profile) -> Limits {
         let (_, threshold, strict, frustrated) = TABLE[self as usize];
@@ -82,6 +113,14 @@ pub fn exceeds_habit(latency: u64, limits: Limits, n: u64, p98: Option<u64>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_class_is_found_by_its_name() {
+        for class in Class::ALL {
+            assert_eq!(Class::named(class.name()), Some(class));
+        }
+        assert_eq!(Class::named("Key"), None);
+    }
 
     #[test]
     fn the_table_is_in_the_order_of_the_classes() {

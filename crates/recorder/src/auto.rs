@@ -5,7 +5,6 @@
 //! process of its own; only what it finds a cause for is kept, and the same cause once an hour. All of
 //! it is bounded, since a machine in trouble has suspicions all the time.
 
-use crate::baselines::class_name;
 use crate::judge::{Blame, Judgement};
 use crate::learning::{Learning, class};
 use std::collections::VecDeque;
@@ -209,7 +208,7 @@ impl Auto {
             return Outcome::Dropped;
         }
         self.counts.marked += 1;
-        let (latency, class) = (seconds(ms), class_name(suspicion.class));
+        let (latency, class) = (seconds(ms), suspicion.class.name());
         let line = format!("{latency} {class}{} in {}, {cause}", reached(&milestone), cause.application);
         self.kept.push_back((now, cause.clone()));
         Outcome::Marked(line, cause)

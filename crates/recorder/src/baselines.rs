@@ -28,13 +28,8 @@ const NAME_BYTES_MAX: usize = 64;
 
 const VERSION: u32 = 1;
 
-/// The classes that are learned, with their names.
-const CLASSES: [(Class, &str); 2] = [(Class::Key, "key"), (Class::Click, "click")];
-
-/// The name of a class in files and messages.
-pub(crate) fn class_name(class: Class) -> &'static str {
-    CLASSES.iter().find(|(known, _)| *known == class).map_or("activity", |(_, name)| name)
-}
+/// The classes that are learned, in the order of the kernel's counts.
+pub(crate) const LEARNED: [Class; tipme_kernel::CLASSES] = [Class::Key, Class::Click];
 
 /// Latencies of one class in one application.
 #[derive(Clone, Debug)]
@@ -121,7 +116,7 @@ impl Baselines {
             return Ok(());
         }
         let rows = self.summaries.iter().map(|summary| Row {
-            class: class_name(summary.class).to_owned(),
+            class: summary.class.name().to_owned(),
             application: summary.application.clone(),
             used_s: summary.used_s,
             counts: summary.histogram.filled().collect(),
@@ -154,7 +149,7 @@ impl Baselines {
 fn stored(summary: &Summary) -> StoredBaseline {
     let value = |share| summary.histogram.value(share).unwrap_or(0);
     StoredBaseline {
-        class: class_name(summary.class).to_owned(),
+        class: summary.class.name().to_owned(),
         application: summary.application.clone(),
         milestone: StoredBaseline::RESPONSE.to_owned(),
         n: summary.histogram.n(),
@@ -203,7 +198,7 @@ pub(crate) fn parse_any(bytes: &[u8]) -> bool {
 
 /// A row of a class that is known, under a name that a program can have.
 fn summary(row: Row) -> Option<Summary> {
-    let (class, _) = CLASSES.into_iter().find(|(_, name)| *name == row.class)?;
+    let class = Class::named(&row.class).filter(|class| LEARNED.contains(class))?;
     let mut histogram = Histogram::default();
     row.counts.iter().for_each(|(bucket, count)| histogram.add(*bucket, (*count).min(FADE_N)));
     let named = (1..=NAME_BYTES_MAX).contains(&row.application.len());

@@ -27,7 +27,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
 use tipme_control::journal::{self, Event, Field};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, Watchdog};
-use tipme_control::{Call, Daemon as _, Gate, Rates, Request, Response, Server, Status, Trigger};
+use tipme_control::{AutoCounts, Call, Daemon as _, Gate, Rates, Request, Response, Server, Status, Trigger};
 use tipme_desktop::chords::Press;
 use tipme_desktop::clock;
 use tipme_desktop::hotkeys::Action;
@@ -373,7 +373,7 @@ impl<'a> Recorder<'a> {
             input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis() / 1e3,
             displays: self.recorded(&self.displays.known()),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
-            auto: self.auto.as_ref().map(|(auto, _)| auto.counts),
+            auto: self.auto.as_ref().map(|(auto, _)| AutoCounts { unwatched: self.kernel.unwatched(), ..auto.counts }),
         }
     }
 

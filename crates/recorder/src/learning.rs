@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the kernel's coarse counts to what is usual: who the clients are, and what grew since the last look.
 
-use crate::baselines::Baselines;
+use crate::baselines::{Baselines, LEARNED};
 use crate::identity::realtime_now;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,12 +26,9 @@ const NAMES_MAX: usize = 512;
 /// The recorder's own windows.
 const OWN_NAME: &str = "tipme";
 
-/// The classes of the kernel's counts, in their order.
-const CLASSES: [Class; tipme_kernel::CLASSES] = [Class::Key, Class::Click];
-
 /// The class of a press.
 pub(crate) fn class(button: bool) -> Class {
-    CLASSES[usize::from(button)]
+    LEARNED[usize::from(button)]
 }
 
 /// What is being learned.
@@ -89,7 +86,7 @@ impl Learning {
         let before = self.taken.insert(counted.slot, (counted.client, counted.counts));
         let zero = [[0; tipme_kernel::BUCKETS]; tipme_kernel::CLASSES];
         let before = before.map_or(zero, |(_, counts)| counts);
-        let grown = CLASSES.iter().zip(growth(&counted.counts, &before));
+        let grown = LEARNED.iter().zip(growth(&counted.counts, &before));
         let grown: Vec<(Class, Vec<(usize, u64)>)> = grown.map(|(class, counts)| (*class, counts)).collect();
         if grown.iter().all(|(_, counts)| counts.is_empty()) {
             return;

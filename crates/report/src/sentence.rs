@@ -62,9 +62,6 @@ pub(crate) fn usually(baseline: Option<&Baseline>, interval: &Interval) -> Strin
     }
 }
 
-/// So ends the evidence where many did together what none of them did alone.
-const GATHERED: &str = " other jobs with less each";
-
 /// From this share of the time on a further cause is told too, in percent.
 const BESIDES_MIN: f64 = 20.0;
 
@@ -117,8 +114,7 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         Culprit::Device { device } => (about.of_device, device.clone()),
         Culprit::Address { address } => (about.of_device, address.clone()),
     };
-    let gathered = finding.evidence.first().is_some_and(|first| first.ends_with(GATHERED));
-    let who = if gathered { format!("{who} and others") } else { who };
+    let who = if finding.others > 0 { format!("{who} and others") } else { who };
     match clause {
         Some(clause) if who == app => of_itself(clause, app),
         Some(clause) => fill(clause, app, &who),
@@ -225,10 +221,9 @@ mod tests {
     fn one_of_many_is_not_blamed_alone() {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
-        let evidence = vec!["rustc x 1 (job bash, pid 7), and 22 other jobs with less each".to_owned()];
         let culprit = process("rustc", None);
         let kind = Kind::CpuCompetition;
-        let finding = Finding { kind, culprit, confidence: 0.9, ms: 500.0, evidence, ..Finding::default() };
+        let finding = Finding { kind, culprit, confidence: 0.9, ms: 500.0, others: 22, ..Finding::default() };
         let told = cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval);
         assert_eq!(told, "rustc and others took the CPU time that xterm needed (50 % of the time).");
     }

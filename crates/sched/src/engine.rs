@@ -123,8 +123,8 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// The knobs of a role, from the policy's table.
-    pub(crate) fn knobs(&self, place: Standing) -> Knobs {
-        let of = |backend| tipme_policy::knobs(backend, self.strength, place.role, place.faded);
+    pub(crate) fn knobs(&self, standing: Standing) -> Knobs {
+        let of = |backend| tipme_policy::knobs(backend, self.strength, standing.role, standing.faded);
         match self.backend {
             Backend::Systemd | Backend::Cgroup if self.nice_too => {
                 Knobs { nice: of(Backend::Nice).nice, ..of(self.backend) }
@@ -194,11 +194,11 @@ impl<W: World, L: Log> Engine<W, L> {
 fn best_roles(sets: &BTreeMap<SetId, Assignment>) -> BTreeMap<Identity, Standing> {
     let mut roles: BTreeMap<Identity, Standing> = BTreeMap::new();
     for assignment in sets.values() {
-        let place = Standing { set: assignment.set, role: assignment.role, faded: assignment.faded };
+        let standing = Standing { set: assignment.set, role: assignment.role, faded: assignment.faded };
         for who in listed(assignment) {
-            let best = roles.entry(who).or_insert(place);
-            if rank(place) < rank(*best) {
-                *best = place;
+            let best = roles.entry(who).or_insert(standing);
+            if rank(standing) < rank(*best) {
+                *best = standing;
             }
         }
     }
@@ -210,16 +210,8 @@ fn listed(assignment: &Assignment) -> impl Iterator<Item = Identity> + use<'_> {
 }
 
 /// The smaller, the more favoured.
-pub(crate) fn rank(place: Standing) -> (u8, u32) {
-    let role = match place.role {
-        Role::Core => 0,
-        Role::Focused => 1,
-        Role::Visible => 2,
-        Role::Recent => 3,
-        Role::Rest => 4,
-        Role::Hog => 5,
-    };
-    (role, (place.faded.clamp(0.0, 1.0) * 1e6) as u32)
+pub(crate) fn rank(standing: Standing) -> (Role, u32) {
+    (standing.role, (standing.faded.clamp(0.0, 1.0) * 1e6) as u32)
 }
 
 pub(crate) fn knob_of(place: &Place) -> Knob {

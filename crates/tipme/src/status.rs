@@ -128,7 +128,10 @@ impl State {
             return None;
         }
         match self.agents.first() {
-            Some((display, _)) => {
+            Some((display, Err(error))) => {
+                Some(format!("display :{display} does not answer ({error}); start the session there, then: tipme agent &"))
+            }
+            Some((display, Ok(_))) => {
                 Some(format!("no agent serves display :{display}; start one there: tipme agent &"))
             }
             None if self.compositors > 0 => {

@@ -124,7 +124,7 @@ fn many_marks_at_once_are_refused_in_plain_words_and_roots_is_not() {
     let refused = marks.iter().filter(|mark| !mark.status.success());
     let refused: Vec<String> = refused.map(|mark| String::from_utf8_lossy(&mark.stderr).into_owned()).collect();
     assert!((1..12).contains(&refused.len()), "{refused:?}");
-    let told = ["marks too often; wait", "written already; wait a second", "connections open, and users"];
+    let told = ["marks too often; wait", "written already; wait a second", "too many ask at once"];
     assert!(refused.iter().all(|why| told.iter().any(|told| why.contains(told))), "{refused:?}");
 }
 

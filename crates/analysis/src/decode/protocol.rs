@@ -157,18 +157,6 @@ pub fn device_of(class: Class) -> Device {
     }
 }
 
-/// The name of a class in JSON.
-pub fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Key => "key",
-        Class::Click => "click",
-        Class::Scroll => "scroll",
-        Class::Motion => "motion",
-        Class::Window => "window",
-        _ => "activity",
-    }
-}
-
 impl Word {
     /// A client asks for a selection, as for a paste.
     pub fn asks_for_selection(self) -> bool {

@@ -74,6 +74,13 @@ pub struct Via {
     pub parent: Option<usize>,
 }
 
+/// What a blocked thread waited for, and whose past tells why, where a record names that thread.
+struct Waiting {
+    waited: Waited,
+    wait: Option<Wait>,
+    holder: Option<Tid>,
+}
+
 /// The pieces in the order of time, and the waits that they were reached through.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
@@ -291,29 +298,54 @@ impl Walker<'_> {
         }
     }
 
+    /// A wait: the past of whoever it was for explains it, where that is known, and else it is a piece itself.
     fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
-        let wait = self.recording.waits.find(span).copied();
-        let waited =
-            if self.was_stopped(span, wait.as_ref()) { Waited::Stopped } else { self.recording.waits.kind(span) };
-        let named = wait.and_then(|wait| self.recording.named(span, waited, &wait));
-        let (waited, wait) = named.map_or((waited, wait), |named| (named.waited, Some(named.wait)));
-        let idle_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
-        let idle = idle_end || self.is_idle_server(span, waited) || self.is_grabbed(span.tid, lo);
-        let asks = !idle && matches!(waited, Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer);
-        let peer = if asks { self.loopback_peer(span, wait.as_ref()) } else { None };
-        let waited = if peer.is_some() { Waited::Peer } else { waited };
-        let ends = idle || ends_here(waited) && !self.ended_by_user(span, waited);
-        let known = peer.or_else(|| named.and_then(|named| named.holder));
-        let holder = if ends { None } else { known.or_else(|| self.holder(span, wait.as_ref(), waited)) };
-        match holder {
-            Some(holder) if !self.active.contains(&holder) => {
-                let parent = via;
-                self.chain.vias.push(Via { waiter: span.tid, holder, waited, wait, parent });
+        let recorded = self.recorded(span);
+        let idle = self.is_idle(span, lo, recorded.waited);
+        let waiting = if idle { recorded } else { self.with_peer(span, recorded) };
+        let holder = self.whose_past(span, &waiting, idle);
+        let (waited, wait) = (waiting.waited, waiting.wait);
+        match holder.filter(|holder| !self.active.contains(holder)) {
+            Some(holder) => {
+                self.chain.vias.push(Via { waiter: span.tid, holder, waited, wait, parent: via });
                 let via = Some(self.chain.vias.len() - 1);
                 self.explain(holder, lo, hi, via);
             }
-            _ => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
+            None => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
         }
+    }
+
+    /// What a thread waited for: by the record of the wait, and by what is recorded beside it.
+    fn recorded(&self, span: &Span) -> Waiting {
+        let wait = self.recording.waits.find(span).copied();
+        let stopped = self.was_stopped(span, wait.as_ref());
+        let waited = if stopped { Waited::Stopped } else { self.recording.waits.kind(span) };
+        match wait.and_then(|wait| self.recording.named(span, waited, &wait)) {
+            Some(named) => Waiting { waited: named.waited, wait: Some(named.wait), holder: named.holder },
+            None => Waiting { waited, wait, holder: None },
+        }
+    }
+
+    /// A wait for a socket of this machine is one for the process behind it.
+    fn with_peer(&self, span: &Span, waiting: Waiting) -> Waiting {
+        let asks = matches!(waiting.waited, Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer);
+        match if asks { self.loopback_peer(span, waiting.wait.as_ref()) } else { None } {
+            Some(peer) => Waiting { waited: Waited::Peer, holder: Some(peer), ..waiting },
+            None => waiting,
+        }
+    }
+
+    /// Whether nobody was waited for: at the near end, by a display server, or behind a grab.
+    fn is_idle(&self, span: &Span, lo: Nanos, waited: Waited) -> bool {
+        let near_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
+        near_end || self.is_idle_server(span, waited) || self.is_grabbed(span.tid, lo)
+    }
+
+    /// The thread whose past explains a wait; none where the wait is the end of the way.
+    fn whose_past(&self, span: &Span, waiting: &Waiting, idle: bool) -> Option<Tid> {
+        let ends = idle || ends_here(waiting.waited) && !self.ended_by_user(span, waiting.waited);
+        let known = || waiting.holder.or_else(|| self.holder(span, waiting.wait.as_ref(), waiting.waited));
+        if ends { None } else { known() }
     }
 
     /// Whether a display server waits with nothing to do: whoever wakes it next was not waited for.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All interactions of an incident with their times, for statistics and for checks against other clocks.
 
-use crate::decode::protocol::class_name;
 use crate::error::Error;
 use crate::join::answer::Interaction;
 use crate::join::interactions::interactions;
@@ -46,7 +45,7 @@ pub fn timed(incident: &Incident) -> Result<Vec<Timed>, Error> {
 fn describe(recording: &Recording, interaction: &Interaction) -> Timed {
     let delivery = &interaction.delivery;
     Timed {
-        class: class_name(delivery.class).to_owned(),
+        class: delivery.class.name().to_owned(),
         client_pid: delivery.client.0,
         client_comm: recording.tasks.comm(delivery.client, delivery.sent),
         input_ns: delivery.input.0,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the person did: a bar from each input to its answer.
 
-use crate::decode::protocol::class_name;
 use crate::explain::describe::{process_text, span_text};
 use crate::join::answer::{Interaction, Join};
 use crate::scene::lanes::Stretch;
@@ -39,5 +38,5 @@ fn text(recording: &Recording, one: &Interaction) -> String {
         (false, Join::Speculative) => format!("answered after {} (by time only)", span_text(one.latency())),
         (false, _) => format!("answered after {}", span_text(one.latency())),
     };
-    format!("{} to {who}{}, {answer}", class_name(delivery.class), dequeued.unwrap_or_default())
+    format!("{} to {who}{}, {answer}", delivery.class.name(), dequeued.unwrap_or_default())
 }

@@ -13,7 +13,7 @@ use crate::timeline::recording::Recording;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
-use crate::verdict::problem::{Options, Problem, Subject, choose};
+use crate::verdict::problem::{Options, Problem, Subject, problems};
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
@@ -38,17 +38,31 @@ pub fn diagnose(incident: &Incident, options: &Options) -> Result<Verdict, Error
 pub fn examine(incident: &Incident, options: &Options) -> Result<Case, Error> {
     let recording = Recording::read(incident)?;
     let interactions = interactions(&recording);
-    let problems = choose(&recording, &interactions, options)?;
-    let mut explained = problems.into_iter().map(|problem| {
-        let mut verdict = begun(&recording);
-        let chain = explain(incident, &recording, &problem, &mut verdict);
-        ((problem, chain), verdict)
-    });
-    let first = explained.next();
-    let is_told = |(_, verdict): &((Problem, Chain), Verdict)| !verdict.findings.is_empty();
-    let told = first.map(|first| if is_told(&first) { first } else { explained.find(is_told).unwrap_or(first) });
-    let (explained, verdict) = told.map_or_else(|| (None, nothing(&recording)), |(way, verdict)| (Some(way), verdict));
+    let found = problems(&recording, &interactions, options)?;
+    let explain = |problem| explained(incident, &recording, problem);
+    let (explained, verdict) = match told(found.into_iter().map(explain)) {
+        Some((explained, verdict)) => (Some(explained), verdict),
+        None => (None, nothing(&recording)),
+    };
     Ok(Case { recording, interactions, explained, verdict })
+}
+
+type Explained = ((Problem, Chain), Verdict);
+
+/// The first problem that has a cause; where none has, the first. Each is explained only when it is asked for.
+fn told(mut problems: impl Iterator<Item = Explained>) -> Option<Explained> {
+    let first = problems.next()?;
+    let has_cause = |(_, verdict): &Explained| !verdict.findings.is_empty();
+    if has_cause(&first) {
+        return Some(first);
+    }
+    Some(problems.find(has_cause).unwrap_or(first))
+}
+
+fn explained(incident: &Incident, recording: &Recording, problem: Problem) -> Explained {
+    let mut verdict = begun(recording);
+    let chain = explain(incident, recording, &problem, &mut verdict);
+    ((problem, chain), verdict)
 }
 
 /// A verdict that says what the incident is.

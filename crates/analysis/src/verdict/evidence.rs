@@ -52,7 +52,9 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
     let culprit = label(budget, group);
     let waiters = waiters(budget, group);
     match group.kind {
-        Kind::CpuCompetition => culprit,
+        Kind::CpuCompetition | Kind::PageIn | Kind::SwapIn | Kind::DiskQueue | Kind::Fsync | Kind::Unattributed => {
+            culprit
+        }
         Kind::CpuThrottled => {
             let limit = limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
             format!("{waiters} was held back by the CPU quota of its control group{limit}")
@@ -69,7 +71,6 @@ fn headline(budget: &Budget<'_>, group: &Group) -> String {
         Kind::Stopped => crate::verdict::stopped::headline(budget, group, &culprit, &waiters),
         Kind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
         Kind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
-        _ => culprit,
     }
 }
 

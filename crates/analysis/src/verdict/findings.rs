@@ -35,12 +35,14 @@ pub struct Cause {
     pub frames: Vec<String>,
     /// How sure the kind is, apart from the interval as a whole; 0 to 1.
     pub certainty: f64,
+    /// Other jobs that did the same, each with less.
+    pub others: usize,
 }
 
 impl Cause {
     fn new(budget: &Budget<'_>, group: Group, evidence: Vec<String>, certainty: f64) -> Cause {
         let frames = evidence::kernel_frames(budget, &group);
-        Cause { group, evidence, frames, certainty }
+        Cause { group, evidence, frames, certainty, others: 0 }
     }
 }
 
@@ -71,23 +73,23 @@ pub fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Vec<Findi
 /// name of the heaviest.
 fn gather(mut light: Vec<Cause>) -> Vec<Cause> {
     light.sort_by_key(|cause| std::cmp::Reverse(cause.group.nanos));
-    let mut gathered: Vec<(Cause, usize)> = Vec::new();
+    let mut gathered: Vec<Cause> = Vec::new();
     for cause in light {
-        match gathered.iter_mut().find(|(known, _)| known.group.kind == cause.group.kind) {
-            Some((known, others)) => {
+        match gathered.iter_mut().find(|known| known.group.kind == cause.group.kind) {
+            Some(known) => {
                 known.group.nanos = known.group.nanos.saturating_add(cause.group.nanos);
-                *others += 1;
+                known.others += 1;
             }
-            None => gathered.push((cause, 0)),
+            None => gathered.push(cause),
         }
     }
-    gathered.into_iter().map(|(cause, others)| with_others(cause, others)).collect()
+    gathered.into_iter().map(with_others).collect()
 }
 
-fn with_others(mut cause: Cause, others: usize) -> Cause {
-    if others > 0 {
+fn with_others(mut cause: Cause) -> Cause {
+    if cause.others > 0 {
         let first = cause.evidence.first().map_or("", String::as_str);
-        cause.evidence = vec![format!("{first}, and {others} other jobs with less each")];
+        cause.evidence = vec![format!("{first}, and {} other jobs with less each", cause.others)];
         cause.frames.clear();
     }
     cause
@@ -221,6 +223,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         evidence,
         frames: cause.frames,
         remedy,
+        others: cause.others,
         period_s: period.map(|period| period.seconds()),
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which interval is explained: the one that exceeds what is usual by most.
 
-use crate::decode::protocol::class_name;
 use crate::error::Error;
 use crate::join::answer::{Interaction, Join, Milestone};
 use crate::timeline::recording::Recording;
@@ -24,7 +23,7 @@ pub struct Options {
     pub at_s: Option<f64>,
 }
 
-/// A stall is looked for this long before the mark.
+/// A hitch is looked for this long before the mark.
 const LOOK_BACK: Nanos = Nanos::from_secs(40);
 
 /// With a time given, what overlaps this much around it is considered.
@@ -92,7 +91,7 @@ impl Problem {
     }
 
     pub fn class_name(&self) -> &'static str {
-        self.class.map_or("activity", class_name)
+        self.class.map_or("activity", Class::name)
     }
 }
 
@@ -108,9 +107,10 @@ struct Wanted<'a> {
 /// Commands that are tried before the worst of the other delays, at most.
 const COMMANDS_MAX: usize = 4;
 
-/// Chooses the worst interaction that the options allow; without one, the worst activity of the process. A command may
-/// well take its time: the next worst follows it, in case that nothing held it up.
-pub fn choose(recording: &Recording, found: &[Interaction], options: &Options) -> Result<Vec<Problem>, Error> {
+/// The delays that the verdict may be about, in the order in which they are tried: the worst interaction that the options
+/// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up. Without an
+/// interaction the worst activity of the process.
+pub fn problems(recording: &Recording, found: &[Interaction], options: &Options) -> Result<Vec<Problem>, Error> {
     let wanted = Wanted::new(recording, options)?;
     let from_input = worst_interactions(recording, found, &wanted);
     let named = wanted.pids.is_some();
@@ -325,7 +325,7 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
     };
     let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone, command));
     let others = Summary::new(others.map(|latency| latency.0).collect());
-    let usual = Usual::of(others, &recording.baselines, (milestone, class_name(class), &application));
+    let usual = Usual::of(others, &recording.baselines, (milestone, class.name(), &application));
     let threshold = worst.noticed;
     let known = !command || usual.n() >= COMMANDS_MIN;
     let normal = if known { usual.median().min(threshold) } else { Nanos(0) };

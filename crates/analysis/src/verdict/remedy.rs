@@ -4,34 +4,33 @@
 use crate::model::{Culprit, Kind};
 use crate::timeline::throttle::Limit;
 
-/// Per kind: a remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}` is the application's name.
-const REMEDIES: &[(Kind, &str)] = &[
-    (Kind::CpuCompetition, "renice -n 19 -p {pid} (what it starts from then on inherits it)"),
-    (Kind::CpuThrottled, "raise cpu.max of the control group of {app}"),
-    (Kind::OwnComputation, "tell the authors of {comm} what it computes"),
-    (Kind::PageIn, "ionice -c 3 -p {pid} (its I/O waits for an idle disk)"),
-    (Kind::SwapIn, "limit {comm} (pid {pid}) by memory.high of its control group, or add memory"),
-    (Kind::Reclaim, "limit {comm} (pid {pid}) by memory.high of its control group"),
-    (Kind::DiskQueue, "ionice -c 3 -p {pid} (its I/O waits for an idle disk)"),
-    (Kind::Fsync, "ionice -c 3 -p {pid} (its I/O waits for an idle disk)"),
-    (
-        Kind::LockWait,
-        "report it to the authors of {comm} (pid {pid}): it must not hold the lock while it waits or computes",
-    ),
-    (
-        Kind::KernelLock,
-        "tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help",
-    ),
-    (Kind::ServerBusy, "renice -n 10 -p {pid} (its requests come in smaller portions)"),
-    (Kind::ServerGrab, "report the grab to the authors of {comm}; ending {pid} releases it"),
-    (Kind::PeerWait, "look at why {comm} (pid {pid}) is slow: tipme diagnose --pid {pid}"),
-    (Kind::NetworkWait, "check the network and the host; {app} should not wait for it in its event loop"),
-    (Kind::ChildWait, "run {comm} in the background; {app} should not wait for it in its event loop"),
-    (Kind::TimerSleep, "report it to the authors of {comm}: it sleeps where it should wait for an event"),
-    (Kind::Stopped, "kill -CONT the process that was stopped; see why {comm} (pid {pid}) stopped it"),
-    (Kind::Interrupt, "move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver"),
-    (Kind::Stall, "look at the hypervisor's load or the firmware; no software of this machine ran"),
-];
+/// A remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}` is the application's name.
+fn against(kind: Kind) -> &'static str {
+    match kind {
+        Kind::CpuCompetition => "renice -n 19 -p {pid} (what it starts from then on inherits it)",
+        Kind::CpuThrottled => "raise cpu.max of the control group of {app}",
+        Kind::OwnComputation => "tell the authors of {comm} what it computes",
+        Kind::PageIn | Kind::DiskQueue | Kind::Fsync => "ionice -c 3 -p {pid} (its I/O waits for an idle disk)",
+        Kind::SwapIn => "limit {comm} (pid {pid}) by memory.high of its control group, or add memory",
+        Kind::Reclaim => "limit {comm} (pid {pid}) by memory.high of its control group",
+        Kind::LockWait => {
+            "report it to the authors of {comm} (pid {pid}): it must not hold the lock while it waits or computes"
+        }
+        Kind::KernelLock => {
+            "tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help"
+        }
+        Kind::ServerBusy => "renice -n 10 -p {pid} (its requests come in smaller portions)",
+        Kind::ServerGrab => "report the grab to the authors of {comm}; ending {pid} releases it",
+        Kind::PeerWait => "look at why {comm} (pid {pid}) is slow: tipme diagnose --pid {pid}",
+        Kind::NetworkWait => "check the network and the host; {app} should not wait for it in its event loop",
+        Kind::ChildWait => "run {comm} in the background; {app} should not wait for it in its event loop",
+        Kind::TimerSleep => "report it to the authors of {comm}: it sleeps where it should wait for an event",
+        Kind::Stopped => "kill -CONT the process that was stopped; see why {comm} (pid {pid}) stopped it",
+        Kind::Interrupt => "move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver",
+        Kind::Stall => "look at the hypervisor's load or the firmware; no software of this machine ran",
+        Kind::Unattributed => "",
+    }
+}
 
 /// Remedies where a device is to blame and nobody else's requests.
 const DEVICE_REMEDY: &str =
@@ -39,7 +38,7 @@ const DEVICE_REMEDY: &str =
 
 /// The remedy for a finding.
 pub fn of(kind: Kind, culprit: &Culprit, app: &str) -> String {
-    let text = REMEDIES.iter().find(|(of, _)| *of == kind).map_or("", |(_, text)| text);
+    let text = against(kind);
     match culprit {
         Culprit::Process { pid, comm, .. } => fill(text, &pid.to_string(), comm, app),
         Culprit::Device { .. } if kind != Kind::Interrupt => DEVICE_REMEDY.to_owned(),

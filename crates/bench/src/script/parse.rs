@@ -2,8 +2,8 @@
 //! From TOML to a script. Every error names the line and the remedy.
 
 use super::parts::{
-    Act, CLASSES, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, Step,
-    TEXT_BYTES_MAX, class_named,
+    Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, Step,
+    TEXT_BYTES_MAX,
 };
 use super::prose;
 use anyhow::{Error, Result, anyhow, bail};
@@ -188,8 +188,8 @@ impl Reader<'_> {
     }
 
     fn class(&self, name: &Spanned<String>) -> Result<Class> {
-        let known = CLASSES.map(|(name, _)| name).join(", ");
-        class_named(name.get_ref()).ok_or_else(|| {
+        let known = Class::ALL.map(Class::name).join(", ");
+        Class::named(name.get_ref()).ok_or_else(|| {
             self.error(name.span().start, format_args!("there is no class \"{}\"; use {known}", name.get_ref()))
         })
     }

@@ -20,17 +20,6 @@ pub const SCRIPT_BYTES_MAX: usize = 4 << 20;
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Files that a script has made, at most.
 pub const FILES_MAX: usize = 100;
-/// All classes and their names in scripts and results.
-pub(super) const CLASSES: [(&str, Class); 8] = [
-    ("motion", Class::Motion),
-    ("scroll", Class::Scroll),
-    ("key", Class::Key),
-    ("click", Class::Click),
-    ("menu", Class::Menu),
-    ("window", Class::Window),
-    ("start", Class::Start),
-    ("command", Class::Command),
-];
 
 /// A script, checked and expanded.
 #[derive(Clone, Debug)]
@@ -119,14 +108,4 @@ impl MadeFile {
         };
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
-}
-
-/// The name of a class in scripts and results.
-pub fn class_name(class: Class) -> &'static str {
-    CLASSES.iter().find(|(_, known)| *known == class).map_or("key", |(name, _)| name)
-}
-
-/// The class of a name.
-pub(super) fn class_named(name: &str) -> Option<Class> {
-    CLASSES.iter().find(|(known, _)| *known == name).map(|(_, class)| *class)
 }

@@ -6,7 +6,6 @@ use super::judged::Judged;
 use super::milestones::{Milestones, completed, handled};
 use std::collections::BTreeMap;
 use tipme_bench::measure::{Options, Usage};
-use tipme_bench::script::class_name;
 use tipme_measure::think::interactive;
 use tipme_measure::{
     Class, Event, Events, Join, Limits, Machine, Profile, Run, SCHEMA, Share, Summary, apdex, columns,
@@ -145,7 +144,7 @@ fn told(row: &Row<'_>) -> measure::Event {
     measure::Event {
         repeat: row.repeat,
         t_ns: event.map_or(row.at.0, |event| event.times().input),
-        class: class_name(row.class).to_owned(),
+        class: row.class.name().to_owned(),
         label: row.label.to_owned(),
         outcome: outcome.to_owned(),
         latency_ms: row.latency().map(ms),
@@ -181,7 +180,7 @@ fn figures(class: Class, rows: &[Row<'_>], limits: Limits) -> ClassFigures {
     let p98 = summary.shown(Share::P98);
     let deciding = p98.or(summary.max());
     ClassFigures {
-        class: class_name(class).to_owned(),
+        class: class.name().to_owned(),
         n: summary.n(),
         p50_ms: summary.shown(Share::P50).map(ms),
         p98_ms: p98.map(ms),
@@ -208,7 +207,7 @@ fn run(judged: &Judged, limits: &impl Fn(Class) -> Limits) -> Run {
         awaited.push((row.at.0, row.at.0 + row.latency().unwrap_or(0)));
         lost += u64::from(row.outcome == Outcome::Lost);
     }
-    let of_class = |(class, events): (Class, Vec<Event>)| columns(class_name(class), Some(limits(class)), &events);
+    let of_class = |(class, events): (Class, Vec<Event>)| columns(class.name(), Some(limits(class)), &events);
     let (from, to) = (judged.repeat.started.begun.0, judged.repeat.ended.0);
     Run {
         name: format!("repeat {}", judged.repeat.number + 1),
@@ -227,7 +226,7 @@ fn rate(runs: &[Run]) -> Option<ExcessRate> {
 
 /// All classes but the start, which is cold once and warm later.
 fn total_ms(run: &Run) -> f64 {
-    let classes = run.classes.iter().filter(|events| events.class != class_name(Class::Start));
+    let classes = run.classes.iter().filter(|events| events.class != Class::Start.name());
     classes.flat_map(|events| &events.latencies_ns).map(|latency| ms(*latency)).sum()
 }
 
@@ -266,7 +265,7 @@ fn long_event(label: &str, class: Class, rows: &[Row<'_>]) -> LongEvent {
         latencies(rows, |row| row.class == class && same(row)).iter().filter(|latency| is_long(latency)).count();
     LongEvent {
         label: if label == FIRST_START { LATER_START } else { label }.to_owned(),
-        class: class_name(class).to_owned(),
+        class: class.name().to_owned(),
         first_ms: first.map(ms),
         later_min_ms: later.value(Share(0)).map(ms),
         later_p50_ms: later.shown(Share::P50).map(ms),
@@ -282,7 +281,7 @@ fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
     order.sort_by(|one, other| total_ms(one).total_cmp(&total_ms(other)));
     let Some(middle) = order.get(order.len().saturating_sub(1) / 2) else { return Vec::new() };
     let mut all = Events::default();
-    for events in middle.classes.iter().filter(|events| events.class != class_name(Class::Start)) {
+    for events in middle.classes.iter().filter(|events| events.class != Class::Start.name()) {
         events.starts_ns.iter().zip(&events.latencies_ns).for_each(|(start, latency)| all.push(*start, *latency));
     }
     let seconds = |nanos: f64| nanos / 1e9;
@@ -310,7 +309,7 @@ fn counters(judged: &[Judged]) -> Vec<ClassCounters> {
     let row = |(class, usage): (Class, Usage)| {
         let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] = usage.0;
         ClassCounters {
-            class: class_name(class).to_owned(),
+            class: class.name().to_owned(),
             n: inputs(class),
             cpu_ms: cpu_ns.map(ms),
             context_switches,
