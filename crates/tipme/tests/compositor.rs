@@ -10,7 +10,7 @@ mod compositor;
 use compositor::{Compositor, DISPLAY, Keyboard};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use support::{Recording, records};
+use support::{Recording, diagnose, records};
 use tipme_record::Kind;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::WlMessage;
@@ -18,6 +18,9 @@ use tipme_record::wayland::{BUTTON, ENTERED, HIDDEN, NEAR, PRESSED, RELEASED, SH
 
 /// Only a test that fails waits for so long.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// For so long a process is stopped: longer than anything that a busy machine is likely to add to a key.
+const STOPPED: Duration = Duration::from_millis(1_500);
 
 /// A send whose messages could not be read.
 const UNREAD: u16 = 2;
@@ -136,4 +139,72 @@ fn a_recorder_of_one_display_leaves_others_alone() {
     let server = compositor.sway.0.id();
     let seen = messages(&incident).into_iter().filter(|(message, _)| message.server.0 == server);
     assert_eq!(seen.count(), 0);
+}
+
+/// Types some keys, then one while the client is stopped; what is said of that, once the verdict is of the key.
+fn stopped_around_a_key(recording: &Recording, keyboard: &mut Keyboard, client: u32) -> serde_json::Value {
+    CODES.iter().for_each(|code| keyboard.key(*code));
+    marked_with_keys(recording, client, 2 * CODES.len());
+    let process = rustix::process::Pid::from_raw(client as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    keyboard.key(CODES[0]);
+    std::thread::sleep(STOPPED);
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    let (path, _) = marked_with_keys(recording, client, 2 * CODES.len() + 2);
+    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
+    serde_json::from_str(&verdict).unwrap()
+}
+
+fn check_stopped(verdict: &serde_json::Value, client: u32, inferred: bool) {
+    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
+    assert_eq!((interval["class"].as_str(), finding["kind"].as_str()), (Some("key"), Some("stopped")), "{verdict:#}");
+    assert_eq!(interval["client"]["pid"], client, "{verdict:#}");
+    assert_eq!(interval["inferred"].as_bool().unwrap_or(false), inferred, "{verdict:#}");
+    assert!(interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0, "{verdict:#}");
+}
+
+#[test]
+fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    let client = terminal.0.id();
+    check_stopped(&stopped_around_a_key(&recording, &mut keyboard, client), client, false);
+}
+
+#[test]
+fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let terminal = compositor.terminal(WORD);
+    let client = terminal.0.id();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let verdict = stopped_around_a_key(&recording, &mut keyboard, client);
+    check_stopped(&verdict, client, true);
+    let notes = verdict["notes"].as_array().unwrap().iter().filter_map(serde_json::Value::as_str);
+    assert!(notes.into_iter().any(|note| note.contains("inferred")), "{verdict:#}");
+}
+
+#[test]
+fn a_stopped_compositor_is_named() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    let client = terminal.0.id();
+    CODES.iter().for_each(|code| keyboard.key(*code));
+    marked_with_keys(&recording, client, 2 * CODES.len());
+    let server = compositor.sway.0.id();
+    let process = rustix::process::Pid::from_raw(server as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    keyboard.key_unanswered(CODES[0]);
+    std::thread::sleep(STOPPED);
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    let (path, _) = marked_with_keys(&recording, client, 2 * CODES.len() + 2);
+    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
+    let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
+    check_stopped(&verdict, client, false);
+    let finding = serde_json::to_string(&verdict["findings"][0]).unwrap();
+    assert!(finding.contains("sway"), "{verdict:#}");
 }
