@@ -54,6 +54,8 @@ pub struct Objects {
     compositors: BTreeSet<u32>,
     /// Callbacks of frames with the send that commits them, once that is known.
     callbacks: BTreeMap<u32, Option<usize>>,
+    /// Callbacks that tell when the compositor has handled all before, and nothing of frames.
+    syncs: BTreeSet<u32>,
     /// By surface, callbacks that its next commit begins.
     asked: BTreeMap<u32, Vec<u32>>,
     /// Sends of the client whose frame is done.
@@ -101,9 +103,11 @@ impl Objects {
         None
     }
 
-    /// A seat makes pointers and keyboards, a compositor surfaces.
+    /// A seat makes pointers and keyboards, a compositor surfaces, and the display callbacks that are no frame's.
     fn make(&mut self, word: &WlWord) {
-        if self.compositors.contains(&word.object) && word.opcode == 0 {
+        if word.object == DISPLAY && word.opcode == 0 {
+            self.syncs.insert(word.argument);
+        } else if self.compositors.contains(&word.object) && word.opcode == 0 {
             self.surfaces.insert(word.argument, true);
         } else if self.seats.contains(&word.object) {
             let devices = if word.opcode == 0 { &mut self.pointers } else { &mut self.keyboards };
@@ -194,6 +198,7 @@ impl Objects {
     fn frame_done(&mut self, object: u32, after: &[WlWord]) -> Option<Meaning> {
         let deletes = |word: &WlWord| (word.object, word.opcode, word.argument) == (DISPLAY, 1, object);
         match self.callbacks.remove(&object) {
+            None if self.syncs.remove(&object) => return None,
             Some(send) => self.done.extend(send),
             None => after.first().filter(|word| deletes(word)).map(|_| ())?,
         }
@@ -206,6 +211,7 @@ impl Objects {
         self.surfaces.remove(&object);
         self.asked.remove(&object);
         self.callbacks.remove(&object);
+        self.syncs.remove(&object);
     }
 }
 
@@ -283,6 +289,15 @@ mod tests {
         assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)], "deleted behind its event");
         assert_eq!(acts(&objects.events(&done[..1])), []);
         assert_eq!(objects.take_done(), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn what_only_tells_that_all_was_handled_is_no_frame() {
+        let mut objects = Objects::default();
+        objects.requests(&[word(DISPLAY, 0, 3, 0, 30)], 0);
+        let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
+        assert_eq!(acts(&objects.events(&done)), []);
+        assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)], "the number is given again");
     }
 
     #[test]

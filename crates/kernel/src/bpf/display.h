@@ -89,14 +89,6 @@ static __always_inline void read_sent(struct reading *reading, struct side *side
 		reading->flags |= FLAG_SWAPPED;
 }
 
-/* The process that the client's end was connected to: it is the one that listens. */
-static __always_inline __u32 server_of(struct side *side)
-{
-	struct sock *client = (struct sock *)(side->is_server ? side->peer : side->own);
-
-	return BPF_CORE_READ(client, sk_peer_pid, numbers[0].nr);
-}
-
 static __always_inline void write_words(void *tail, struct reading *reading, bool wayland, __u32 count)
 {
 	/* Not a byte more than was reserved: what follows may belong to an interrupt's record. */
@@ -110,7 +102,6 @@ static __always_inline void write_message(struct side *side, struct reading *rea
 {
 	__u64 now = bpf_ktime_get_ns(), who = bpf_get_current_pid_tgid();
 	__u32 count = reading ? reading->count : 0, most = side->wayland ? WAYLAND_MESSAGES : OPERATIONS, size;
-	struct sock *server = (struct sock *)side->server;
 	__u8 generation;
 
 	if (count > most)
@@ -120,13 +111,13 @@ static __always_inline void write_message(struct side *side, struct reading *rea
 	if (!record)
 		return;
 	record->pid = who >> 32;
-	record->connection = BPF_CORE_READ(server, sk_socket, file, f_inode, i_ino);
-	record->client = BPF_CORE_READ(server, sk_peer_pid, numbers[0].nr);
+	record->connection = side->parties.connection;
+	record->client = side->parties.client;
 	record->bytes = bytes;
 	record->direction = direction;
 	record->operations = count;
 	record->flags = reading ? reading->flags : 0;
-	record->display = side->wayland ? server_of(side) : side->display;
+	record->display = side->wayland ? side->parties.server : side->display;
 	if (reading)
 		write_words(record + 1, reading, side->wayland, count);
 	commit(record, now, (__u32)who, size, side->wayland ? REC_WL_MESSAGE : REC_MESSAGE, generation);
@@ -135,19 +126,21 @@ static __always_inline void write_message(struct side *side, struct reading *rea
 /* What was read means something for how long clients take. What could not be read may well be a drawing. */
 static __always_inline void note_sent(struct side *side, struct reading *reading, __u64 now)
 {
-	__u64 owner = number_of(side->server);
-	struct sock *server = (struct sock *)side->server;
+	bool opaque = reading->request && (reading->flags & (FLAG_MORE | FLAG_UNREAD));
 
+	if (!reading->injects && !reading->draws && !opaque && !reading->press)
+		return;
+	__u64 owner = number_of(side->server);
 	if (reading->request) {
 		if (reading->injects)
 			note_injection(side->display, owner, now);
-		if (reading->draws || (reading->flags & (FLAG_MORE | FLAG_UNREAD)))
+		if (reading->draws || opaque)
 			note_drawing(owner, now);
 	} else if (reading->press) {
 		__u64 at = side->wayland ? stamp_time(reading->stamp_ms, now)
 					 : press_time(side->display, reading->stamp_ms, now);
 		if (reading->press != MODIFIER_PRESSED)
-			note_press(owner, BPF_CORE_READ(server, sk_peer_pid, numbers[0].nr), reading->press, at, now);
+			note_press(owner, side->parties.client, reading->press, at, now);
 	}
 }
 

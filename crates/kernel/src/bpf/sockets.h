@@ -18,9 +18,12 @@ const volatile int only_wayland = -1;
 
 enum role { UNKNOWN, NO_DISPLAY, X_SERVER, X_CLIENT, WAYLAND_SERVER, WAYLAND_CLIENT };
 
+/* Who is at a connection: the inode of the server's end, which it has once it is accepted, and processes. */
+struct parties { __u32 connection, client, server; };
+
 /* An end of a connection: what it is, the number of its display, and where in a message its next send begins;
  * `lost`: that is not known. */
-struct endpoint { __u32 skip; __u8 started, swapped, lost, role; __u32 display; };
+struct endpoint { __u32 skip; __u8 started, swapped, lost, role; __u32 display; struct parties parties; };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -125,10 +128,18 @@ static __always_inline enum role find_role(struct unix_sock *own, struct unix_so
 	return is_wanted(number, only_wayland, only_display) ? role : NO_DISPLAY;
 }
 
+static __always_inline void find_parties(struct parties *parties, struct unix_sock *server, struct unix_sock *client)
+{
+	parties->connection = BPF_CORE_READ((struct sock *)server, sk_socket, file, f_inode, i_ino);
+	parties->client = BPF_CORE_READ((struct sock *)server, sk_peer_pid, numbers[0].nr);
+	parties->server = BPF_CORE_READ((struct sock *)client, sk_peer_pid, numbers[0].nr);
+}
+
 /* A connection to a display, seen from one of its ends. */
 struct side {
 	struct unix_sock *own, *peer, *server;
 	struct endpoint *endpoint;
+	struct parties parties;
 	__u32 display;
 	bool is_server, wayland;
 };
@@ -163,5 +174,12 @@ static __always_inline bool find_side(struct side *side, struct sock *sock)
 	side->server = side->is_server ? own : peer;
 	side->endpoint = endpoint;
 	side->display = display;
+	if (endpoint && endpoint->parties.connection) {
+		side->parties = endpoint->parties;
+		return 1;
+	}
+	find_parties(&side->parties, side->server, side->is_server ? peer : own);
+	if (endpoint)
+		endpoint->parties = side->parties;
 	return 1;
 }
