@@ -11,6 +11,7 @@ mod records;
 mod run;
 mod seeds;
 mod states;
+mod wayland;
 
 pub use mutation::{Sequence, mutate};
 pub use run::{Outcome, run};
@@ -36,10 +37,11 @@ const fn target(
 }
 
 /// All decoders.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     target("incident", "the incident file, and scrubbing and cutting what is read", seeds::check_file, seeds::files),
     target("diagnosis", "sections of an incident, to the verdict in every form", seeds::check, seeds::sections),
     target("records", "well-formed records with any content, to the verdict", records::check, records::seeds),
+    target("wayland", "messages of a Wayland connection, to the verdict", wayland::check, wayland::seeds),
     target("recorder", "requests to the recorder, and its answers", messages::recorder, messages::recorder_seeds),
     target("manager", "requests to the manager, and its answers", messages::manager, messages::manager_seeds),
     target("helper", "requests to the helper, and its answers", tipme_manager::exercise_lines, messages::helper_seeds),

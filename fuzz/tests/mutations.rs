@@ -10,7 +10,7 @@ const FAST: u64 = 10_000;
 const GROWTH_MAX: u64 = 32 << 20;
 
 fn count(target: &Target) -> u64 {
-    let slow = ["incident", "diagnosis", "records"].contains(&target.name);
+    let slow = ["incident", "diagnosis", "records", "wayland"].contains(&target.name);
     if slow { SLOW } else { FAST }
 }
 

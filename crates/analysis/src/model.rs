@@ -77,6 +77,10 @@ pub struct Interval {
     pub client: Client,
     /// The interval was still unfinished at the mark: its latency is a lower bound.
     pub censored: bool,
+    /// What the input was is known from the shape of a Wayland message only, since its keyboard or pointer was made before
+    /// recording began; left out where it is known exactly.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inferred: bool,
     /// Up to the last drawing that the input caused; `null` where there was only one or none.
     pub settled_ms: Option<f64>,
     /// From the input until the application took it; `null` where it was not taken.

@@ -24,7 +24,7 @@ pub use answers::{BUCKETS, CLASSES, Counted, Counts, Notable, Open};
 pub use cost::{BEGIN, COUNTED_BYTES, END, ProgramRuns, count, may_ask};
 pub use detail::Detail;
 pub use doctor::{Finding, check};
-pub use load::{Kernel, Options, Storage};
+pub use load::{Display, Kernel, Options, Storage};
 pub use memory::Shares;
 pub use programs::classes;
 pub use tables::CommandLine;

@@ -19,6 +19,13 @@ use tipme_record::{Class, Nanos};
 #[derive(Default)]
 pub struct Storage(Option<Box<MaybeUninit<OpenObject>>>);
 
+/// A display, by the number of its socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Display {
+    X11(u32),
+    Wayland(u32),
+}
+
 /// What to record, and with how much memory.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -27,7 +34,7 @@ pub struct Options {
     /// Classes that are not wanted; see [`classes`].
     pub without: Vec<String>,
     /// The only display whose traffic is recorded; `None` for all.
-    pub display: Option<u32>,
+    pub display: Option<Display>,
     /// CPU samples per second and CPU.
     pub hertz: u64,
     /// What is recorded more closely than usual.
@@ -243,7 +250,11 @@ fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, options: &Options) ->
     let limits = Limits::of(&options.details);
     (rodata.min_block_ns, rodata.long_interrupt_ns) = (limits.block.0, limits.interrupt.0);
     rodata.long_lock_ns = limits.lock.0;
-    rodata.only_display = options.display.map_or(-1, |display| display as i32);
+    (rodata.only_display, rodata.only_wayland) = match options.display {
+        None => (-1, -1),
+        Some(Display::X11(number)) => (number as i32, -1),
+        Some(Display::Wayland(number)) => (-1, number as i32),
+    };
     rodata.tty_work = kernel_symbol("flush_to_ldisc").unwrap_or(0);
     rodata.switch_has_state = u8::from(kernel_at_least(5, 18));
     rodata.dirty_in_structure = u8::from(arguments_of("balance_dirty_pages") == Some(DIRTY_ARGUMENTS));

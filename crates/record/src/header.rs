@@ -4,6 +4,7 @@
 use crate::chunk::{CHUNK_BYTES, ChunkHead};
 use crate::declare::{Table, c_member};
 use crate::records::{Head, TABLES};
+use crate::wayland::{HINTS, WlWord};
 
 /// The C header that the kernel programs are compiled with.
 pub fn c_header() -> String {
@@ -13,6 +14,8 @@ pub fn c_header() -> String {
     text += "struct rec_chunk_head { __u64 taken; __u64 opened; __u32 cpu; __u32 class; __u64 closed; };\n";
     text += &format!("_Static_assert(sizeof(struct rec_head) == {}, \"head\");\n", size_of::<Head>());
     text += &format!("_Static_assert(sizeof(struct rec_chunk_head) == {}, \"chunk head\");\n", size_of::<ChunkHead>());
+    text += &format!("\n#define WL_WORD {}\n", WlWord::SIZE);
+    text.extend(HINTS.iter().map(|(name, value, _)| format!("#define HINT_{name} {value}\n")));
     for table in TABLES {
         text += &c_struct(table);
     }

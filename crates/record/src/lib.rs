@@ -21,6 +21,7 @@ pub mod records;
 mod rewrite;
 mod scrub;
 mod units;
+pub mod wayland;
 mod whereabouts;
 
 pub use chunk::{CHUNK_BYTES, ChunkHead, Class, Entry, entries};

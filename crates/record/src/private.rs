@@ -8,7 +8,7 @@
 //! where nobody else has clients at that display. Who owns a process that is not known is not this user.
 
 use crate::incident::{Display, Incident, Locks, PortOwner, Section, Withheld};
-use crate::records::{Exec, Exit, Kind, Message, Owner, Polled, Task, Tty, Wait};
+use crate::records::{Exec, Exit, Kind, Message, Owner, Polled, Task, Tty, Wait, WlMessage};
 use crate::rewrite;
 use crate::units::{Nanos, Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_locks};
@@ -78,6 +78,39 @@ pub fn conceal(incident: &mut Incident, user: u32, disguise: &dyn Fn(u64) -> u64
     view.withheld
 }
 
+/// A display that clients are at: that of X with a number, or that of a process which listens for clients of Wayland.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum At {
+    X11(u32),
+    Wayland(Pid),
+}
+
+/// Who a message is of, where and when.
+struct Sent {
+    client: Pid,
+    at: At,
+    ts: Nanos,
+}
+
+impl Sent {
+    /// Reads a message of either protocol; `None` where the record is none.
+    fn read(kind: Kind, record: &[u8]) -> Option<Sent> {
+        match kind {
+            Kind::Message => Message::read(record).map(|message| Sent {
+                client: message.client,
+                at: At::X11(message.display),
+                ts: message.head.ts,
+            }),
+            Kind::WlMessage => WlMessage::read(record).map(|message| Sent {
+                client: message.client,
+                at: At::Wayland(message.server),
+                ts: message.head.ts,
+            }),
+            _ => None,
+        }
+    }
+}
+
 /// What one user may know.
 struct View {
     user: u32,
@@ -85,7 +118,7 @@ struct View {
     /// The processes of threads that waited.
     processes: HashMap<Tid, Pid>,
     /// Displays that nobody but this user has clients at.
-    displays: BTreeSet<u32>,
+    displays: BTreeSet<At>,
     withheld: Withheld,
     /// Users of whom something was withheld.
     hidden: BTreeSet<u32>,
@@ -123,13 +156,12 @@ impl View {
         waits.filter(|wait| self.whose(wait.pid, AT_MARK) == Of::Own).map(|wait| wait.head.tid).collect()
     }
 
-    fn own_displays(&self, incident: &Incident) -> BTreeSet<u32> {
+    fn own_displays(&self, incident: &Incident) -> BTreeSet<At> {
         let servers: Vec<Display> = incident.json(Section::Displays).unwrap_or_default();
-        let servers = servers.into_iter().map(|one| (one.display, self.whose(Pid(one.server_pid), AT_MARK)));
-        let messages = rewrite::records(incident, Section::Rare).filter(|(kind, _)| *kind == Kind::Message);
-        let messages = messages.filter_map(|(_, bytes)| Message::read(bytes));
-        let mut only: BTreeMap<u32, bool> = BTreeMap::new();
-        let clients = messages.map(|message| (message.display, self.whose(message.client, message.head.ts)));
+        let servers = servers.into_iter().map(|one| (At::X11(one.display), self.whose(Pid(one.server_pid), AT_MARK)));
+        let messages = rewrite::records(incident, Section::Rare).filter_map(|(kind, bytes)| Sent::read(kind, bytes));
+        let mut only: BTreeMap<At, bool> = BTreeMap::new();
+        let clients = messages.map(|message| (message.at, self.whose(message.client, message.ts)));
         for (display, of) in clients.chain(servers) {
             match of {
                 Of::Own => drop(only.entry(display).or_insert(true)),
@@ -143,7 +175,7 @@ impl View {
     /// Whether a record stays, without what is not to be known.
     fn edit(&mut self, kind: Kind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         match kind {
-            Kind::Message => self.message(record),
+            Kind::Message | Kind::WlMessage => self.message(kind, record),
             Kind::Tty => self.terminal(record),
             Kind::Wait => self.wait(record, disguise),
             Kind::Polled => self.polled(record),
@@ -153,10 +185,10 @@ impl View {
         }
     }
 
-    fn message(&mut self, record: &[u8]) -> bool {
-        let Some(message) = Message::read(record) else { return false };
-        let of = self.whose(message.client, message.head.ts);
-        if of == Of::Own || (of == Of::System && self.displays.contains(&message.display)) {
+    fn message(&mut self, kind: Kind, record: &[u8]) -> bool {
+        let Some(message) = Sent::read(kind, record) else { return false };
+        let of = self.whose(message.client, message.ts);
+        if of == Of::Own || (of == Of::System && self.displays.contains(&message.at)) {
             return true;
         }
         self.withheld.messages += 1;

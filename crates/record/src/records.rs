@@ -275,6 +275,24 @@ records! {
         display: u32,
     }
 
+    /// Wayland protocol bytes pass a socket; `head.tid` is the thread that sends or receives. The tail is `operations`
+    /// words of 12 bytes, for those messages that the analysis can make something of; see `docs/format.md`.
+    wl_message: WlMessage = 34 {
+        pid: Pid,
+        /// Inode of the server's end: one connection.
+        connection: u32,
+        /// Process that connected.
+        client: Pid,
+        bytes: u32,
+        /// 0 request sent, 1 request received, 2 event sent, 3 event received.
+        direction: u8,
+        operations: u8,
+        /// Bit 0: there may be more than `operations`; bit 1: bytes could not be read.
+        flags: u16,
+        /// Process that listened for the connection: the compositor, or who started it.
+        server: Pid,
+    }
+
     /// Terminal data passes: a writer queues it, or a kernel worker hands it to the reader's side.
     tty: Tty = 28 {
         /// Tells terminals' directions apart; an address, scrambled.

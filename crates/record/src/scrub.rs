@@ -211,7 +211,8 @@ impl Scrubber<'_> {
             Kind::Input => self.input(record),
             Kind::Owner => return false,
             Kind::Switch | Kind::Waking | Kind::Migrate | Kind::Fork | Kind::Irq | Kind::Block | Kind::Reclaim => {}
-            Kind::Attempt | Kind::Lock | Kind::Signal | Kind::Sample | Kind::Message | Kind::Tty | Kind::Tally => {}
+            Kind::Attempt | Kind::Lock | Kind::Signal | Kind::Sample | Kind::Tty | Kind::Tally => {}
+            Kind::Message | Kind::WlMessage => {}
         }
         true
     }

@@ -56,10 +56,12 @@ const NO_THREAD: &str = "cannot start a thread that asks who may mark";
 /// Whether display traffic is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tap {
-    /// All X servers, whenever they start.
+    /// All X servers and compositors, whenever they start.
     All,
-    /// Only the display with this number.
+    /// Only the X server with this number.
     Only(u32),
+    /// Only the compositor whose socket has this number.
+    OnlyWayland(u32),
     /// None, and no events of input devices either.
     Off,
 }
@@ -115,7 +117,11 @@ fn kernel_options(options: &Options) -> tipme_kernel::Options {
     if options.tap == Tap::Off {
         without.push("display".to_owned());
     }
-    let display = if let Tap::Only(display) = options.tap { Some(display) } else { None };
+    let display = match options.tap {
+        Tap::Only(number) => Some(tipme_kernel::Display::X11(number)),
+        Tap::OnlyWayland(number) => Some(tipme_kernel::Display::Wayland(number)),
+        Tap::All | Tap::Off => None,
+    };
     tipme_kernel::Options { memory: options.memory, without, display, hertz: 99, details: options.details.clone() }
 }
 
@@ -183,7 +189,7 @@ impl<'a> Recorder<'a> {
         let wanted = |display: &&Display| match self.options.tap {
             Tap::All => true,
             Tap::Only(number) => display.display == number,
-            Tap::Off => false,
+            Tap::OnlyWayland(_) | Tap::Off => false,
         };
         displays.iter().filter(wanted).map(|display| format!(":{}", display.display)).collect()
     }

@@ -123,8 +123,8 @@ pub struct Record {
     /// Locked memory for records, a hard cap: bytes, or with K, M or G
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub memory: u64,
-    /// Record only this display, such as :0; "none" records no display at all [default: all]
-    #[arg(long, value_name = ":N|none", value_parser = display)]
+    /// Record only this display, such as :0 or wayland-0; "none" records no display at all [default: all]
+    #[arg(long, value_name = ":N|wayland-N|none", value_parser = display)]
     pub display: Option<DisplayChoice>,
     /// Classes of records to leave out, such as samples,locks; see tipme doctor
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
@@ -160,6 +160,7 @@ pub enum Auto {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DisplayChoice {
     Only(u32),
+    OnlyWayland(u32),
     Off,
 }
 
@@ -333,6 +334,10 @@ fn display(text: &str) -> Result<DisplayChoice, String> {
     if text == "none" {
         return Ok(DisplayChoice::Off);
     }
+    if let Some(number) = text.strip_prefix("wayland-") {
+        let number: u32 = number.parse().map_err(|_| format!("{text:?} is no display such as wayland-0"))?;
+        return Ok(DisplayChoice::OnlyWayland(number));
+    }
     let target = tipme_desktop::Target::parse(text).map_err(|error| error.to_string())?;
     Ok(DisplayChoice::Only(target.display))
 }
@@ -361,7 +366,9 @@ mod tests {
     #[test]
     fn displays() {
         assert_eq!(display(":99"), Ok(DisplayChoice::Only(99)));
+        assert_eq!(display("wayland-1"), Ok(DisplayChoice::OnlyWayland(1)));
         assert_eq!(display("none"), Ok(DisplayChoice::Off));
+        assert!(display("wayland-").is_err() && display("wayland--1").is_err());
         assert!(display("host:0").is_err());
     }
 }

@@ -18,6 +18,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
     let tap = match arguments.display {
         None => Tap::All,
         Some(DisplayChoice::Only(display)) => Tap::Only(display),
+        Some(DisplayChoice::OnlyWayland(display)) => Tap::OnlyWayland(display),
         Some(DisplayChoice::Off) => Tap::Off,
     };
     let auto = arguments.auto.map(|auto| auto_options(auto, arguments.auto_per_hour)).transpose()?;

@@ -5,11 +5,13 @@
 //! which send.
 
 use crate::decode::matching::{Matched, match_parts};
+use crate::decode::objects::{Act, Objects};
 use crate::decode::parts::Part;
 use crate::decode::protocol::{Majors, Word};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_record::incident::Display;
-use tipme_record::records::Message;
+use tipme_record::records::{Message, WlMessage};
+use tipme_record::wayland::WlWord;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Which way, and which end saw it; the numbers of the records.
@@ -33,6 +35,8 @@ pub struct Stream {
     sides: [Vec<Part>; 4],
     /// Which receive got which send: requests, events.
     matched: [Matched; 2],
+    /// When the compositor was done with what a send committed.
+    frames: BTreeMap<usize, Nanos>,
 }
 
 /// Place of a part: its stream, and its number there.
@@ -41,6 +45,10 @@ pub struct Place {
     pub stream: usize,
     pub part: usize,
 }
+
+/// Records, each with its tail.
+pub trait Records<'a, T>: Iterator<Item = (T, &'a [u8])> {}
+impl<'a, T, I: Iterator<Item = (T, &'a [u8])>> Records<'a, T> for I {}
 
 /// All connections.
 #[derive(Debug, Default)]
@@ -57,13 +65,16 @@ pub struct Messages {
     /// Receives of requests that let held input go on: by server thread and time, with the thread that sent them.
     releases: Vec<(Tid, Nanos, Tid)>,
     injectors: BTreeSet<Pid>,
+    /// When threads of compositors told clients that a frame is done.
+    frames: Vec<(Tid, Nanos)>,
 }
 
 impl Messages {
-    /// Reads records in the order of time, each with its tail. `busy` tells whether a thread neither blocked nor ended
+    /// Reads records of both protocols, each in the order of time. `busy` tells whether a thread neither blocked nor ended
     /// between two times.
     pub fn new<'a>(
-        records: impl Iterator<Item = (Message, &'a [u8])>,
+        x11: impl Records<'a, Message>,
+        wayland: impl Records<'a, WlMessage>,
         displays: &[Display],
         busy: impl Fn(Tid, Nanos, Nanos) -> bool,
     ) -> Messages {
@@ -71,12 +82,17 @@ impl Messages {
         let servers = displays.iter().map(|display| Pid(display.server_pid)).collect();
         let mut messages = Messages { majors, servers, ..Messages::default() };
         let mut known = BTreeMap::new();
-        for (record, tail) in records {
+        for (record, tail) in x11 {
             messages.add(&record, tail, &mut known);
+        }
+        let mut known = BTreeMap::new();
+        for (record, tail) in wayland {
+            messages.add_wayland(&record, tail, &mut known);
         }
         messages.streams.iter_mut().for_each(|stream| stream.settle(displays, &busy));
         messages.servers.extend(messages.streams.iter().map(|stream| stream.server).filter(|server| *server != Pid(0)));
         messages.index_taken();
+        messages.index_frames();
         messages.index_clients();
         messages
     }
@@ -101,8 +117,32 @@ impl Messages {
     fn keep_words(&mut self, record: &Message, tail: &[u8]) -> u8 {
         let words = tail.as_chunks::<4>().0.iter().take(usize::from(record.operations));
         let before = self.words.len();
-        self.words.extend(words.map(|bytes| Word(*bytes)));
+        self.words.extend(words.map(|bytes| Word::X11(*bytes)));
         (self.words.len() - before) as u8
+    }
+
+    fn add_wayland(&mut self, record: &WlMessage, tail: &[u8], known: &mut BTreeMap<(Pid, u32), (usize, Objects)>) {
+        let Some(side) = SIDES.get(usize::from(record.direction)) else { return };
+        let new = || (self.streams.len(), Objects::default());
+        let (stream, objects) = known.entry((record.server, record.connection)).or_insert_with(new);
+        if *stream == self.streams.len() {
+            self.streams.push(Stream { server: record.server, ..Stream::default() });
+        }
+        let stream = &mut self.streams[*stream];
+        let words: Vec<WlWord> = WlWord::list(tail, record.operations).collect();
+        let meanings = match side {
+            Side::RequestSent => objects.requests(&words, stream.side(*side).len()),
+            Side::EventSent => objects.events(&words),
+            Side::RequestReceived | Side::EventReceived => Vec::new(),
+        };
+        if record.client != Pid(0) {
+            stream.client = record.client;
+        }
+        stream.frames.extend(objects.take_done().into_iter().map(|send| (send, record.head.ts)));
+        let (ts, tid, pid, bytes) = (record.head.ts, record.head.tid, record.pid, u64::from(record.bytes));
+        let words = (self.words.len() as u32, meanings.len() as u8);
+        self.words.extend(meanings.into_iter().map(Word::Wayland));
+        stream.sides[*side as usize].push(Part { ts, tid, pid, bytes, words, flags: record.flags });
     }
 
     fn index_taken(&mut self) {
@@ -111,6 +151,21 @@ impl Messages {
             self.received.extend(parts.map(|(part, received)| (received.tid, received.ts, Place { stream, part })));
         }
         self.received.sort_unstable();
+    }
+
+    fn index_frames(&mut self) {
+        let events = self.streams.iter().flat_map(|stream| stream.side(Side::EventSent));
+        let tells = |word: &Word| word.act() == Some(Act::FrameDone);
+        let telling = events.filter(|part| self.words(part).iter().any(tells));
+        let mut frames: Vec<_> = telling.map(|part| (part.tid, part.ts)).collect();
+        frames.sort_unstable();
+        self.frames = frames;
+    }
+
+    /// Whether a thread of a compositor told a client of a frame as it woke it at a time.
+    pub fn tells_of_frame(&self, server: Tid, at: Nanos) -> bool {
+        let next = self.frames.partition_point(|entry| *entry < (server, at.before(WAKE_SLACK)));
+        self.frames.get(next).is_some_and(|(tid, told)| *tid == server && *told <= at.after(TELLS))
     }
 
     /// Finds the clients that inject input or hold a grab of the server.
@@ -260,15 +315,25 @@ impl Stream {
         self.side(other).get(index).map(|part| (index, part))
     }
 
+    /// When the compositor was done with what a send committed, where it said so.
+    pub fn frame_done(&self, sent: usize) -> Option<Nanos> {
+        self.frames.get(&sent).copied()
+    }
+
     fn settle(&mut self, displays: &[Display], busy: &impl Fn(Tid, Nanos, Nanos) -> bool) {
         let served = self.sides[1].iter().chain(&self.sides[2]).map(|part| part.pid).next();
-        let listed = displays.iter().find(|display| display.display == self.display);
-        let listed = listed.map(|display| Pid(display.server_pid));
-        self.server = served.or(listed).unwrap_or_default();
+        let listening = Some(self.server).filter(|server| *server != Pid(0));
+        let listed = || displays.iter().find(|display| display.display == self.display);
+        let listed = || listed().map(|display| Pid(display.server_pid));
+        self.server = served.or(listening).or_else(listed).unwrap_or_default();
         let [requests, requests_taken, events, events_taken] = &self.sides;
         self.matched = [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
     }
 }
+
+/// A compositor is recorded to have told something this long after it woke the client with it, or before.
+const TELLS: Nanos = Nanos::from_millis(2);
+const WAKE_SLACK: Nanos = Nanos(50_000);
 
 /// What a server had read before a grab it may still serve for so long.
 const GRAB_SLACK: Nanos = Nanos::from_millis(1);

@@ -9,6 +9,7 @@ pub mod events;
 pub mod matching;
 pub mod messages;
 pub mod names;
+pub mod objects;
 pub mod parts;
 pub mod protocol;
 pub mod samples;

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The words of display messages: which are input, which draw, which grab.
 //!
-//! A word is what the recorder keeps of one request or event: an opcode or event code and three
-//! bytes more. Key codes and text are not among them.
+//! Of X11 a word is what the recorder keeps of one request or event: an opcode or event code and three
+//! bytes more. Of Wayland it is what a message means to its objects. Key codes and text are not among them.
 
+use crate::decode::objects::{Act, Meaning};
 use std::collections::HashMap;
 use tipme_measure::Class;
 use tipme_record::incident::Display;
 
 /// One request or event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Word(pub [u8; 4]);
+pub enum Word {
+    X11([u8; 4]),
+    Wayland(Meaning),
+}
 
 /// Kinds of input that are queued apart from each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -74,7 +78,10 @@ impl Majors {
 
     /// The class of an event that tells a client of input; releases and sent events are none.
     pub fn input_class(&self, word: Word) -> Option<Class> {
-        let [code, extension, detail, synthetic] = word.0;
+        let [code, extension, detail, synthetic] = match word {
+            Word::X11(bytes) => bytes,
+            Word::Wayland(meaning) => return class_of(meaning.act),
+        };
         match code {
             _ if synthetic & 1 == 1 && code != GENERIC => None,
             KEY_PRESS => Some(Class::Key),
@@ -88,8 +95,9 @@ impl Majors {
 
     /// Whether an event tells a client that a button was let go, which is when most programs act on a click.
     pub fn tells_of_release(&self, word: Word) -> bool {
-        let [code, extension, detail, synthetic] = word.0;
+        let [code, extension, detail, synthetic] = word.x11();
         match code {
+            _ if word.act() == Some(Act::ButtonRelease) => true,
             BUTTON_RELEASE => synthetic & 1 == 0 && detail != 1,
             GENERIC => self.is("XInputExtension", extension) && detail == BUTTON_RELEASE,
             _ => false,
@@ -98,8 +106,9 @@ impl Majors {
 
     /// Whether a request changes what is seen.
     pub fn draws(&self, word: Word) -> bool {
-        let [major, minor, ..] = word.0;
+        let [major, minor, ..] = word.x11();
         match major {
+            _ if word.act() == Some(Act::Commit) => true,
             GET_IMAGE => false,
             61..=77 => true,
             EXTENSIONS.. => DRAWING.iter().any(|(name, minors)| self.is(name, major) && minors.contains(&minor)),
@@ -109,19 +118,22 @@ impl Majors {
 
     /// Whether a client takes in what was drawn elsewhere, as compositing managers do.
     pub fn takes_damage(&self, word: Word) -> bool {
-        self.is("DAMAGE", word.0[0]) && word.0[1] == SUBTRACT
+        self.is("DAMAGE", word.x11()[0]) && word.x11()[1] == SUBTRACT
     }
 
     /// Whether a client lets input go on that was held back for it.
     pub fn releases_input(&self, word: Word) -> bool {
-        let [major, minor, ..] = word.0;
+        let [major, minor, ..] = word.x11();
         let extension = || self.is("XInputExtension", major) && [XI_UNGRAB_DEVICE, XI_ALLOW_EVENTS].contains(&minor);
         [UNGRAB_POINTER, UNGRAB_KEYBOARD, ALLOW_EVENTS].contains(&major) || extension()
     }
 
-    /// The device of a press or motion that a client injects with the XTEST extension.
+    /// The device of a press or motion that a client injects: with the XTEST extension, or as a virtual keyboard or
+    /// pointer of Wayland.
     pub fn injects(&self, word: Word) -> Option<Device> {
-        match word.0[3] {
+        match word.x11()[3] {
+            _ if word.act() == Some(Act::MakesKey) => Some(Device::Keyboard),
+            _ if word.act() == Some(Act::MakesButton) => Some(Device::Button),
             KEY_PRESS if self.fakes_input(word) => Some(Device::Keyboard),
             BUTTON_PRESS if self.fakes_input(word) => Some(Device::Button),
             MOTION if self.fakes_input(word) => Some(Device::Pointer),
@@ -129,9 +141,12 @@ impl Majors {
         }
     }
 
-    /// Whether a request injects input with the XTEST extension; releases as well.
+    /// Whether a request injects input; with the XTEST extension releases as well.
     pub fn fakes_input(&self, word: Word) -> bool {
-        let [major, minor, units, _] = word.0;
+        if matches!(word.act(), Some(Act::MakesKey | Act::MakesButton)) {
+            return true;
+        }
+        let [major, minor, units, _] = word.x11();
         let known = self.by_name.contains_key("XTEST");
         let test = if known { self.is("XTEST", major) } else { major >= EXTENSIONS };
         test && minor == FAKE_INPUT && units == FAKE_INPUT_UNITS
@@ -148,6 +163,17 @@ fn generic_class(kind: u8) -> Option<Class> {
     }
 }
 
+/// The class of the input that a message of Wayland tells a client of.
+pub fn class_of(act: Act) -> Option<Class> {
+    match act {
+        Act::KeyPress => Some(Class::Key),
+        Act::ButtonPress => Some(Class::Click),
+        Act::Scroll => Some(Class::Scroll),
+        Act::Motion => Some(Class::Motion),
+        _ => None,
+    }
+}
+
 /// The device that events of a class come from.
 pub fn device_of(class: Class) -> Device {
     match class {
@@ -158,38 +184,59 @@ pub fn device_of(class: Class) -> Device {
 }
 
 impl Word {
+    /// The bytes of a message of X11, which are no request, event or reply that means anything where it is of Wayland.
+    fn x11(self) -> [u8; 4] {
+        match self {
+            Word::X11(bytes) => bytes,
+            Word::Wayland(_) => [0; 4],
+        }
+    }
+
+    /// What a message of Wayland does.
+    pub fn act(self) -> Option<Act> {
+        match self {
+            Word::X11(_) => None,
+            Word::Wayland(meaning) => Some(meaning.act),
+        }
+    }
+
+    /// Whether what it means was told from its behaviour only.
+    pub fn is_inferred(self) -> bool {
+        matches!(self, Word::Wayland(Meaning { inferred: true, .. }))
+    }
+
     /// A client asks for a selection, as for a paste.
     pub fn asks_for_selection(self) -> bool {
-        self.0[0] == CONVERT_SELECTION
+        self.x11()[0] == CONVERT_SELECTION
     }
 
     /// The owner of a selection is asked for it; a client is told of what it asked for. The latter is sent by the owner.
     pub fn wants_selection(self) -> bool {
-        self.0[0] & EVENT_CODE == SELECTION_REQUEST
+        self.x11()[0] & EVENT_CODE == SELECTION_REQUEST
     }
 
     pub fn tells_of_selection(self) -> bool {
-        self.0[0] & EVENT_CODE == SELECTION_NOTIFY
+        self.x11()[0] & EVENT_CODE == SELECTION_NOTIFY
     }
 
     /// A client has a window shown.
     pub fn maps_window(self) -> bool {
-        self.0[0] == MAP_WINDOW
+        self.x11()[0] == MAP_WINDOW
     }
 
     /// A client puts the pointer elsewhere.
     pub fn moves_pointer(self) -> bool {
-        self.0[0] == WARP_POINTER
+        self.x11()[0] == WARP_POINTER
     }
 
     /// A client begins to hold all others off.
     pub fn grabs_server(self) -> bool {
-        self.0[0] == GRAB_SERVER
+        self.x11()[0] == GRAB_SERVER
     }
 
     /// A client lets the others in again.
     pub fn ungrabs_server(self) -> bool {
-        self.0[0] == UNGRAB_SERVER
+        self.x11()[0] == UNGRAB_SERVER
     }
 }
 
@@ -206,7 +253,7 @@ mod tests {
 
     #[test]
     fn presses_are_input_and_releases_are_not() {
-        let class = |bytes| majors().input_class(Word(bytes));
+        let class = |bytes| majors().input_class(Word::X11(bytes));
         assert_eq!(class([2, 0, 0, 0]), Some(Class::Key));
         assert_eq!(class([3, 0, 0, 0]), None);
         assert_eq!(class([4, 0, 1, 0]), Some(Class::Scroll));
@@ -217,21 +264,21 @@ mod tests {
 
     #[test]
     fn held_input_is_released_by_either_protocol() {
-        let releases = |bytes| majors().releases_input(Word(bytes));
+        let releases = |bytes| majors().releases_input(Word::X11(bytes));
         assert!(releases([35, 2, 2, 0]) && releases([27, 0, 2, 0]) && releases([131, 53, 7, 0]));
         assert!(!releases([131, 54, 7, 0]) && !releases([140, 53, 7, 0]) && !releases([26, 0, 6, 0]));
     }
 
     #[test]
     fn queries_do_not_draw() {
-        let draws = |bytes| majors().draws(Word(bytes));
+        let draws = |bytes| majors().draws(Word::X11(bytes));
         assert!(draws([76, 0, 4, 0]) && draws([139, 23, 9, 0]) && draws([61, 0, 4, 0]));
         assert!(!draws([73, 0, 4, 0]) && !draws([139, 4, 9, 0]) && !draws([132, 2, 9, 2]));
     }
 
     #[test]
     fn fake_input_needs_its_length() {
-        let device = |bytes| majors().injects(Word(bytes));
+        let device = |bytes| majors().injects(Word::X11(bytes));
         assert_eq!(device([132, 2, 9, 2]), Some(Device::Keyboard));
         assert_eq!(device([132, 2, 9, 3]), None);
         assert_eq!(device([132, 2, 8, 2]), None);

@@ -8,8 +8,8 @@
 //! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
 //! is read in the end: each such write is a way of its own.
 //!
-//! Who draws in frames has a timer wake it for the next one: over a short wait of that kind the way goes on
-//! to what the thread did before. A thread that drew frame after frame already when the input was dequeued would have
+//! Who draws in frames has a timer, or a compositor of Wayland, wake it for the next one: over a short wait of that kind
+//! the way goes on to what the thread did before. A thread that drew frame after frame already when the input was dequeued would have
 //! drawn anyway: then the drawing may answer the input or not.
 
 use crate::decode::messages::Side;
@@ -174,7 +174,10 @@ impl<'a> Walk<'a> {
             self.add(helper, at, index, way);
         }
         match burst.wake {
-            Wake::Task(waker) => self.add(waker, burst.start, index, way),
+            Wake::Task(waker) => {
+                self.add_before_frame(index, burst.start);
+                self.add(waker, burst.start, index, way);
+            }
             Wake::Interrupt => self.add_before_frame(index, burst.start),
             Wake::Unknown => self.lost = true,
         }

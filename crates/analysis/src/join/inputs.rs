@@ -13,7 +13,7 @@
 
 use crate::decode::messages::{Place, Side, Stream};
 use crate::decode::parts::Part;
-use crate::decode::protocol::{Device, device_of};
+use crate::decode::protocol::{Device, class_of, device_of};
 use crate::join::readers::Reader;
 use crate::timeline::bursts::{Burst, Wake};
 use crate::timeline::recording::Recording;
@@ -56,6 +56,8 @@ pub struct Delivery {
     pub dequeued: Option<(Nanos, Tid)>,
     /// When another client let it go on that it was held back for, and the thread that did.
     pub released: Option<(Nanos, Tid)>,
+    /// What the event was is known from its shape only.
+    pub inferred: bool,
 }
 
 /// Records of one instant on two CPUs may be this far apart.
@@ -106,7 +108,8 @@ pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
             let input = input.or(handed.map(|(input, _)| input));
             let held = |(at, by)| held_back(recording, &mut queues, &deliveries, stream.server, device, (at, by));
             let input = input.or_else(|| released.and_then(held));
-            deliveries.push(Delivery { released, ..tell(class, stream, place, part, input.unwrap_or(burst.start)) });
+            let told = tell(class, stream, place, part, input.unwrap_or(burst.start));
+            deliveries.push(Delivery { released, inferred: is_inferred(recording, part, class), ..told });
         }
     }
     add_unread(recording, &mut queues, &mut deliveries);
@@ -285,6 +288,7 @@ fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) 
         stream: place.stream,
         dequeued,
         released: None,
+        inferred: false,
     }
 }
 
@@ -339,6 +343,13 @@ fn classes<'a>(recording: &'a Recording, stream: &'a Stream, part: &'a Part) -> 
         moved |= *class == Class::Motion;
         !again
     })
+}
+
+/// Whether it is known only from their shape that a part tells of presses of a class.
+fn is_inferred(recording: &Recording, part: &Part, class: Class) -> bool {
+    let words = recording.messages.words(part).iter().take(WORDS_MAX);
+    let mut inferred = words.filter(|word| word.is_inferred());
+    inferred.any(|word| word.act().and_then(class_of) == Some(class))
 }
 
 fn injected_queues(recording: &Recording) -> Queues {

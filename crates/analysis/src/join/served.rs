@@ -2,12 +2,16 @@
 //! What a display server did with a drawing: when it dequeued it, and when it was done with it.
 
 use crate::decode::messages::{Place, Side, Stream};
+use crate::timeline::bursts::FRAME;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::State;
 use tipme_record::{Nanos, Tid};
 
 /// A thread may go idle this long after something was sent to it without having seen it.
 pub const IDLE_SLACK: Nanos = Nanos(50_000);
+
+/// A compositor composes the screen within so many frames of 60 a second, somewhat late.
+const FRAMES: Nanos = Nanos(3 * FRAME.0);
 
 /// Grabs in a row that a server is followed through.
 const GRABS_MAX: usize = 64;
@@ -36,8 +40,14 @@ pub fn drawing(recording: &Recording, place: Place) -> Option<Drawing> {
         .filter(|dequeued| !missed(recording, part.ts, *dequeued))
         .or_else(|| unrecorded(recording, stream, part.ts));
     let end = dequeued.map_or(recording.mark, |(at, server)| handled(recording, place.stream, at, server));
+    let end = shown(stream.frame_done(place.part), end);
     let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
     Some(Drawing { sent, tid: part.tid, place, dequeued, end })
+}
+
+/// When a drawing was done with, where a compositor says so itself. It says so late where nobody sees the window.
+fn shown(frame_done: Option<Nanos>, end: Nanos) -> Nanos {
+    frame_done.filter(|done| *done >= end && *done <= end.after(FRAMES)).unwrap_or(end)
 }
 
 /// Whether a server went idle before it dequeued something, which cannot be unless for a client's grab: the

@@ -34,6 +34,9 @@ pub struct Timed {
     /// was long after the response.
     pub completed_ns: Option<u64>,
     pub censored: bool,
+    /// What the event was is known from the shape of a Wayland message only; left out where it is known exactly.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inferred: bool,
 }
 
 /// Every interaction of an incident, by the time of its input. Presses that nothing answers are none.
@@ -58,5 +61,6 @@ fn describe(recording: &Recording, interaction: &Interaction) -> Timed {
         handled_ns: interaction.handled.map(|at| at.0),
         completed_ns: interaction.completed().map(|at| at.0),
         censored: interaction.censored,
+        inferred: delivery.inferred,
     }
 }

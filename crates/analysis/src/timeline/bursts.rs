@@ -90,12 +90,13 @@ impl Recording {
         condition.map_or(burst, |span| Burst { start: span.end, wake: wake(&span) })
     }
 
-    /// When a thread began to wait for a frame, where a timer ended that wait at a time.
+    /// When a thread began to wait for a frame, where a timer or its compositor ended that wait at a time.
     pub fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
         let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
         let short = span.segment.state == State::Blocked && span.end.since(span.start) <= FRAME;
         let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
-        (short && by_timer).then_some(span.start)
+        let by_compositor = || span.task_waker().is_some_and(|by| self.messages.tells_of_frame(by, span.end));
+        (short && (by_timer || by_compositor())).then_some(span.start)
     }
 
     /// Whether a thread waits for a frame at a time, or was last woken for one, not long ago.

@@ -30,7 +30,7 @@ use tipme_record::incident::{
 };
 use tipme_record::records::{
     Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
-    Tty, Wait,
+    Tty, Wait, WlMessage,
 };
 use tipme_record::{Class, Cpu, Device, Entry, Kind, Nanos, Tid};
 
@@ -216,7 +216,9 @@ impl Recording {
         let attempts = typed(of(Kind::Attempt), Kind::Attempt, Attempt::read);
         self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
         let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
-        self.messages = Messages::new(messages, &self.displays, |tid, lo, hi| self.timeline.is_busy(tid, lo, hi));
+        let wayland = of(Kind::WlMessage).filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
+        let busy = |tid, lo, hi| self.timeline.is_busy(tid, lo, hi);
+        self.messages = Messages::new(messages, wayland, &self.displays, busy);
         self.terminals = Terminals::new(&typed(of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);
         let requests = walked.iter().copied().chain(of(Kind::Block));
         self.disk = Disk::new(&typed(requests, Kind::Block, Block::read));

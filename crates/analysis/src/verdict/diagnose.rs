@@ -20,6 +20,10 @@ use crate::verdict::trust::{trust, unattributed_ms};
 use tipme_record::incident::Incident;
 use tipme_record::{Nanos, Pid, Tid};
 
+/// What is said where nobody saw the keyboard or pointer being made.
+const INFERRED: &str = "The application was connected to its compositor before recording began: that this was input is \
+    inferred from the shape of the message.";
+
 /// An incident taken apart, and what was found in it.
 pub struct Case {
     pub recording: Recording,
@@ -92,6 +96,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
         Some(note) => verdict.notes.push(note),
         None => verdict.notes.extend(trust.doubts),
     }
+    verdict.notes.extend(verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()));
     verdict.notes.extend(stall::note(recording, problem.start, problem.end));
     let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
@@ -126,6 +131,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         Subject::Interaction(interaction) => (interaction.settled, interaction.delivery.dequeued.map(|(at, _)| at)),
         Subject::Thread(_) => (None, None),
     };
+    let inferred = matches!(&problem.subject, Subject::Interaction(interaction) if interaction.delivery.inferred);
     let since_start = |at: Nanos| at.since(problem.start).millis();
     Interval {
         start_ns: problem.start.0,
@@ -136,6 +142,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         join: problem.join.map_or("none", Join::name).to_owned(),
         client: client(recording, problem),
         censored: problem.censored,
+        inferred,
         settled_ms: settled.map(since_start),
         queue_ms: dequeued.map(since_start),
         threshold_ms: problem.threshold.millis(),

@@ -41,7 +41,7 @@ pub fn overhead(incident: &Incident, cost: &Cost, cpus: u32, lo: Nanos, hi: Nano
             let dear = count(Kind::Wait).min(count(Kind::Waking));
             dear * program.ns_per_run + (count(Kind::Waking) - dear) * program.ns_per_run.min(cheap)
         }
-        Some(Kind::Message) => count(Kind::Message) / 2.0 * program.ns_per_run,
+        Some(Kind::Message) => (count(Kind::Message) + count(Kind::WlMessage)) / 2.0 * program.ns_per_run,
         Some(kind) if count(kind) > 0.0 => count(kind) * program.ns_per_run,
         _ => program.runs_per_second * seconds * program.ns_per_run,
     };

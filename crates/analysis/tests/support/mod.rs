@@ -12,7 +12,9 @@ use tipme_record::incident::{
 };
 use tipme_record::records::{
     Attempt, Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking,
+    WlMessage,
 };
+use tipme_record::wayland::WlWord;
 use tipme_record::{CHUNK_BYTES, ChunkHead, Class, Cpu, Device, Head, Kind, Nanos, Pid, StackId, Tid};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -217,6 +219,16 @@ impl Machinery {
             display: DISPLAY
         });
         self.push(us, 0, Class::Rare, &record, words.as_flattened())
+    }
+
+    /// The same on a client's connection to the compositor.
+    pub fn wl_message(&mut self, us: u64, tid: u32, client: u32, direction: u8, words: &[WlWord]) -> &mut Self {
+        let mut record = record!(WlMessage { us, tid, pid: Pid(tid), client: Pid(client), server: Pid(SERVER) });
+        (record.connection, record.bytes, record.direction) = (client, 64, direction);
+        record.operations = words.len() as u8;
+        let mut tail = words.as_bytes().to_vec();
+        tail.resize(tail.len().next_multiple_of(8), 0);
+        self.push(us, 0, Class::Rare, &record, &tail)
     }
 
     /// Bytes that the recorder saw pass, but could not read.

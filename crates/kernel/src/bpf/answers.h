@@ -213,15 +213,22 @@ static __always_inline void note_injection_taken(__u32 display, __u64 connection
 		open->taken = now;
 }
 
+/* When a press was made that was stamped some time ago. */
+static __always_inline __u64 stamp_time(__u32 stamp_ms, __u64 now)
+{
+	__u32 age_ms = (__u32)(now / 1000000) - stamp_ms;
+
+	return age_ms >= 20 && age_ms < 10000 ? now - age_ms * 1000000ull : now;
+}
+
 /* When the press was made that a server tells of now: injected, or stamped by the server some time ago. */
 static __always_inline __u64 press_time(__u32 display, __u32 stamp_ms, __u64 now)
 {
 	struct injected *open = &injected[display & (DISPLAYS - 1)];
 	__u64 at = open->at, taken = open->taken;
-	__u32 age_ms = (__u32)(now / 1000000) - stamp_ms;
 
 	open->at = 0;
 	if (at && at < now && (!taken || now - taken < INJECTED_NS))
 		return at;
-	return age_ms >= 20 && age_ms < 10000 ? now - age_ms * 1000000ull : now;
+	return stamp_time(stamp_ms, now);
 }

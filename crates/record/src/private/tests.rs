@@ -30,6 +30,13 @@ fn message(client: Pid, display: u32) -> Vec<u8> {
     message.as_bytes().to_vec()
 }
 
+fn wl_message(client: Pid, server: Pid) -> Vec<u8> {
+    let mut message = WlMessage::new_zeroed();
+    message.head = head(Kind::WlMessage, WlMessage::SIZE);
+    (message.pid, message.client, message.server) = (OF_ROOT, client, server);
+    message.as_bytes().to_vec()
+}
+
 fn tty(session: Pid) -> Vec<u8> {
     Tty { head: head(Kind::Tty, Tty::SIZE), port: 1, stage: 0, session }.as_bytes().to_vec()
 }
@@ -83,6 +90,23 @@ fn messages_of_services_are_shown_where_nobody_else_sits() {
     assert_eq!(shown(&own), (own.to_vec(), 0));
     assert_eq!(shown(&mixed), (vec![(OF_ANN, 0)], 2));
     assert_eq!(shown(&greeter), (vec![], 1));
+}
+
+/// The same on Wayland: clients and compositors.
+fn shown_of_wayland(messages: &[(Pid, Pid)]) -> (Vec<(Pid, Pid)>, u64) {
+    let mut incident =
+        incident(&messages.iter().map(|(client, server)| wl_message(*client, *server)).collect::<Vec<_>>());
+    let withheld = conceal(&mut incident, ANN, &|address| !address);
+    let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| WlMessage::read(bytes));
+    (left.map(|message| (message.client, message.server)).collect(), withheld.messages)
+}
+
+#[test]
+fn messages_of_wayland_are_the_clients_too() {
+    let (own, of_bob, greeter) = (Pid(20), Pid(21), Pid(22));
+    assert_eq!(shown_of_wayland(&[(OF_ANN, own), (OF_BOB, own), (LOST, own)]), (vec![(OF_ANN, own)], 2));
+    let services = [(OF_ANN, own), (OF_ROOT, own), (OF_ROOT, of_bob), (OF_BOB, of_bob), (OF_ROOT, greeter)];
+    assert_eq!(shown_of_wayland(&services), (services[..2].to_vec(), 3));
 }
 
 #[test]

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
-use tipme_record::records::{Lock, Message, Sample, Wait};
+use tipme_record::records::{Lock, Message, Sample, Wait, WlMessage};
+use tipme_record::wayland::WlWord;
 use tipme_record::{CHUNK_BYTES, ChunkHead, Head, Kind, StackId, entries};
 use zerocopy::FromBytes;
 
@@ -148,13 +149,20 @@ impl Placeless {
             }
             Some(Kind::Message) => {
                 let Some(message) = Message::read(record) else { return };
-                // The padding behind the words is what an older record left there.
-                let end = Message::SIZE + size_of::<u32>() * usize::from(message.operations);
-                record.get_mut(end..).into_iter().for_each(|padding| padding.fill(0));
+                clear_behind(record, Message::SIZE + size_of::<u32>() * usize::from(message.operations));
+            }
+            Some(Kind::WlMessage) => {
+                let Some(message) = WlMessage::read(record) else { return };
+                clear_behind(record, WlMessage::SIZE + WlWord::SIZE * usize::from(message.operations));
             }
             _ => {}
         }
     }
+}
+
+/// The padding behind the words of a message is what an older record left there.
+fn clear_behind(record: &mut [u8], end: usize) {
+    record.get_mut(end..).into_iter().for_each(|padding| padding.fill(0));
 }
 
 fn put(record: &mut [u8], at: usize, bytes: &[u8]) {

@@ -4,14 +4,22 @@
 use std::fmt::Write;
 use std::path::Path;
 use tipme_record::incident::Section;
+use tipme_record::wayland::HINTS;
 use tipme_record::{Column, TABLES, Table};
 
 const BEGIN: &str = "<!-- made from the declarations: begin -->\n";
 const END: &str = "<!-- made from the declarations: end -->\n";
+const HINTS_BEGIN: &str = "<!-- hints of Wayland messages: begin -->\n";
+const HINTS_END: &str = "<!-- hints of Wayland messages: end -->\n";
 const REWRITE: &str = "TIPME_WRITE_DOCS=1 cargo test -p tipme-store format";
 
 fn tables() -> String {
     TABLES.iter().map(table).collect()
+}
+
+fn hints() -> String {
+    let rows = HINTS.iter().map(|(_, value, meaning)| format!("| {value} | {} |\n", meaning.trim()));
+    format!("\n| hint | meaning |\n|---|---|\n{}\n", rows.collect::<String>())
 }
 
 fn table(table: &Table) -> String {
@@ -34,13 +42,19 @@ fn type_name(c_type: &str) -> String {
     }
 }
 
+/// A text with what stands between two marks written again.
+fn filled(text: &str, begin: &str, end: &str, content: &str) -> String {
+    let (before, rest) = text.split_once(begin).expect("the document has the mark of the begin");
+    let (_, after) = rest.split_once(end).expect("the document has the mark of the end");
+    format!("{before}{begin}{content}{end}{after}")
+}
+
 #[test]
 fn the_format_document_has_every_record() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
     let text = std::fs::read_to_string(&path).expect("docs/format.md is there");
-    let (before, rest) = text.split_once(BEGIN).expect("the document has the mark of the begin");
-    let (_, after) = rest.split_once(END).expect("the document has the mark of the end");
-    let made = format!("{before}{BEGIN}{}\n{END}{after}", tables());
+    let with_hints = filled(&text, HINTS_BEGIN, HINTS_END, &hints());
+    let made = filled(&with_hints, BEGIN, END, &(tables() + "\n"));
     if std::env::var_os("TIPME_WRITE_DOCS").is_some() {
         // By renaming, since the other test may be reading it.
         std::fs::write(path.with_extension("new"), &made).expect("docs can be written");

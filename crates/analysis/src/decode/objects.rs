@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the messages of one Wayland connection mean.
+//!
+//! On the wire a message names an object and an opcode; what kind of object that is was said when it was made, which
+//! may be long ago. So an object whose making was not seen is inferred from the shape of what passes: a keyboard from
+//! an event of a key's length with a time stamp of now and a state of at most 2, a surface from what is attached to it
+//! before a commit, a callback from the deletion that follows its only event. An object whose making was seen is
+//! known exactly. Numbers of objects are given again, so what is deleted is forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_record::wayland as hint;
+use tipme_record::wayland::WlWord;
+
+/// What a message does, as far as anything follows from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    KeyPress,
+    ButtonPress,
+    ButtonRelease,
+    Scroll,
+    Motion,
+    /// What was drawn is to be shown.
+    Commit,
+    /// The compositor is done with what was drawn, and asks for the next frame.
+    FrameDone,
+    /// Who stands for the person presses a key or a button.
+    MakesKey,
+    MakesButton,
+}
+
+/// A message with a meaning; `inferred` where its object is known by its behaviour only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meaning {
+    pub act: Act,
+    pub inferred: bool,
+}
+
+/// The display, which is there from the begin.
+const DISPLAY: u32 = 1;
+
+/// Lengths in units of four bytes.
+const HEAD_ONLY: u8 = 2;
+const ONE_ARGUMENT: u8 = 3;
+const ATTACH: u8 = 5;
+
+/// The objects of one connection that matter here.
+#[derive(Debug, Default)]
+pub struct Objects {
+    /// Each with whether its making was seen.
+    keyboards: BTreeMap<u32, bool>,
+    pointers: BTreeMap<u32, bool>,
+    surfaces: BTreeMap<u32, bool>,
+    seats: BTreeSet<u32>,
+    compositors: BTreeSet<u32>,
+    /// Callbacks of frames with the send that commits them, once that is known.
+    callbacks: BTreeMap<u32, Option<usize>>,
+    /// Callbacks that tell when the compositor has handled all before, and nothing of frames.
+    syncs: BTreeSet<u32>,
+    /// By surface, callbacks that its next commit begins.
+    asked: BTreeMap<u32, Vec<u32>>,
+    /// Sends of the client whose frame is done.
+    done: Vec<usize>,
+}
+
+impl Objects {
+    /// What the messages of one send of the client mean; `send` is its number.
+    pub fn requests(&mut self, words: &[WlWord], send: usize) -> Vec<Meaning> {
+        let read = |(at, word): (usize, &WlWord)| self.request(word, words, at, send);
+        words.iter().enumerate().filter_map(read).collect()
+    }
+
+    /// What the messages of one send of the compositor mean.
+    pub fn events(&mut self, words: &[WlWord]) -> Vec<Meaning> {
+        let mut pressed = BTreeSet::new();
+        let mut meanings = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            let again = is_key(word) && word.argument != 0 && !pressed.insert((word.argument, word.hint));
+            // A client with two keyboards is told of one key twice.
+            meanings.extend(self.event(word, &words[at + 1..]).filter(|_| !again));
+        }
+        meanings
+    }
+
+    /// The sends whose frames are done since this was asked last.
+    pub fn take_done(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.done)
+    }
+
+    fn request(&mut self, word: &WlWord, words: &[WlWord], at: usize, send: usize) -> Option<Meaning> {
+        match (word.hint & hint::SHAPE, word.opcode, word.units) {
+            (hint::MAKES_KEY, ..) => return Some(known(Act::MakesKey)),
+            (hint::MAKES_BUTTON, ..) => return Some(known(Act::MakesButton)),
+            (hint::COMPOSITOR, ..) => drop(self.compositors.insert(word.argument)),
+            (hint::SEAT, ..) => drop(self.seats.insert(word.argument)),
+            (_, 0 | 1, ONE_ARGUMENT) => self.make(word),
+            (_, 3, ONE_ARGUMENT) if self.is_surface(word.object, &words[at + 1..]) => {
+                self.callbacks.insert(word.argument, None);
+                self.asked.entry(word.object).or_default().push(word.argument);
+            }
+            (_, 6, HEAD_ONLY) => return self.commit(word.object, &words[..at], send),
+            _ => {}
+        }
+        None
+    }
+
+    /// A seat makes pointers and keyboards, a compositor surfaces, and the display callbacks that are no frame's.
+    fn make(&mut self, word: &WlWord) {
+        if word.object == DISPLAY && word.opcode == 0 {
+            self.syncs.insert(word.argument);
+        } else if self.compositors.contains(&word.object) && word.opcode == 0 {
+            self.surfaces.insert(word.argument, true);
+        } else if self.seats.contains(&word.object) {
+            let devices = if word.opcode == 0 { &mut self.pointers } else { &mut self.keyboards };
+            devices.insert(word.argument, true);
+        }
+    }
+
+    /// Whether an object is known as a surface, or is committed later in the same send.
+    fn is_surface(&self, object: u32, after: &[WlWord]) -> bool {
+        let is_commit = |word: &WlWord| (word.object, word.opcode, word.units) == (object, 6, HEAD_ONLY);
+        self.surfaces.contains_key(&object) || after.iter().any(is_commit)
+    }
+
+    fn commit(&mut self, object: u32, before: &[WlWord], send: usize) -> Option<Meaning> {
+        let prepares = |word: &WlWord| {
+            word.object == object && matches!((word.opcode, word.units), (1, ATTACH) | (3, ONE_ARGUMENT))
+        };
+        let seen = match self.surfaces.get(&object) {
+            Some(seen) => *seen,
+            None if before.iter().any(prepares) => *self.surfaces.entry(object).or_insert(false),
+            None => return None,
+        };
+        for callback in self.asked.remove(&object).unwrap_or_default() {
+            self.callbacks.insert(callback, Some(send));
+        }
+        Some(Meaning { act: Act::Commit, inferred: !seen })
+    }
+
+    fn event(&mut self, word: &WlWord, after: &[WlWord]) -> Option<Meaning> {
+        match (word.hint & hint::SHAPE, word.opcode, word.units) {
+            (hint::RELEASED..=hint::REPEATED, ..) => self.press(word),
+            (hint::ENTERED, ..) => {
+                self.enter(word, after);
+                None
+            }
+            (hint::MOVED, ..) => self.points(word.object, Act::Motion),
+            (hint::SCROLLED, ..) => self.points(word.object, Act::Scroll),
+            (_, 0, ONE_ARGUMENT) => self.frame_done(word.object, after),
+            (_, 1, ONE_ARGUMENT) if word.object == DISPLAY => {
+                self.forget(word.argument);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// A key where the object is no pointer, a button where it is no keyboard; of an object that is not known the time
+    /// stamp has to be near.
+    fn press(&mut self, word: &WlWord) -> Option<Meaning> {
+        let (button, near) = (word.hint & hint::BUTTON != 0, word.hint & hint::NEAR != 0);
+        let shape = word.hint & hint::SHAPE;
+        let is_pointer = self.pointers.contains_key(&word.object);
+        let is_button = is_pointer || button && !self.keyboards.contains_key(&word.object);
+        let devices = if is_button { &mut self.pointers } else { &mut self.keyboards };
+        let seen = match devices.get(&word.object) {
+            Some(seen) => *seen,
+            None if near => *devices.entry(word.object).or_insert(false),
+            None => return None,
+        };
+        let act = match (is_button, shape) {
+            (true, hint::PRESSED) => Act::ButtonPress,
+            (true, hint::RELEASED) => Act::ButtonRelease,
+            (false, hint::PRESSED) => Act::KeyPress,
+            _ => return None,
+        };
+        Some(Meaning { act, inferred: !seen })
+    }
+
+    /// A keyboard enters a surface: its modifiers follow.
+    fn enter(&mut self, word: &WlWord, after: &[WlWord]) {
+        let modifiers = |next: &WlWord| next.object == word.object && next.hint & hint::SHAPE == hint::MODIFIERS;
+        let known = self.keyboards.contains_key(&word.object);
+        if !self.pointers.contains_key(&word.object) && (known || after.iter().any(modifiers)) {
+            self.keyboards.entry(word.object).or_insert(false);
+            self.surfaces.entry(word.argument).or_insert(false);
+        }
+    }
+
+    fn points(&mut self, object: u32, act: Act) -> Option<Meaning> {
+        if self.keyboards.contains_key(&object) {
+            return None;
+        }
+        let seen = *self.pointers.entry(object).or_insert(false);
+        Some(Meaning { act, inferred: !seen })
+    }
+
+    /// A frame's callback was asked for, or is deleted behind its event.
+    fn frame_done(&mut self, object: u32, after: &[WlWord]) -> Option<Meaning> {
+        let deletes = |word: &WlWord| (word.object, word.opcode, word.argument) == (DISPLAY, 1, object);
+        match self.callbacks.remove(&object) {
+            None if self.syncs.remove(&object) => return None,
+            Some(send) => self.done.extend(send),
+            None => after.first().filter(|word| deletes(word)).map(|_| ())?,
+        }
+        Some(Meaning { act: Act::FrameDone, inferred: false })
+    }
+
+    fn forget(&mut self, object: u32) {
+        self.keyboards.remove(&object);
+        self.pointers.remove(&object);
+        self.surfaces.remove(&object);
+        self.asked.remove(&object);
+        self.callbacks.remove(&object);
+        self.syncs.remove(&object);
+    }
+}
+
+fn is_key(word: &WlWord) -> bool {
+    (hint::RELEASED..=hint::REPEATED).contains(&(word.hint & hint::SHAPE))
+}
+
+fn known(act: Act) -> Meaning {
+    Meaning { act, inferred: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(object: u32, opcode: u8, units: u8, hint: u8, argument: u32) -> WlWord {
+        WlWord { object, opcode, units, hint, unused: 0, argument }
+    }
+
+    fn key(object: u32, stamp: u32) -> WlWord {
+        word(object, 3, 6, hint::PRESSED | hint::NEAR, stamp)
+    }
+
+    fn acts(meanings: &[Meaning]) -> Vec<(Act, bool)> {
+        meanings.iter().map(|meaning| (meaning.act, meaning.inferred)).collect()
+    }
+
+    #[test]
+    fn a_key_is_inferred_from_its_shape_and_known_where_the_keyboard_was_made() {
+        let mut objects = Objects::default();
+        assert_eq!(acts(&objects.events(&[key(9, 100)])), [(Act::KeyPress, true)]);
+        objects.requests(&[word(2, 0, 8, hint::SEAT, 4), word(4, 1, 3, 0, 8), word(4, 0, 3, 0, 7)], 0);
+        assert_eq!(acts(&objects.events(&[key(8, 200)])), [(Act::KeyPress, false)]);
+        let button = word(7, 3, 6, hint::PRESSED | hint::BUTTON, 0);
+        assert_eq!(acts(&objects.events(&[button])), [(Act::ButtonPress, false)]);
+    }
+
+    #[test]
+    fn without_a_near_time_stamp_only_a_known_keyboard_has_keys() {
+        let mut objects = Objects::default();
+        let far = word(9, 3, 6, hint::PRESSED, 0);
+        assert_eq!(acts(&objects.events(&[far])), []);
+        let enters = [word(9, 1, 5, hint::ENTERED, 3), word(9, 4, 7, hint::MODIFIERS, 0)];
+        assert_eq!(acts(&objects.events(&enters)), []);
+        assert_eq!(acts(&objects.events(&[far])), [(Act::KeyPress, true)]);
+        assert_eq!(acts(&objects.requests(&[word(3, 6, 2, 0, 0)], 0)), [(Act::Commit, true)]);
+    }
+
+    #[test]
+    fn two_keyboards_of_a_client_tell_of_one_key() {
+        let mut objects = Objects::default();
+        assert_eq!(acts(&objects.events(&[key(9, 100), key(10, 100)])), [(Act::KeyPress, true)]);
+        assert_eq!(objects.events(&[key(9, 200), key(9, 201)]).len(), 2);
+    }
+
+    #[test]
+    fn a_commit_needs_a_surface() {
+        let mut objects = Objects::default();
+        let commit = word(5, 6, 2, 0, 0);
+        assert_eq!(acts(&objects.requests(&[commit], 0)), []);
+        assert_eq!(acts(&objects.requests(&[word(5, 1, 5, 0, 0), commit], 1)), [(Act::Commit, true)]);
+        assert_eq!(acts(&objects.requests(&[commit], 2)), [(Act::Commit, true)]);
+        objects.events(&[word(DISPLAY, 1, 3, 0, 5)]);
+        assert_eq!(acts(&objects.requests(&[commit], 3)), []);
+    }
+
+    #[test]
+    fn a_frame_is_done_for_the_send_that_committed_it() {
+        let mut objects = Objects::default();
+        let frame = [word(5, 1, 5, 0, 0), word(5, 3, 3, 0, 30), word(5, 6, 2, 0, 0)];
+        objects.requests(&frame, 7);
+        let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
+        assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)]);
+        assert_eq!(objects.take_done(), [7]);
+        assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)], "deleted behind its event");
+        assert_eq!(acts(&objects.events(&done[..1])), []);
+        assert_eq!(objects.take_done(), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn what_only_tells_that_all_was_handled_is_no_frame() {
+        let mut objects = Objects::default();
+        objects.requests(&[word(DISPLAY, 0, 3, 0, 30)], 0);
+        let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
+        assert_eq!(acts(&objects.events(&done)), []);
+        assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)], "the number is given again");
+    }
+
+    #[test]
+    fn hidden_input_means_nothing() {
+        let mut objects = Objects::default();
+        assert_eq!(objects.events(&[word(0, 0xff, 0, hint::HIDDEN, 0)]), []);
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interactions on a compositor of Wayland: from the key over the commit to the frame that is done.
+
+mod support;
+
+use support::{APP, Machinery, SERVER};
+use tipme_analysis::{Options, Timed, diagnose, timed};
+use tipme_record::wayland::{NEAR, PRESSED, SEAT, WlWord};
+
+/// Directions.
+const REQUEST_SENT: u8 = 0;
+const REQUEST_TAKEN: u8 = 1;
+const EVENT_SENT: u8 = 2;
+const EVENT_TAKEN: u8 = 3;
+
+/// Objects of the application.
+const DISPLAY: u32 = 1;
+const SEAT_OBJECT: u32 = 4;
+const KEYBOARD: u32 = 8;
+const SURFACE: u32 = 9;
+const CALLBACK: u32 = 30;
+
+/// A timer's interrupt wakes, and no task does.
+const BY_INTERRUPT: u8 = 2;
+
+fn word(object: u32, opcode: u8, units: u8, hint: u8, argument: u32) -> WlWord {
+    WlWord { object, opcode, units, hint, unused: 0, argument }
+}
+
+fn key(us: u64) -> WlWord {
+    word(KEYBOARD, 3, 6, PRESSED | NEAR, (us / 1_000) as u32)
+}
+
+/// What shows a frame and asks for the next.
+fn frame() -> [WlWord; 3] {
+    [word(SURFACE, 1, 5, 0, 0), word(SURFACE, 3, 3, 0, CALLBACK), word(SURFACE, 6, 2, 0, 0)]
+}
+
+/// The compositor says that a frame is done.
+fn done() -> [WlWord; 2] {
+    [word(CALLBACK, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, CALLBACK)]
+}
+
+/// The compositor tells the application of a key, which runs from 200 microseconds later on.
+fn press(machine: &mut Machinery, us: u64) {
+    machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0).wake_from(
+        us + 100,
+        APP,
+        SERVER,
+        0,
+        1,
+    );
+    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(us)]).switch(us + 150, 0, 0, 1);
+    machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
+}
+
+/// The application shows a frame and goes idle; the compositor composes it and says so.
+fn show(machine: &mut Machinery, us: u64) {
+    machine.wake(us, SERVER, APP).wl_message(us + 2, APP, APP, REQUEST_SENT, &frame());
+    machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
+    machine.wl_message(us + 60, SERVER, APP, REQUEST_TAKEN, &[]).switch(us + 200, 0, 0, 1);
+    machine.wake_from(us + 5_000, SERVER, 0, BY_INTERRUPT, 0).switch(us + 5_020, 0, SERVER, 0);
+    machine.wake_from(us + 5_100, APP, SERVER, 0, 1).wl_message(us + 5_102, SERVER, APP, EVENT_SENT, &done());
+    machine.switch(us + 5_150, 0, 0, 1).switch(us + 5_200, 1, APP, 0);
+    machine.wl_message(us + 5_250, APP, APP, EVENT_TAKEN, &[]).switch(us + 5_300, 1, 0, 1);
+}
+
+fn editor() -> Machinery {
+    Machinery::with_app("editor")
+}
+
+fn interactions(machine: &mut Machinery) -> Vec<Timed> {
+    timed(&machine.incident(2_000_000)).expect("the scene is well formed")
+}
+
+#[test]
+fn a_key_ends_with_the_frame_that_shows_it() {
+    let mut machine = editor();
+    for us in [100_000, 300_000] {
+        press(&mut machine, us);
+        show(&mut machine, us + 1_000);
+    }
+    let found = interactions(&mut machine);
+    let times: Vec<_> =
+        found.iter().map(|one| (one.drawn_ns.unwrap() - one.input_ns, one.end_ns - one.input_ns)).collect();
+    assert_eq!(times, [(1_002_000, 6_102_000); 2]);
+    assert!(found.iter().all(|one| one.class == "key" && one.join == "exact" && one.inferred));
+}
+
+#[test]
+fn a_keyboard_that_was_made_meanwhile_is_known_exactly() {
+    let mut machine = editor();
+    let made = [word(2, 0, 8, SEAT, SEAT_OBJECT), word(SEAT_OBJECT, 1, 3, 0, KEYBOARD)];
+    machine.wl_message(50_000, APP, APP, REQUEST_SENT, &made);
+    press(&mut machine, 100_000);
+    show(&mut machine, 101_000);
+    let found = interactions(&mut machine);
+    assert_eq!(found.iter().map(|one| one.inferred).collect::<Vec<_>>(), [false]);
+}
+
+#[test]
+fn a_key_that_waits_for_the_frame_before_is_answered_by_the_next() {
+    let mut machine = editor();
+    press(&mut machine, 100_000);
+    show(&mut machine, 101_000);
+    // Taken while a frame is being composed: the answer is drawn when that is done.
+    machine.wake(300_000, SERVER, APP).wl_message(300_002, APP, APP, REQUEST_SENT, &frame());
+    machine.switch(300_050, 0, SERVER, 0).wl_message(300_060, SERVER, APP, REQUEST_TAKEN, &[]);
+    machine.switch(300_200, 0, 0, 1);
+    press(&mut machine, 301_000);
+    machine.switch(301_400, 1, 0, 1);
+    machine.wake_from(310_000, SERVER, 0, BY_INTERRUPT, 0).switch(310_020, 0, SERVER, 0);
+    machine.wake_from(310_100, APP, SERVER, 0, 1).wl_message(310_102, SERVER, APP, EVENT_SENT, &done());
+    machine.switch(310_150, 0, 0, 1).switch(310_200, 1, APP, 0).wl_message(310_250, APP, APP, EVENT_TAKEN, &[]);
+    show(&mut machine, 311_000);
+    let found = interactions(&mut machine);
+    let last = found.last().unwrap();
+    assert_eq!((last.join.as_str(), last.drawn_ns.unwrap() - last.input_ns), ("exact", 10_002_000));
+}
+
+#[test]
+fn an_inferred_key_says_so_in_the_verdict() {
+    let mut machine = editor();
+    press(&mut machine, 100_000);
+    show(&mut machine, 800_000);
+    let verdict = diagnose(&machine.incident(2_000_000), &Options::default()).unwrap();
+    assert!(verdict.interval.is_some_and(|interval| interval.inferred));
+    assert!(verdict.notes.iter().any(|note| note.contains("inferred")), "{:?}", verdict.notes);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* What one send carries: its bytes, in the memory of who sends.
+ *
+ * At the send the sender's memory still holds the bytes, wherever the receiver is by then. They are brought in
+ * blocks, and the heads of the messages are read there. Where the call does not tell where they lie (io_uring,
+ * sendmmsg, callers of 32 bits), the caller gives the place. */
+#pragma once
+#include "ring.h"
+
+/* Pieces of memory of one send that are looked at. */
+#define SEGMENTS 8
+/* Bytes that are brought at once: most messages are short, and the heads of several lie in them. */
+#define WINDOW 256
+/* Bytes of a message that any protocol looks at, at most. */
+#define HEAD_MAX 40
+/* What is kept of one send, in units of four bytes. */
+#define WORDS 96
+#define CALL_WRITE 1
+#define CALL_WRITEV 20
+#define CALL_SENDTO 44
+#define CALL_SENDMSG 46
+#define FLAG_MORE 1
+#define FLAG_UNREAD 2
+#define FLAG_SWAPPED 4
+
+/* As programs give them to the kernel. */
+struct segment { __u64 base, bytes; };
+struct message_header { __u64 name; __u32 name_bytes, unused; __u64 segments, count; };
+
+/* The reading of what one send carried: where it stands, and what was found so far. */
+struct reading {
+	struct segment segments[SEGMENTS];
+	/* The segment that the offset lies in, and where it begins; `user`: the memory is the sender's. */
+	__u32 segment, begin;
+	bool user, wayland;
+	/* `heads`: messages seen; `count`: those that are kept. */
+	__u32 linear, offset, heads, count, flags;
+	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do;
+	 * `attaches`: they prepare a drawing; `strange`: what was taken for the head of a message is none. */
+	__u8 request, started, swapped, press, injects, draws, attaches, strange;
+	__u32 stamp_ms;
+	__u32 words[WORDS];
+	/* Where in what was sent the bytes in the window begin, and how many they are. */
+	__u32 window_begin, window_bytes;
+	__u8 window[2 * WINDOW] __attribute__((aligned(8)));
+};
+
+/* Forgets what was found, where it may be wrong. */
+static __always_inline void forget(struct reading *reading)
+{
+	reading->heads = reading->count = 0;
+	reading->press = reading->injects = reading->draws = reading->attaches = reading->strange = 0;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct reading);
+} reading_buffer SEC(".maps");
+
+static __always_inline bool copy(struct reading *reading, __u32 at, __u32 bytes, __u64 from)
+{
+	barrier_var(at);
+	barrier_var(bytes);
+	if (at > WINDOW || bytes > WINDOW)
+		return 0;
+	return reading->user ? !bpf_probe_read_user(reading->window + at, bytes, (void *)from)
+			     : !bpf_probe_read_kernel(reading->window + at, bytes, (void *)from);
+}
+
+/* Fills the window from the offset on, from as many segments as its bytes lie in; how many they are. Behind them
+ * a head's length is zero. */
+static __always_inline __u32 fill_window(struct reading *reading)
+{
+	__u32 at = reading->segment, inside = reading->offset - reading->begin, left = reading->linear - reading->offset;
+	__u32 wanted = left < WINDOW ? left : WINDOW, have = 0;
+
+	for (int i = 0; i < SEGMENTS && at < SEGMENTS && inside >= reading->segments[at].bytes; i++)
+		inside -= reading->segments[at++].bytes;
+	reading->segment = at;
+	reading->begin = reading->offset - inside;
+	for (int i = 0; i < SEGMENTS && at < SEGMENTS && have < wanted; i++, at++, inside = 0) {
+		__u64 here = reading->segments[at].bytes - inside;
+		if (here > wanted - have)
+			here = wanted - have;
+		if (!copy(reading, have, here, reading->segments[at].base + inside))
+			break;
+		have += here;
+	}
+	barrier_var(have);
+	if (have > WINDOW)
+		return 0;
+	__builtin_memset(reading->window + have, 0, HEAD_MAX);
+	reading->window_begin = reading->offset;
+	return reading->window_bytes = have;
+}
+
+/* The head at the offset, of at most so many bytes; NULL where its bytes are not all there. */
+static __always_inline __u8 *find_head(struct reading *reading, __u32 most)
+{
+	__u32 left = reading->linear - reading->offset, wanted = left < most ? left : most;
+	__u32 at = reading->offset - reading->window_begin;
+
+	if (at + wanted > reading->window_bytes) {
+		if (fill_window(reading) < wanted)
+			return 0;
+		at = 0;
+	}
+	barrier_var(at);
+	return at < WINDOW ? reading->window + at : 0;
+}
+
+/* The segments that lie at an address in the sender's memory; how many bytes they have in all. */
+static __always_inline __u64 read_vector(struct reading *reading, __u64 address, __u64 count)
+{
+	__u64 bytes = 0;
+
+	if (count > SEGMENTS)
+		count = SEGMENTS;
+	if (bpf_probe_read_user(reading->segments, count * sizeof(struct segment), (void *)address))
+		return 0;
+	for (int i = 0; i < SEGMENTS; i++)
+		bytes += reading->segments[i].bytes < (1 << 30) ? reading->segments[i].bytes : 1 << 30;
+	return bytes;
+}
+
+/* Where the system call that sends says that the bytes lie; how many of them are known. */
+static __always_inline __u64 find_segments(struct reading *reading)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct message_header header = {};
+
+	__builtin_memset(reading->segments, 0, sizeof(reading->segments));
+	if (!regs || (task->flags & PF_KTHREAD))
+		return 0;
+	switch (regs->orig_ax) {
+	case CALL_WRITE:
+	case CALL_SENDTO:
+		reading->segments[0].base = regs->si;
+		return reading->segments[0].bytes = regs->dx;
+	case CALL_WRITEV:
+		return read_vector(reading, regs->si, regs->dx);
+	case CALL_SENDMSG:
+		if (bpf_probe_read_user(&header, sizeof(header), (void *)regs->si))
+			return 0;
+		return read_vector(reading, header.segments, header.count);
+	default:
+		return 0;
+	}
+}

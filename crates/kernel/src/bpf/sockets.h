@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* Which sockets of AF_UNIX are connections to a display.
+ *
+ * A socket belongs to an X server when it is bound to /tmp/.X11-unix/X<n> (also in the abstract name space), and to
+ * a compositor of Wayland when its name ends in /wayland-<n>; accepted sockets inherit the name. Most sockets are
+ * neither, and send as often: the answer is kept with the socket, which does not change its name while it is
+ * connected. */
+#pragma once
+#include "ring.h"
+
+/* Characters at the end of a name that are looked at: "/wayland-" and up to three digits. */
+#define NAME_TAIL 12
+#define DIGITS 3
+
+/* The only display of X, or of Wayland, that is recorded; both -1 for all. Set by the loader. */
+const volatile int only_display = -1;
+const volatile int only_wayland = -1;
+
+enum role { UNKNOWN, NO_DISPLAY, X_SERVER, X_CLIENT, WAYLAND_SERVER, WAYLAND_CLIENT };
+
+/* Who is at a connection: the inode of the server's end, which it has once it is accepted, and processes. */
+struct parties { __u32 connection, client, server; };
+
+/* An end of a connection: what it is, the number of its display, and where in a message its next send begins;
+ * `lost`: that is not known. */
+struct endpoint { __u32 skip; __u8 started, swapped, lost, role; __u32 display; struct parties parties; };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct endpoint);
+} endpoints SEC(".maps");
+
+/* The number behind "/tmp/.X11-unix/X" in the socket's name; -1 where it has another name or none. */
+static __noinline int display_number(struct unix_sock *unix)
+{
+	char name[24] __attribute__((aligned(8))) = {}, wanted[17] __attribute__((aligned(8))) = "/tmp/.X11-unix/X";
+	int number = 0;
+
+	if (!unix)
+		return -1;
+	struct unix_address *address = BPF_CORE_READ(unix, addr);
+	if (!address || bpf_probe_read_kernel(name, sizeof(name) - 1, address->name[0].sun_path))
+		return -1;
+	if (!name[0])
+		bpf_probe_read_kernel(name, sizeof(name) - 1, address->name[0].sun_path + 1);
+	if (*(__u64 *)name != *(__u64 *)wanted || *(__u64 *)(name + 8) != *(__u64 *)(wanted + 8))
+		return -1;
+	for (int i = 16; i < 21; i++) {
+		if (name[i] < '0' || name[i] > '9')
+			return i == 16 ? -1 : number;
+		number = number * 10 + name[i] - '0';
+	}
+	return number;
+}
+
+/* The number at the end of a name whose last characters are these, if it has so many digits; else -1. */
+static __always_inline int number_at_end(const char *tail, int digits)
+{
+	const char wanted[] = "/wayland-";
+	int first = NAME_TAIL - digits, number = 0;
+
+#pragma unroll
+	for (int i = 0; i < 9; i++)
+		if (tail[first - 9 + i] != wanted[i])
+			return -1;
+#pragma unroll
+	for (int i = 0; i < DIGITS; i++) {
+		if (i >= digits)
+			break;
+		if (tail[first + i] < '0' || tail[first + i] > '9')
+			return -1;
+		number = number * 10 + tail[first + i] - '0';
+	}
+	return number;
+}
+
+/* The number behind "/wayland-" at the end of the socket's name; -1 where it has another name or none. */
+static __noinline int wayland_number(struct unix_sock *unix)
+{
+	char tail[16] __attribute__((aligned(8))) = {};
+	int number;
+
+	if (!unix)
+		return -1;
+	struct unix_address *address = BPF_CORE_READ(unix, addr);
+	if (!address)
+		return -1;
+	/* The length counts the family before the name, and the zero behind it. */
+	int length = BPF_CORE_READ(address, len) - 3;
+	if (length < NAME_TAIL || length > 107)
+		return -1;
+	if (bpf_probe_read_kernel(tail, NAME_TAIL, address->name[0].sun_path + length - NAME_TAIL))
+		return -1;
+	number = number_at_end(tail, 1);
+	if (number < 0)
+		number = number_at_end(tail, 2);
+	return number < 0 ? number_at_end(tail, 3) : number;
+}
+
+static __always_inline bool is_wanted(int display, int only, int other)
+{
+	return display >= 0 && (only < 0 ? other < 0 : display == only);
+}
+
+/* What a socket is, and the number of its display. */
+static __always_inline enum role find_role(struct unix_sock *own, struct unix_sock *peer, __u32 *display)
+{
+	enum role role = X_SERVER;
+	int number = display_number(own);
+
+	if (number < 0) {
+		role = X_CLIENT;
+		number = display_number(peer);
+	}
+	if (number >= 0) {
+		*display = number;
+		return is_wanted(number, only_display, only_wayland) ? role : NO_DISPLAY;
+	}
+	role = WAYLAND_SERVER;
+	number = wayland_number(own);
+	if (number < 0) {
+		role = WAYLAND_CLIENT;
+		number = wayland_number(peer);
+	}
+	*display = number;
+	return is_wanted(number, only_wayland, only_display) ? role : NO_DISPLAY;
+}
+
+static __always_inline void find_parties(struct parties *parties, struct unix_sock *server, struct unix_sock *client)
+{
+	parties->connection = BPF_CORE_READ((struct sock *)server, sk_socket, file, f_inode, i_ino);
+	parties->client = BPF_CORE_READ((struct sock *)server, sk_peer_pid, numbers[0].nr);
+	parties->server = BPF_CORE_READ((struct sock *)client, sk_peer_pid, numbers[0].nr);
+}
+
+/* A connection to a display, seen from one of its ends. */
+struct side {
+	struct unix_sock *own, *peer, *server;
+	struct endpoint *endpoint;
+	struct parties parties;
+	__u32 display;
+	bool is_server, wayland;
+};
+
+/* Which end of which display's connection the socket is; false where it is none. */
+static __always_inline bool find_side(struct side *side, struct sock *sock)
+{
+	if (sock->__sk_common.skc_family != 1)
+		return 0;
+	struct endpoint *endpoint = bpf_sk_storage_get(&endpoints, sock, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	enum role role = endpoint ? endpoint->role : UNKNOWN;
+	if (role == NO_DISPLAY)
+		return 0;
+	struct unix_sock *own = bpf_skc_to_unix_sock(sock);
+	if (!own)
+		return 0;
+	struct unix_sock *peer = (struct unix_sock *)BPF_CORE_READ(own, peer);
+	__u32 display = endpoint ? endpoint->display : 0;
+	if (role == UNKNOWN) {
+		role = find_role(own, peer, &display);
+		if (endpoint) {
+			endpoint->display = display;
+			endpoint->role = role;
+		}
+		if (role == NO_DISPLAY)
+			return 0;
+	}
+	side->is_server = role == X_SERVER || role == WAYLAND_SERVER;
+	side->wayland = role == WAYLAND_SERVER || role == WAYLAND_CLIENT;
+	side->own = own;
+	side->peer = peer;
+	side->server = side->is_server ? own : peer;
+	side->endpoint = endpoint;
+	side->display = display;
+	if (endpoint && endpoint->parties.connection) {
+		side->parties = endpoint->parties;
+		return 1;
+	}
+	find_parties(&side->parties, side->server, side->is_server ? peer : own);
+	if (endpoint)
+		endpoint->parties = side->parties;
+	return 1;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* X11 messages: their heads, reduced to opcodes, event codes and lengths. Key codes and everything else stay where
+ * they are. */
+#pragma once
+#include "answers.h"
+#include "sends.h"
+
+#define OPERATIONS 24
+/* Bytes of a message that are looked at. */
+#define X_HEAD 20
+
+static __always_inline __u32 swap16(__u32 value, bool swapped)
+{
+	return swapped ? __builtin_bswap16(value) : value;
+}
+
+static __always_inline __u32 swap32(__u32 value, bool swapped)
+{
+	return swapped ? __builtin_bswap32(value) : value;
+}
+
+/* Whether the first message on a connection is the set-up, and how long it is. */
+static __always_inline __u32 setup_length(struct reading *reading, __u8 *head)
+{
+	bool request = reading->request;
+
+	if (request && (head[0] == 'l' || head[0] == 'B')) {
+		bool swapped = reading->swapped = head[0] == 'B';
+		if (swap16(*(__u16 *)(head + 2), swapped) != 11)
+			return 0;
+		__u32 name = swap16(*(__u16 *)(head + 6), swapped), data = swap16(*(__u16 *)(head + 8), swapped);
+		return 12 + ((name + 3) & ~3) + ((data + 3) & ~3);
+	}
+	if (!request && head[0] == 1 && head[1] == 0 && *(__u16 *)(head + 2) == 11 && !*(__u16 *)(head + 4))
+		return 8 + 4 * *(__u16 *)(head + 6);
+	return 0;
+}
+
+static __always_inline __u32 request_word(__u8 *head, bool swapped, __u32 *length)
+{
+	__u32 units = swap16(*(__u16 *)(head + 2), swapped);
+	__u32 fake = head[0] >= 128 && head[1] == 2 && units == 9 ? head[4] : 0;
+
+	*length = 4 * (units ? units : swap32(*(__u32 *)(head + 4), swapped) & 0xffffff);
+	if (fake && input_hidden)
+		return 0xff;
+	return head[0] | (head[1] << 8) | ((units > 255 ? 255 : units) << 16) | (fake << 24);
+}
+
+static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
+{
+	__u32 code = head[0] & 0x7f, generic = code == 35, scroll = 0;
+
+	*length = 32;
+	if (code == 1 || generic)
+		*length += 4 * (swap32(*(__u32 *)(head + 4), swapped) & 0xffffff);
+	if (input_hidden && ((code >= 2 && code <= 6) || (generic && head[8] >= 2 && head[8] <= 6)))
+		return 0xff;
+	if ((code == 4 || code == 5) && head[1] >= 4 && head[1] <= 7)
+		scroll = 1;
+	if (generic)
+		return code | (head[1] << 8) | (head[8] << 16);
+	return code | (scroll << 16) | ((__u32)(head[0] & 0x80) << 17);
+}
+
+/* Notes the first press among the events, of a modifier only where no other comes; the key's code is compared
+ * with those of modifiers and forgotten.
+ * Events of the input extension are told from others of that form by their length: twelve units at least. */
+static __always_inline void look_for_press(struct reading *reading, __u8 *head, __u32 length)
+{
+	__u32 code = head[0], detail = head[1], stamp = *(__u32 *)(head + 4);
+
+	if ((reading->press && reading->press != MODIFIER_PRESSED) || input_hidden)
+		return;
+	if (code == 35 && length >= 80 && !reading->swapped && (head[8] == 2 || head[8] == 4)) {
+		code = head[8];
+		stamp = *(__u32 *)(head + 12);
+		detail = *(__u32 *)(head + 16);
+	}
+	if (code == 2)
+		reading->press = is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED;
+	else if (code == 4 && (detail < 4 || detail > 7))
+		reading->press = BUTTON_PRESSED;
+	else
+		return;
+	reading->stamp_ms = swap32(stamp, reading->swapped);
+}
+
+static __always_inline void look_for_drawing(struct reading *reading, __u8 *head, __u32 word)
+{
+	__u32 fake = word == 0xff ? 0 : word >> 24;
+
+	if (fake == 2 || fake == 4)
+		reading->injects = 1;
+	if (is_drawing(head[0], fake))
+		reading->draws = 1;
+}
+
+/* Whether these bytes may be the head of a request, or of an event, a reply or an error. */
+static __always_inline bool is_head(struct reading *reading, __u8 *head)
+{
+	__u8 code = head[0] & 0x7f;
+
+	if (!reading->request)
+		return code <= 35 || code >= 64;
+	if (!head[0] || (head[0] >= 120 && head[0] < 127))
+		return 0;
+	return *(__u16 *)(head + 2) || swap32(*(__u32 *)(head + 4), reading->swapped) > 1;
+}
+
+/* Reads the head of one message; 0 where there is another one behind it. A function of its own to the
+ * verifier, which would else follow every path through every turn of the loop. */
+__noinline int read_x_head(struct reading *reading)
+{
+	__u32 length = 0, word, at;
+	__u8 *head;
+
+	if (!reading || reading->offset + 4 > reading->linear)
+		return 1;
+	if (reading->count >= OPERATIONS) {
+		reading->flags |= FLAG_MORE;
+		reading->offset = 0;
+		return 1;
+	}
+	head = find_head(reading, X_HEAD);
+	if (!head) {
+		reading->flags |= FLAG_UNREAD;
+		return 1;
+	}
+	if (!reading->started)
+		length = setup_length(reading, head);
+	reading->started = 1;
+	if (!length && !is_head(reading, head)) {
+		reading->strange = 1;
+		return 1;
+	}
+	if (!length) {
+		word = reading->request ? request_word(head, reading->swapped, &length)
+					: event_word(head, reading->swapped, &length);
+		if (reading->request)
+			look_for_drawing(reading, head, word);
+		else
+			look_for_press(reading, head, length);
+		at = reading->count++;
+		if (at < OPERATIONS)
+			reading->words[at] = word;
+	}
+	reading->offset += length < 4 ? 4 : length;
+	return 0;
+}

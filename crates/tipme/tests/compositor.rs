@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The display tap on a compositor of Wayland that nobody modified, with a terminal. Needs root, sway and foot.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/compositor.rs"]
+mod compositor;
+
+use compositor::{Compositor, DISPLAY, Keyboard};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use support::{Recording, diagnose, records};
+use tipme_record::Kind;
+use tipme_record::incident::{Incident, Section};
+use tipme_record::records::WlMessage;
+use tipme_record::wayland::{BUTTON, ENTERED, HIDDEN, NEAR, PRESSED, RELEASED, SHAPE, WlWord};
+
+/// Only a test that fails waits for so long.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// For so long a process is stopped: longer than anything that a busy machine is likely to add to a key.
+const STOPPED: Duration = Duration::from_millis(1_500);
+
+/// A send whose messages could not be read.
+const UNREAD: u16 = 2;
+
+/// Directions of records.
+const REQUEST_SENT: u8 = 0;
+const EVENT_SENT: u8 = 2;
+
+/// A word that no program of this machine has in its command line, and the keys that it is typed with.
+const WORD: &str = "xyloquartz";
+const CODES: [u32; 10] = [45, 21, 38, 24, 16, 22, 30, 19, 20, 44];
+
+fn messages(incident: &Incident) -> Vec<(WlMessage, Vec<WlWord>)> {
+    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::WlMessage);
+    let read = messages.filter_map(|entry| {
+        let message = WlMessage::read(entry.bytes)?;
+        Some((message, WlWord::list(&entry.bytes[WlMessage::SIZE..], message.operations).collect()))
+    });
+    read.collect()
+}
+
+/// What a client was told that looks like a key, with the time of the record in milliseconds.
+fn keys(incident: &Incident, client: u32) -> Vec<(u32, WlWord)> {
+    let told = messages(incident).into_iter();
+    let told = told.filter(|(message, _)| message.client.0 == client && message.direction == EVENT_SENT);
+    let words = told.flat_map(|(message, words)| words.into_iter().map(move |word| (message.head.ts, word)));
+    let keys = words.filter(|(_, word)| (RELEASED..=PRESSED).contains(&(word.hint & SHAPE)));
+    keys.map(|(at, word)| ((at.0 / 1_000_000) as u32, word)).collect()
+}
+
+/// Marks until the terminal was told of so many presses and releases: a busy machine may still have some of it on the way.
+fn marked_with_keys(recording: &Recording, terminal: u32, count: usize) -> (PathBuf, Incident) {
+    let begun = Instant::now();
+    loop {
+        let (path, incident) = recording.mark();
+        let known = keys(&incident, terminal).len();
+        if known >= count {
+            return (path, incident);
+        }
+        assert!(begun.elapsed() < TIMEOUT, "{known} keys");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+/// No word of an incident has a key's code in it, and no section the text.
+fn check_privacy(incident: &Incident, client: u32) {
+    for (at, word) in keys(incident, client) {
+        assert_eq!((word.hint & BUTTON, word.hint & NEAR, word.opcode, word.units, word.unused), (0, NEAR, 3, 6, 0));
+        assert!(at.wrapping_sub(word.argument) < 5_000, "{} is no time stamp at {at}", word.argument);
+    }
+    for (message, words) in messages(incident) {
+        let is_own = |word: &&WlWord| matches!((word.hint, word.opcode), (0, 0 | 1 | 3) | (ENTERED.., _));
+        for word in words.iter().filter(|word| word.argument != 0) {
+            assert!(is_own(&word) || word.hint & NEAR != 0, "{word:?} in {message:?}");
+        }
+    }
+    let codes = CODES.map(u32::to_le_bytes).concat();
+    for (section, bytes) in &incident.sections {
+        assert!(!contains(bytes, WORD.as_bytes()) && !contains(bytes, &codes), "the word is in {section:?}");
+    }
+}
+
+#[test]
+fn keys_of_a_compositor_are_seen_and_never_their_codes_nor_text() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    let client = terminal.0.id();
+    CODES.iter().for_each(|code| keyboard.key(*code));
+    let (path, incident) = marked_with_keys(&recording, client, 2 * CODES.len());
+    check_privacy(&incident, client);
+    assert!(!contains(&std::fs::read(&path).unwrap(), WORD.as_bytes()), "the word is in the file");
+    let unread: Vec<_> = messages(&incident).into_iter().filter(|(message, _)| message.flags & UNREAD != 0).collect();
+    assert!(unread.is_empty(), "{unread:?}");
+    let (server, stamps) = (compositor.sway.0.id(), keys(&incident, client).into_iter().map(|(_, word)| word.argument));
+    assert!(stamps.collect::<Vec<_>>().is_sorted());
+    assert!(messages(&incident).iter().all(|(message, _)| message.server.0 == server || message.client.0 != client));
+    let commits = messages(&incident).into_iter().filter(|(message, words)| {
+        message.client.0 == client
+            && message.direction == REQUEST_SENT
+            && words.iter().any(|word| (word.opcode, word.units) == (6, 2))
+    });
+    assert!(commits.count() > 1, "the terminal shows nothing");
+}
+
+#[test]
+fn hidden_keys_leave_no_trace_of_when_they_were_pressed() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    let client = tipme_control::Client::new(recording.dir.path());
+    client.call(&tipme_control::Request::Keys { record: false }).unwrap();
+    CODES.iter().for_each(|code| keyboard.key(*code));
+    let (_, incident) = recording.mark();
+    assert_eq!(keys(&incident, terminal.0.id()), []);
+    let told = messages(&incident).into_iter().flat_map(|(_, words)| words);
+    let hidden: Vec<WlWord> = told.filter(|word| word.hint == HIDDEN).collect();
+    let nothing = WlWord { object: 0, opcode: 0xff, units: 0, hint: HIDDEN, unused: 0, argument: 0 };
+    assert!(hidden.iter().all(|word| *word == nothing) && !hidden.is_empty(), "{hidden:?}");
+}
+
+#[test]
+fn a_recorder_of_one_display_leaves_others_alone() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let recording = Recording::start(&["--display", "wayland-0"]);
+    let _terminal = compositor.terminal(WORD);
+    CODES.iter().for_each(|code| keyboard.key(*code));
+    let (_, incident) = recording.mark();
+    let server = compositor.sway.0.id();
+    let seen = messages(&incident).into_iter().filter(|(message, _)| message.server.0 == server);
+    assert_eq!(seen.count(), 0);
+}
+
+/// Types some keys, then one while the client is stopped; what is said of that, once the verdict is of the key.
+fn stopped_around_a_key(recording: &Recording, keyboard: &mut Keyboard, client: u32) -> serde_json::Value {
+    CODES.iter().for_each(|code| keyboard.key(*code));
+    marked_with_keys(recording, client, 2 * CODES.len());
+    let process = rustix::process::Pid::from_raw(client as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    keyboard.key(CODES[0]);
+    std::thread::sleep(STOPPED);
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    let (path, _) = marked_with_keys(recording, client, 2 * CODES.len() + 2);
+    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
+    serde_json::from_str(&verdict).unwrap()
+}
+
+fn check_stopped(verdict: &serde_json::Value, client: u32, inferred: bool) {
+    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
+    assert_eq!((interval["class"].as_str(), finding["kind"].as_str()), (Some("key"), Some("stopped")), "{verdict:#}");
+    assert_eq!(interval["client"]["pid"], client, "{verdict:#}");
+    assert_eq!(interval["inferred"].as_bool().unwrap_or(false), inferred, "{verdict:#}");
+    assert!(interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0, "{verdict:#}");
+}
+
+#[test]
+fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    let client = terminal.0.id();
+    check_stopped(&stopped_around_a_key(&recording, &mut keyboard, client), client, false);
+}
+
+#[test]
+fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let terminal = compositor.terminal(WORD);
+    let client = terminal.0.id();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let verdict = stopped_around_a_key(&recording, &mut keyboard, client);
+    check_stopped(&verdict, client, true);
+    let notes = verdict["notes"].as_array().unwrap().iter().filter_map(serde_json::Value::as_str);
+    assert!(notes.into_iter().any(|note| note.contains("inferred")), "{verdict:#}");
+}
+
+#[test]
+fn a_stopped_compositor_is_named() {
+    let compositor = Compositor::start();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    let client = terminal.0.id();
+    CODES.iter().for_each(|code| keyboard.key(*code));
+    marked_with_keys(&recording, client, 2 * CODES.len());
+    let server = compositor.sway.0.id();
+    let process = rustix::process::Pid::from_raw(server as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    keyboard.key_unanswered(CODES[0]);
+    std::thread::sleep(STOPPED);
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    let (path, _) = marked_with_keys(&recording, client, 2 * CODES.len() + 2);
+    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
+    let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
+    check_stopped(&verdict, client, false);
+    let finding = serde_json::to_string(&verdict["findings"][0]).unwrap();
+    assert!(finding.contains("sway"), "{verdict:#}");
+}
