@@ -106,9 +106,12 @@ fn limit(bounds: Bounds) -> io::Result<()> {
 }
 
 /// The calls are those of the thread, which is all that there is.
+/// Files are opened as by the account. In its other numbers the process is nobody's: a user may stop every process
+/// whose real or saved number is the own one, and who is stopped does not end by its alarm.
 fn become_account(account: Account) -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(account.user), Gid::from_raw(account.group));
+    let nobody = Uid::from_raw(NOBODY);
     set_thread_groups(&[])?;
     set_thread_res_gid(gid, gid, gid)?;
-    Ok(set_thread_res_uid(uid, uid, uid)?)
+    Ok(set_thread_res_uid(nobody, uid, nobody)?)
 }

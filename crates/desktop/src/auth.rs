@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Authority files: the cookies that open a display.
 
-use rustix::fs::OFlags;
-use std::fs::OpenOptions;
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 const COOKIE_NAME: &[u8] = b"MIT-MAGIC-COOKIE-1";
 /// Bytes read of one file at most.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
+/// Cookies of one file that are tried: each is a connection of its own.
+const COOKIES_MAX: usize = 8;
 
 /// One line of an authority file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,20 +52,37 @@ pub(crate) fn cookies(entries: &[Entry], display: u32) -> Vec<Vec<u8>> {
     found
 }
 
-/// Where cookies for a display may lie: the file asked for, the server's own, the user's.
-pub(crate) fn files(asked: Option<&Path>, server_pid: u32) -> Vec<PathBuf> {
+/// Who listens at a display: anybody may at one that has no server yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listener {
+    pub pid: u32,
+    pub uid: u32,
+}
+
+/// Where cookies for a display may lie, each with whether the person said so: the file asked for, the server's own, the
+/// user's.
+pub(crate) fn files(asked: Option<&Path>, display: u32, listener: Listener) -> Vec<(PathBuf, bool)> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".Xauthority"));
     let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
-    let mut files = Vec::new();
-    let server = server_file(server_pid);
+    let is_named = is_named(std::env::var("DISPLAY").as_deref().unwrap_or_default(), display);
+    let server = server_file(listener.pid);
     // A service may have folders of its own in the place of the server's: as `/tmp`.
-    let seen_by_server = server.as_deref().and_then(|file| seen_by(server_pid, file));
-    for file in [asked.map(PathBuf::from), server, seen_by_server, named, home].into_iter().flatten() {
-        if !files.contains(&file) {
+    let seen_by_server = server.as_deref().and_then(|file| seen_by(listener.pid, file));
+    let of_server = [server, seen_by_server].into_iter().flatten().map(|file| (file, false));
+    let of_user = [named, home].into_iter().flatten().map(|file| (file, is_named));
+    let mut files: Vec<(PathBuf, bool)> = Vec::new();
+    for file in asked.map(|file| (PathBuf::from(file), true)).into_iter().chain(of_server).chain(of_user) {
+        if !files.iter().any(|(known, _)| *known == file.0) {
             files.push(file);
         }
     }
     files
+}
+
+/// Whether a name such as `:7` or `:7.0` is that of a display. To root others' displays are named, too.
+fn is_named(name: &str, display: u32) -> bool {
+    let number = name.strip_prefix(':').and_then(|name| name.split('.').next());
+    !rustix::process::geteuid().is_root() && number.is_some_and(|number| number.parse() == Ok(display))
 }
 
 /// The file that the server was started with, from its command line.
@@ -84,14 +103,26 @@ fn auth_argument(line: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8_lossy(file).into_owned()))
 }
 
-/// The cookies in a file for a display; none where it cannot be read. Anybody may name one, so that nothing is waited
-/// for that writes to it.
-pub(crate) fn read(file: &Path, display: u32) -> Vec<Vec<u8>> {
+/// The cookies in a file for a display, as many as are tried; none where it cannot be read, or where its owner is another
+/// user than the listener, who would get a cookie that is not its own. Root gets all, and so does who was named by the person.
+pub(crate) fn read(file: &Path, named: bool, display: u32, listener: Listener) -> Vec<Vec<u8>> {
+    let owned = |status: &Stat| named || listener.uid == 0 || status.st_uid == listener.uid;
+    let Some(file) = open_regular(file, owned) else { return Vec::new() };
     let mut bytes = Vec::new();
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file);
-    let opened = opened.map(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
-    if opened.is_ok() { cookies(&parse(&bytes), display) } else { Vec::new() }
+    let read = file.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
+    let mut found = if read.is_ok() { cookies(&parse(&bytes), display) } else { Vec::new() };
+    found.truncate(COOKIES_MAX);
+    found
+}
+
+/// Opens a regular file that is as wanted. Nothing else is opened: to open a device or a pipe may do something.
+fn open_regular(file: &Path, wanted: impl Fn(&Stat) -> bool) -> Option<File> {
+    let found = rustix::fs::open(file, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let status = rustix::fs::fstat(&found).ok()?;
+    if !FileType::from_raw_mode(status.st_mode).is_file() || !wanted(&status) {
+        return None;
+    }
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).ok()
 }
 
 /// The bytes of an authority file with one cookie, valid from any host.
@@ -136,10 +167,30 @@ mod tests {
         std::fs::write(&file, authority_file("7", b"seven")).unwrap();
         let seen = seen_by(std::process::id(), &file).unwrap();
         assert!(seen.starts_with("/proc") && seen_by(1, Path::new("not/whole")).is_none());
-        assert_eq!(read(&seen, 7), vec![b"seven".to_vec()]);
+        let own = Listener { pid: std::process::id(), uid: rustix::process::geteuid().as_raw() };
+        assert_eq!(read(&seen, false, 7, own), vec![b"seven".to_vec()]);
         let pipe = dir.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
-        assert_eq!(read(&pipe, 7), Vec::<Vec<u8>>::new());
+        assert_eq!(read(&pipe, true, 7, own), Vec::<Vec<u8>>::new());
+    }
+
+    #[test]
+    fn a_cookie_goes_to_nobody_but_its_owner_root_and_whom_the_person_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("cookies");
+        std::fs::write(&file, authority_file("7", b"seven")).unwrap();
+        std::os::unix::fs::chown(&file, Some(4242), None).expect("run the tests as root");
+        let gets = |uid, named| !read(&file, named, 7, Listener { pid: 1, uid }).is_empty();
+        assert_eq!([gets(4242, false), gets(0, false), gets(4243, true)], [true; 3]);
+        assert!(!gets(4243, false));
+    }
+
+    #[test]
+    fn no_more_cookies_are_tried_than_are_useful() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("cookies");
+        std::fs::write(&file, authority_file("7", b"one").repeat(30)).unwrap();
+        assert_eq!(read(&file, true, 7, Listener { pid: 1, uid: 0 }).len(), COOKIES_MAX);
     }
 
     #[test]

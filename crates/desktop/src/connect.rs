@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Connections to X servers that never wait longer than they were allowed to.
 
-use crate::auth;
+use crate::auth::{self, Listener};
 use crate::clock;
 use crate::error::{Error, Failure};
 use crate::framing::Framing;
@@ -70,8 +70,12 @@ impl Stream for BoundedStream {
 
     fn read(&self, buf: &mut [u8], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
         let read = self.inner.read(buf, fds)?;
-        self.framing.lock().unwrap_or_else(PoisonError::into_inner).mend(&mut buf[..read]);
-        Ok(read)
+        let fits = self.framing.lock().unwrap_or_else(PoisonError::into_inner).mend(&mut buf[..read]);
+        if fits {
+            Ok(read)
+        } else {
+            Err(io::Error::new(ErrorKind::InvalidData, "the server announces too long a packet"))
+        }
     }
 
     fn write(&self, buf: &[u8], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
@@ -111,18 +115,20 @@ pub struct Connection {
 impl Connection {
     /// Connects with the first cookie that the server accepts.
     ///
-    /// Takes at most the target's timeout per cookie; a server that does not even take connections
+    /// Takes at most the target's timeout for all cookies together; a server that does not even take connections
     /// costs no time at all.
     pub fn open(target: &Target) -> Result<Connection, Error> {
         let display = target.display;
-        let server_pid = peer(&dial(target)?).map_err(|error| Error::lost(display, error))?;
-        let files = auth::files(target.authority.as_deref(), server_pid);
-        let mut cookies: Vec<_> = files.iter().flat_map(|file| auth::read(file, display)).collect();
+        let deadline = clock::now().after(Nanos(target.timeout.as_nanos() as u64));
+        let listener = peer(&dial(target)?).map_err(|error| Error::lost(display, error))?;
+        let files = auth::files(target.authority.as_deref(), display, listener);
+        let mut cookies: Vec<_> =
+            files.iter().flat_map(|(file, named)| auth::read(file, *named, display, listener)).collect();
         cookies.push(Vec::new());
         let mut refusal = None;
         for cookie in cookies {
-            match greet(target, cookie) {
-                Ok(wire) => return Ok(Connection { wire, target: target.clone(), server_pid }),
+            match greet(target, cookie, deadline) {
+                Ok(wire) => return Ok(Connection { wire, target: target.clone(), server_pid: listener.pid }),
                 Err(error @ Error::Refused { .. }) => refusal = refusal.or(Some(error)),
                 Err(error) => return Err(error),
             }
@@ -217,16 +223,15 @@ fn dial_address(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
     Ok(fd)
 }
 
-fn peer(fd: &OwnedFd) -> io::Result<u32> {
+fn peer(fd: &OwnedFd) -> io::Result<Listener> {
     let credentials = sockopt::socket_peercred(fd)?;
-    Ok(credentials.pid.as_raw_nonzero().get() as u32)
+    Ok(Listener { pid: credentials.pid.as_raw_nonzero().get() as u32, uid: credentials.uid.as_raw() })
 }
 
-fn greet(target: &Target, cookie: Vec<u8>) -> Result<Wire, Error> {
+fn greet(target: &Target, cookie: Vec<u8>, deadline: Nanos) -> Result<Wire, Error> {
     let display = target.display;
     let stream = UnixStream::from(dial(target)?);
     let (inner, _) = DefaultStream::from_unix_stream(stream).map_err(|error| Error::lost(display, error))?;
-    let deadline = clock::now().after(Nanos(target.timeout.as_nanos() as u64));
     let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0), framing: Mutex::default() };
     let name = if cookie.is_empty() { Vec::new() } else { b"MIT-MAGIC-COOKIE-1".to_vec() };
     RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).map_err(|error| match &error {

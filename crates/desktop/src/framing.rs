@@ -15,6 +15,8 @@ const REPLY: u8 = 1;
 const GENERIC_EVENT: u8 = 35;
 /// Bytes of a packet, at least; a longer one says how many units of four bytes more there are.
 const LENGTH: usize = 32;
+/// Bytes of a packet, at most: whoever reads it makes room for all of it at once. Nothing that is asked for here is as long.
+const LENGTH_MAX: usize = 1 << 20;
 /// Bytes in which a packet tells its length.
 const HEADER: usize = 8;
 
@@ -31,8 +33,8 @@ pub(crate) struct Framing {
 }
 
 impl Framing {
-    /// Mends bytes that come next from the server.
-    pub fn mend(&mut self, bytes: &mut [u8]) {
+    /// Mends bytes that come next from the server; false where it announces a packet of more bytes than may be.
+    pub fn mend(&mut self, bytes: &mut [u8]) -> bool {
         let mut rest = bytes;
         while let Some(first) = rest.first_mut() {
             if self.read == 0 && self.greeted && *first == SENT | KEYMAP_NOTIFY {
@@ -40,7 +42,11 @@ impl Framing {
             }
             let taken = self.take(rest);
             rest = &mut rest[taken..];
+            if self.length > LENGTH_MAX {
+                return false;
+            }
         }
+        true
     }
 
     /// Goes on within one packet, by at least one byte.
@@ -93,9 +99,20 @@ mod tests {
     #[test]
     fn only_the_first_byte_of_the_one_kind_is_mended() {
         let (before, mut after) = (stream(), stream());
-        Framing::default().mend(&mut after);
+        assert!(Framing::default().mend(&mut after));
         let changed: Vec<usize> = (0..before.len()).filter(|at| before[*at] != after[*at]).collect();
         assert_eq!((changed, after[72]), (vec![72], KEYMAP_NOTIFY));
+    }
+
+    #[test]
+    fn a_packet_longer_than_any_is_refused_as_soon_as_it_is_announced() {
+        for units in [LENGTH_MAX as u32 / 4, u32::MAX] {
+            let mut framing = Framing::default();
+            assert!(framing.mend(&mut [1, 0, 11, 0, 0, 0, 0, 0]));
+            let mut header = packet(REPLY, units, HEADER);
+            let (begin, end) = header.split_at_mut(HEADER - 1);
+            assert!(framing.mend(begin) && !framing.mend(end));
+        }
     }
 
     #[test]
@@ -104,7 +121,7 @@ mod tests {
         Framing::default().mend(&mut whole);
         for size in 1..whole.len() {
             let (mut framing, mut pieces) = (Framing::default(), stream());
-            pieces.chunks_mut(size).for_each(|piece| framing.mend(piece));
+            assert!(pieces.chunks_mut(size).all(|piece| framing.mend(piece)));
             assert_eq!(pieces, whole, "{size}");
         }
     }

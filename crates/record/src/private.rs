@@ -90,6 +90,20 @@ struct Sent {
     client: Pid,
     at: At,
     ts: Nanos,
+    /// The server told the client something, which it does once it has let it in.
+    let_in: bool,
+}
+
+/// Of an X event's word: the server refuses a connection (0), or asks for more before it lets one in (2).
+const REFUSES: [u8; 2] = [0, 2];
+const CODE: u8 = 0x7f;
+/// The direction of what a server sends.
+const EVENT_SENT: u8 = 2;
+
+/// Whether a record tells of an answer or event of an X server: anybody may try to connect, and be refused.
+fn lets_in(message: &Message, record: &[u8]) -> bool {
+    let first = record.get(Message::SIZE).filter(|_| message.direction == EVENT_SENT && message.operations > 0);
+    first.is_some_and(|first| !REFUSES.contains(&(first & CODE)))
 }
 
 impl Sent {
@@ -100,11 +114,13 @@ impl Sent {
                 client: message.client,
                 at: At::X11(message.display),
                 ts: message.head.ts,
+                let_in: lets_in(&message, record),
             }),
             Kind::WlMessage => WlMessage::read(record).map(|message| Sent {
                 client: message.client,
                 at: At::Wayland(message.server),
                 ts: message.head.ts,
+                let_in: true,
             }),
             _ => None,
         }
@@ -143,10 +159,10 @@ impl View {
         }
     }
 
+    /// Also where only one process is known to have had the number: what is known of the one before it may have been
+    /// overwritten, and anybody can use numbers up.
     fn user_of(&self, pid: Pid, at: Nanos) -> Option<u32> {
-        let lives = self.lives.get(&pid)?;
-        let one = lives.first().filter(|first| lives.iter().all(|life| life.uid == first.uid));
-        one.or_else(|| lives.iter().find(|life| life.covers(at))).map(|life| life.uid)
+        self.lives.get(&pid)?.iter().find(|life| life.covers(at)).map(|life| life.uid)
     }
 
     /// This user's threads that wait at the mark.
@@ -158,14 +174,15 @@ impl View {
 
     fn own_displays(&self, incident: &Incident) -> BTreeSet<At> {
         let servers: Vec<Display> = incident.json(Section::Displays).unwrap_or_default();
-        let servers = servers.into_iter().map(|one| (At::X11(one.display), self.whose(Pid(one.server_pid), AT_MARK)));
+        let servers = servers.into_iter().map(|one| (At::X11(one.display), Pid(one.server_pid)));
+        let servers = servers.map(|(display, server)| (display, self.whose(server, AT_MARK), true));
         let messages = rewrite::records(incident, Section::Rare).filter_map(|(kind, bytes)| Sent::read(kind, bytes));
         let mut only: BTreeMap<At, bool> = BTreeMap::new();
-        let clients = messages.map(|message| (message.at, self.whose(message.client, message.ts)));
-        for (display, of) in clients.chain(servers) {
+        let clients = messages.map(|message| (message.at, self.whose(message.client, message.ts), message.let_in));
+        for (display, of, let_in) in clients.chain(servers) {
             match of {
-                Of::Own => drop(only.entry(display).or_insert(true)),
-                Of::System => {}
+                Of::Own if let_in => drop(only.entry(display).or_insert(true)),
+                Of::Own | Of::System => {}
                 Of::Other(_) | Of::Unknown => drop(only.insert(display, false)),
             }
         }

@@ -14,6 +14,8 @@ const OF_ANN: Pid = Pid(10);
 const OF_BOB: Pid = Pid(11);
 const OF_ROOT: Pid = Pid(12);
 const LOST: Pid = Pid(13);
+/// The code of an answer of an X server.
+const REPLY: u8 = 1;
 
 fn head(kind: Kind, size: usize) -> Head {
     Head { ts: Nanos(5_000_000), tid: Tid(7), size: size as u16, kind: kind as u8, generation: 1 }
@@ -28,6 +30,14 @@ fn message(client: Pid, display: u32) -> Vec<u8> {
     message.head = head(Kind::Message, Message::SIZE);
     (message.pid, message.client, message.display) = (OF_ROOT, client, display);
     message.as_bytes().to_vec()
+}
+
+/// The server tells a client something: an X event or answer with this code.
+fn told(client: Pid, display: u32, code: u8) -> Vec<u8> {
+    let mut message = Message::read(&message(client, display)).expect("a message");
+    message.head.size += 8;
+    (message.direction, message.operations) = (EVENT_SENT, 1);
+    [message.as_bytes(), &[code, 0, 0, 0, 0, 0, 0, 0]].concat()
 }
 
 fn wl_message(client: Pid, server: Pid) -> Vec<u8> {
@@ -62,18 +72,32 @@ fn chunk(records: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
+/// Whose the processes are, and since when those others than Ann's live.
+fn known() -> Vec<u8> {
+    let owners = [owner(OF_ANN, ANN), owner(OF_BOB, BOB), owner(OF_ROOT, 0), wait(OF_BOB).as_bytes().to_vec()];
+    [owners.concat(), since_ever(OF_BOB), since_ever(OF_ROOT)].concat()
+}
+
+fn since_ever(pid: Pid) -> Vec<u8> {
+    living(pid, Nanos(0))
+}
+
 fn incident(rare: &[Vec<u8>]) -> Incident {
     let mut incident = Incident::default();
-    let known = [owner(OF_ANN, ANN), owner(OF_BOB, BOB), owner(OF_ROOT, 0), wait(OF_BOB).as_bytes().to_vec()];
-    incident.push(Section::Tasks, known.concat());
+    incident.push(Section::Tasks, [since_ever(OF_ANN), known()].concat());
     incident.push(Section::Rare, chunk(rare));
     incident
 }
 
 /// Clients and displays of the messages that Ann is shown, and how many she is not.
 fn shown(messages: &[(Pid, u32)]) -> (Vec<(Pid, u32)>, u64) {
-    let mut incident =
-        incident(&messages.iter().map(|(client, display)| message(*client, *display)).collect::<Vec<_>>());
+    shown_of(messages, REPLY)
+}
+
+/// The same where servers told all of them this.
+fn shown_of(messages: &[(Pid, u32)], code: u8) -> (Vec<(Pid, u32)>, u64) {
+    let told: Vec<_> = messages.iter().map(|(client, display)| told(*client, *display, code)).collect();
+    let mut incident = incident(&told);
     let withheld = conceal(&mut incident, ANN, &|address| !address);
     let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
     (left.map(|message| (message.client, message.display)).collect(), withheld.messages)
@@ -90,6 +114,13 @@ fn messages_of_services_are_shown_where_nobody_else_sits() {
     assert_eq!(shown(&own), (own.to_vec(), 0));
     assert_eq!(shown(&mixed), (vec![(OF_ANN, 0)], 2));
     assert_eq!(shown(&greeter), (vec![], 1));
+}
+
+#[test]
+fn who_is_refused_by_a_greeter_is_shown_nothing_of_its() {
+    const REFUSED: u8 = 0;
+    let tried = [(OF_ANN, 3), (OF_ROOT, 3)];
+    assert_eq!(shown_of(&tried, REFUSED), (vec![(OF_ANN, 3)], 1));
 }
 
 /// The same on Wayland: clients and compositors.
@@ -130,11 +161,11 @@ fn reused(ended: &[(Pid, Nanos)]) -> Vec<u8> {
     chunk(&exits.chain([owner(OF_ANN, BOB)]).collect::<Vec<_>>())
 }
 
-/// Ann's process, which lives at the mark.
-fn living(start: Nanos) -> Vec<u8> {
+/// A process that lives at the mark.
+fn living(pid: Pid, start: Nanos) -> Vec<u8> {
     let mut task = Task::new_zeroed();
-    task.head = Head { tid: Tid(OF_ANN.0), ..head(Kind::Task, Task::SIZE) };
-    (task.pid, task.start) = (OF_ANN, start);
+    task.head = Head { tid: Tid(pid.0), ..head(Kind::Task, Task::SIZE) };
+    (task.pid, task.start) = (pid, start);
     task.as_bytes().to_vec()
 }
 
@@ -148,7 +179,7 @@ fn kept_from_ann(exits: Vec<u8>, lives: Vec<u8>) -> u64 {
     let mut incident = incident(&[at(4), at(8), at(12)]);
     incident.push(Section::Exits, exits);
     let tasks = incident.sections.iter_mut().find(|(section, _)| *section == Section::Tasks);
-    tasks.expect("it has tasks").1.extend(lives);
+    tasks.expect("it has tasks").1 = [known(), lives].concat();
     let withheld = conceal(&mut incident, ANN, &|address| !address);
     let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
     assert!(left.into_iter().all(|message| message.head.ts == Nanos::from_millis(12)), "of Bob's time nothing is told");
@@ -158,14 +189,19 @@ fn kept_from_ann(exits: Vec<u8>, lives: Vec<u8>) -> u64 {
 #[test]
 fn a_number_that_two_users_had_is_of_each_in_its_time() {
     let bob = reused(&[(OF_ANN, Nanos(1_000_000))]);
-    assert_eq!(kept_from_ann(bob, living(Nanos::from_millis(10))), 2);
+    assert_eq!(kept_from_ann(bob, living(OF_ANN, Nanos::from_millis(10))), 2);
 }
 
 #[test]
 fn a_number_that_two_users_had_is_of_neither_where_the_time_is_not_known() {
     let bob = || reused(&[(OF_ANN, Nanos(1_000_000))]);
     assert_eq!(kept_from_ann(bob(), Vec::new()), 3);
-    assert_eq!(kept_from_ann(reused(&[]), living(Nanos::from_millis(10))), 2);
+    assert_eq!(kept_from_ann(reused(&[]), living(OF_ANN, Nanos::from_millis(10))), 2);
+}
+
+#[test]
+fn what_was_before_the_only_process_that_is_known_of_a_number_is_nobodys() {
+    assert_eq!(kept_from_ann(chunk(&[]), living(OF_ANN, Nanos::from_millis(10))), 2);
 }
 
 #[test]
