@@ -92,6 +92,7 @@ fn keys_of_a_compositor_are_seen_and_never_their_codes_nor_text() {
     let compositor = Compositor::start();
     let mut keyboard = Keyboard::plug_in(&compositor);
     let recording = Recording::start(&["--display", DISPLAY]);
+    assert!(recording.line.contains(&*compositor.socket().to_string_lossy()), "{}", recording.line);
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
     CODES.iter().for_each(|code| keyboard.key(*code));
