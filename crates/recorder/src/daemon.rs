@@ -112,6 +112,16 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The sockets of the compositors that are recorded.
+fn compositors(tap: Tap) -> Vec<String> {
+    let wanted = |path: &String| match tap {
+        Tap::All => true,
+        Tap::OnlyWayland(number) => path.ends_with(&format!("/wayland-{number}")),
+        Tap::Only(_) | Tap::Off => false,
+    };
+    tipme_desktop::server::find_compositors().into_iter().filter(wanted).collect()
+}
+
 fn kernel_options(options: &Options) -> tipme_kernel::Options {
     let mut without = options.without.clone();
     if options.tap == Tap::Off {
@@ -184,14 +194,15 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// The displays among these that are recorded, such as `:0`.
+    /// The displays among these that are recorded, such as `:0`, and the sockets of compositors that are.
     fn recorded(&self, displays: &[Display]) -> Vec<String> {
         let wanted = |display: &&Display| match self.options.tap {
             Tap::All => true,
             Tap::Only(number) => display.display == number,
             Tap::OnlyWayland(_) | Tap::Off => false,
         };
-        displays.iter().filter(wanted).map(|display| format!(":{}", display.display)).collect()
+        let names = displays.iter().filter(wanted).map(|display| format!(":{}", display.display));
+        names.chain(compositors(self.options.tap)).collect()
     }
 
     /// Learns what was there before, and says that recording has begun.

@@ -62,7 +62,7 @@ fn rights() -> Finding {
 fn displays() -> Vec<Finding> {
     let found = tipme_desktop::server::list(Duration::from_secs(1));
     if found.is_empty() {
-        let why = "no X server found; interactions are recorded on X11 only, threads everywhere".to_owned();
+        let why = "no X server found; interactions are recorded on X11 and Wayland, threads everywhere".to_owned();
         return vec![Finding { what: "displays".to_owned(), result: Err(why) }];
     }
     let lines = found.into_iter().map(|(number, result)| Finding {
@@ -76,10 +76,10 @@ fn displays() -> Vec<Finding> {
 
 /// No protocol of Wayland names the process of a window, and none lets a program grab a key.
 fn compositors() -> impl Iterator<Item = Finding> {
-    let why = "a Wayland compositor; what its threads wait for is recorded, which key waited for which window is not; \
-               hot keys: tipme agent, or tipme record --hot-keys always; the manager follows X11 windows only";
+    let what = "a Wayland compositor; input is recorded up to the frames that answer it; \
+                hot keys: tipme agent, or tipme record --hot-keys always; the manager follows X11 windows only";
     let found = tipme_desktop::server::find_compositors().into_iter();
-    found.map(move |socket| Finding { what: format!("display {socket}"), result: Err(why.to_owned()) })
+    found.map(move |socket| Finding { what: format!("display {socket}"), result: Ok(what.to_owned()) })
 }
 
 /// Whether the recorder can see hot keys itself: where there are keyboards, and a console that may show text.

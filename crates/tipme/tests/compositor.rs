@@ -11,6 +11,8 @@ use compositor::{Compositor, DISPLAY, Keyboard};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose, records};
+use tipme_bench::alone::Alone;
+use tipme_bench::interrupt::Interrupt;
 use tipme_record::Kind;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::WlMessage;
@@ -20,7 +22,7 @@ use tipme_record::wayland::{BUTTON, ENTERED, HIDDEN, NEAR, PRESSED, RELEASED, SH
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// For so long a process is stopped: longer than anything that a busy machine is likely to add to a key.
-const STOPPED: Duration = Duration::from_millis(1_500);
+const STOPPED: Duration = Duration::from_secs(3);
 
 /// A send whose messages could not be read.
 const UNREAD: u16 = 2;
@@ -92,6 +94,7 @@ fn keys_of_a_compositor_are_seen_and_never_their_codes_nor_text() {
     let compositor = Compositor::start();
     let mut keyboard = Keyboard::plug_in(&compositor);
     let recording = Recording::start(&["--display", DISPLAY]);
+    assert!(recording.line.contains(&*compositor.socket().to_string_lossy()), "{}", recording.line);
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
     CODES.iter().for_each(|code| keyboard.key(*code));
@@ -165,6 +168,7 @@ fn check_stopped(verdict: &serde_json::Value, client: u32, inferred: bool) {
 
 #[test]
 fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let compositor = Compositor::start();
     let mut keyboard = Keyboard::plug_in(&compositor);
     let recording = Recording::start(&["--display", DISPLAY]);
@@ -175,6 +179,7 @@ fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
 
 #[test]
 fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let compositor = Compositor::start();
     let mut keyboard = Keyboard::plug_in(&compositor);
     let terminal = compositor.terminal(WORD);
@@ -188,6 +193,7 @@ fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
 
 #[test]
 fn a_stopped_compositor_is_named() {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let compositor = Compositor::start();
     let mut keyboard = Keyboard::plug_in(&compositor);
     let recording = Recording::start(&["--display", DISPLAY]);

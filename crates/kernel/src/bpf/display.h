@@ -124,13 +124,13 @@ static __always_inline void write_message(struct side *side, struct reading *rea
 }
 
 /* What was read means something for how long clients take. What could not be read may well be a drawing. */
-static __always_inline void note_sent(struct side *side, struct reading *reading, __u64 now)
+static __always_inline void note_sent(struct side *side, struct reading *reading)
 {
 	bool opaque = reading->request && (reading->flags & (FLAG_MORE | FLAG_UNREAD));
 
 	if (!reading->injects && !reading->draws && !opaque && !reading->press)
 		return;
-	__u64 owner = number_of(side->server);
+	__u64 owner = number_of(side->server), now = bpf_ktime_get_ns();
 	if (reading->request) {
 		if (reading->injects)
 			note_injection(side->display, owner, now);
@@ -161,7 +161,7 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	reading->wayland = side.wayland;
 	read_sent(reading, &side, bytes);
 	write_message(&side, reading, bytes, reading->request ? REQUEST_SENT : EVENT_SENT);
-	note_sent(&side, reading, bpf_ktime_get_ns());
+	note_sent(&side, reading);
 	return 0;
 }
 
