@@ -200,6 +200,31 @@ fn why_nameless(incident: &Incident) -> String {
     found.map(|missing| missing.why).unwrap_or_default()
 }
 
+/// Real, effective and saved user of a process.
+fn users_of(pid: u32) -> Vec<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    line.split_whitespace().take(3).map(|user| user.parse().unwrap()).collect()
+}
+
+#[test]
+fn who_names_functions_is_nobody_whom_the_user_may_stop() {
+    let user = OTHER_UID.to_string();
+    let mut command = tipme();
+    command.args(["name", "--user", &user, "--group", &user, "--seconds", "60"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    while users_of(child.id())[1] != OTHER_UID {
+        assert!(child.try_wait().unwrap().is_none(), "it ends before it is asked");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(users_of(child.id()), [NOBODY, OTHER_UID, NOBODY]);
+    let mut stop = Command::new("kill");
+    stop.args(["-STOP", &child.id().to_string()]).uid(OTHER_UID).gid(OTHER_UID).stderr(Stdio::null());
+    assert!(!stop.status().unwrap().success(), "its user stopped it");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
 #[test]
 fn a_fifo_for_a_perf_map_holds_nothing_up() {
     let recording = record();
