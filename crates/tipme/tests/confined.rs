@@ -23,6 +23,8 @@ use tipme_recorder::{Options, Sealer, StateDirs, Tap, run, seconds};
 
 /// A user without an account.
 const USER: u32 = 4242;
+/// Whose a confined process is apart from its files.
+const NOBODY: u32 = 65_534;
 
 /// Capabilities by their numbers: CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID, SYS_PTRACE, SYSLOG.
 const KEPT: [u32; 7] = [0, 1, 5, 6, 7, 19, 34];
@@ -85,11 +87,14 @@ fn limits<const COUNT: usize>(child: &Child, names: [&str; COUNT]) -> [String; C
 const LIMITS: [&str; 5] =
     ["Max cpu time", "Max file size", "Max core file size", "Max open files", "Max address space"];
 
-/// That a process is this user, in this group only, and has no capability.
+/// That a process is this user for files and nobody else, in this group only, and has no capability.
 fn has_given_up_all(child: &Child, user: u32, group: u32) {
     let status = status(&child.id().to_string());
-    for (name, number) in [("Uid", user), ("Gid", group)] {
-        assert_eq!(field(&status, name), [number.to_string().as_str(); 4].join("\t"));
+    for (name, [real, effective, saved]) in [("Uid", [NOBODY, user, NOBODY]), ("Gid", [group; 3])] {
+        assert_eq!(
+            field(&status, name),
+            [real, effective, saved, effective].map(|number| number.to_string()).join("\t")
+        );
     }
     assert_eq!(field(&status, "Groups"), "");
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
