@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use crate::support::tipme;
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -20,6 +21,8 @@ pub const LONG: Duration = Duration::from_secs(120);
 pub struct Agent {
     pub child: Child,
     lines: Receiver<String>,
+    /// Lines that were not asked for yet: those of the two outputs come in any order.
+    passed: RefCell<Vec<String>>,
 }
 
 impl Agent {
@@ -49,19 +52,21 @@ impl Agent {
         std::thread::spawn(move || {
             BufReader::new(errors).lines().map_while(Result::ok).all(|line| of_errors.send(line).is_ok())
         });
-        Agent { child, lines }
+        Agent { child, lines, passed: RefCell::default() }
     }
 
-    /// The rest of the next line that starts with `prefix`.
+    /// The rest of the first line that starts with `prefix` and was not asked for before.
     pub fn line(&self, prefix: &str) -> String {
-        let (deadline, mut said) = (Instant::now() + LONG, Vec::new());
-        while let Ok(line) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            if let Some(rest) = line.strip_prefix(prefix) {
-                return rest.to_string();
+        let (deadline, mut passed) = (Instant::now() + LONG, self.passed.borrow_mut());
+        loop {
+            if let Some(at) = passed.iter().position(|line| line.starts_with(prefix)) {
+                return passed.remove(at)[prefix.len()..].to_string();
             }
-            said.push(line);
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => passed.push(line),
+                Err(_) => panic!("the agent did not say {prefix:?} but {passed:?}"),
+            }
         }
-        panic!("the agent did not say {prefix:?} but {said:?}");
     }
 }
 
