@@ -44,13 +44,15 @@ fn messages(incident: &Incident) -> Vec<(WlMessage, Vec<WlWord>)> {
     read.collect()
 }
 
-/// What a client was told that looks like a key, with the time of the record in milliseconds.
+/// What a client was told that looks like a key, with the time of the record in milliseconds, in order: the messages of an
+/// incident are in order for each CPU only, and a compositor may move to another between two keys.
 fn keys(incident: &Incident, client: u32) -> Vec<(u32, WlWord)> {
     let told = messages(incident).into_iter();
     let told = told.filter(|(message, _)| message.client.0 == client && message.direction == EVENT_SENT);
     let words = told.flat_map(|(message, words)| words.into_iter().map(move |word| (message.head.ts, word)));
-    let keys = words.filter(|(_, word)| (RELEASED..=PRESSED).contains(&(word.hint & SHAPE)));
-    keys.map(|(at, word)| ((at.0 / 1_000_000) as u32, word)).collect()
+    let mut keys: Vec<_> = words.filter(|(_, word)| (RELEASED..=PRESSED).contains(&(word.hint & SHAPE))).collect();
+    keys.sort_by_key(|(at, _)| *at);
+    keys.into_iter().map(|(at, word)| ((at.0 / 1_000_000) as u32, word)).collect()
 }
 
 /// Marks until the terminal was told of so many presses and releases: a busy machine may still have some of it on the way.
@@ -144,13 +146,18 @@ fn a_recorder_of_one_display_leaves_others_alone() {
     assert_eq!(seen.count(), 0);
 }
 
-/// Types some keys, then one while the client is stopped; what is said of that, once the verdict is of the key.
-fn stopped_around_a_key(recording: &Recording, keyboard: &mut Keyboard, client: u32) -> serde_json::Value {
+/// Types some keys, then one by `press` while a process is stopped; what is said of that, once the verdict is of the key.
+fn stopped_around_a_key(
+    recording: &Recording,
+    keyboard: &mut Keyboard,
+    (stopped, client): (u32, u32),
+    press: fn(&mut Keyboard, u32),
+) -> serde_json::Value {
     CODES.iter().for_each(|code| keyboard.key(*code));
     marked_with_keys(recording, client, 2 * CODES.len());
-    let process = rustix::process::Pid::from_raw(client as i32).unwrap();
+    let process = rustix::process::Pid::from_raw(stopped as i32).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
-    keyboard.key(CODES[0]);
+    press(keyboard, CODES[0]);
     std::thread::sleep(STOPPED);
     rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
     let (path, _) = marked_with_keys(recording, client, 2 * CODES.len() + 2);
@@ -174,7 +181,8 @@ fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
     let recording = Recording::start(&["--display", DISPLAY]);
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
-    check_stopped(&stopped_around_a_key(&recording, &mut keyboard, client), client, false);
+    let verdict = stopped_around_a_key(&recording, &mut keyboard, (client, client), Keyboard::key);
+    check_stopped(&verdict, client, false);
 }
 
 #[test]
@@ -185,7 +193,7 @@ fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
     let recording = Recording::start(&["--display", DISPLAY]);
-    let verdict = stopped_around_a_key(&recording, &mut keyboard, client);
+    let verdict = stopped_around_a_key(&recording, &mut keyboard, (client, client), Keyboard::key);
     check_stopped(&verdict, client, true);
     let notes = verdict["notes"].as_array().unwrap().iter().filter_map(serde_json::Value::as_str);
     assert!(notes.into_iter().any(|note| note.contains("inferred")), "{verdict:#}");
@@ -199,17 +207,8 @@ fn a_stopped_compositor_is_named() {
     let recording = Recording::start(&["--display", DISPLAY]);
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
-    CODES.iter().for_each(|code| keyboard.key(*code));
-    marked_with_keys(&recording, client, 2 * CODES.len());
-    let server = compositor.sway.0.id();
-    let process = rustix::process::Pid::from_raw(server as i32).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
-    keyboard.key_unanswered(CODES[0]);
-    std::thread::sleep(STOPPED);
-    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
-    let (path, _) = marked_with_keys(&recording, client, 2 * CODES.len() + 2);
-    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
-    let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
+    let sway = compositor.sway.0.id();
+    let verdict = stopped_around_a_key(&recording, &mut keyboard, (sway, client), Keyboard::key_unanswered);
     check_stopped(&verdict, client, false);
     let finding = serde_json::to_string(&verdict["findings"][0]).unwrap();
     assert!(finding.contains("sway"), "{verdict:#}");
