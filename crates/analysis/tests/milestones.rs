@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{APP, Machinery, SHELL, WORKER, tid};
+use support::{APP, Machinery, SHELL, TO_SHELL, WORKER, tid};
 use tipme_analysis::model::{Kind, Verdict};
 use tipme_analysis::{Options, diagnose, timed};
 use tipme_record::incident::StoredBaseline;
@@ -15,6 +15,8 @@ const WAIT4: i32 = 61;
 /// Holds a lock that the application wants; and a child of the shell.
 const HOLDER: u32 = 500;
 const CHILD: u32 = 510;
+/// Another terminal.
+const TO_ANOTHER: u64 = 81;
 /// Another program on the display.
 const OTHER: u32 = 600;
 const TERMINAL_FILES: u32 = 0x1cd1;
@@ -160,6 +162,30 @@ fn whom_a_worker_wakes_next_reads_no_terminal() {
     machine.switch(2_000_600, 2, 0, 1).wake_from(5_000_000, HOLDER, 0, 2, 2).switch(5_000_010, 2, HOLDER, 0);
     machine.wait(5_000_001, HOLDER, 2_000_600, |wait| wait.syscall = FLOCK);
     machine.switch(5_000_100, 2, 0, 1);
+    let (milestone, latency, kinds) = told(&verdict(&mut machine, 7_000_000));
+    assert_eq!((milestone.as_str(), kinds), ("response", vec![]));
+    assert!(latency < 10, "{latency} ms");
+}
+
+/// A worker delivers to several terminals in a row, and wakes nobody for a reader that is awake.
+#[test]
+fn whom_a_worker_wakes_for_another_terminal_does_not_read_this_one() {
+    let mut machine = Machinery::with_terminal();
+    machine.task(HOLDER, HOLDER, 1, "bash", 1);
+    for us in [1_000_000, 1_500_000] {
+        machine.press(us).reach_shell(us).echo(us + 800);
+    }
+    let us = 2_000_000;
+    machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
+    machine.wake_from(us + 420, SHELL, 0, 2, 2).switch(us + 400, 1, WORKER, 1).switch(us + 430, 2, SHELL, 0);
+    machine.tty(us + 450, WORKER, TO_SHELL, 1).tty(us + 470, WORKER, TO_ANOTHER, 1);
+    machine.wake_from(us + 480, HOLDER, WORKER, 0, 0).switch(us + 500, 0, HOLDER, 0).switch(us + 600, 0, 0, 1);
+    machine.wait(us + 481, HOLDER, 500_000, |wait| {
+        (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+    });
+    machine.echo(us + 800).switch(us + 900, 2, 0, 1);
+    machine.wake_from(5_000_000, HOLDER, 0, 2, 0).switch(5_000_010, 0, HOLDER, 0).switch(5_000_100, 0, 0, 1);
+    machine.wait(5_000_001, HOLDER, us + 600, |wait| wait.syscall = FLOCK);
     let (milestone, latency, kinds) = told(&verdict(&mut machine, 7_000_000));
     assert_eq!((milestone.as_str(), kinds), ("response", vec![]));
     assert!(latency < 10, "{latency} ms");

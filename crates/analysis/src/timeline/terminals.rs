@@ -9,8 +9,8 @@ use tipme_record::{Nanos, Tid};
 /// A worker's delivery and the wake-up that it causes lie at most this far apart.
 const DELIVERY_MAX: Nanos = Nanos::from_millis(5);
 
-/// The first thread that a worker wakes this soon after a delivery reads that terminal; it has other work as well, and
-/// wakes others for that.
+/// The first thread that a worker wakes this soon after a delivery, and before its next one, reads that terminal; it has
+/// other work as well, and wakes others for that.
 const READER_MAX: Nanos = Nanos::from_millis(1);
 
 /// Writes and deliveries of all terminals, and who reads them.
@@ -55,12 +55,14 @@ impl Terminals {
             woken.extend(wakes.map(|(worker, at)| (worker, at, tid)));
         }
         woken.sort_unstable();
-        let read = |&(worker, delivered, port): &(Tid, Nanos, u64)| {
+        let read = |(index, &(worker, delivered, port)): (usize, &(Tid, Nanos, u64))| {
             let first = woken.partition_point(|(tid, at, _)| (*tid, *at) <= (worker, delivered));
             let &(tid, at, reader) = woken.get(first)?;
-            (tid == worker && at.since(delivered) <= READER_MAX).then_some((at, reader, port))
+            let next = self.delivered.get(index + 1).filter(|next| next.0 == worker);
+            let for_this = tid == worker && next.is_none_or(|next| at < next.1);
+            (for_this && at.since(delivered) <= READER_MAX).then_some((at, reader, port))
         };
-        let mut found: Vec<(Nanos, Tid, u64)> = self.delivered.iter().filter_map(read).collect();
+        let mut found: Vec<(Nanos, Tid, u64)> = self.delivered.iter().enumerate().filter_map(read).collect();
         found.sort_unstable();
         for (_, reader, port) in found {
             self.readers.insert(reader, port);

@@ -547,7 +547,7 @@ impl Machinery {
 /// The terminal's shell, the worker that carries its data, and the two directions of the terminal.
 pub const SHELL: u32 = 210;
 pub const WORKER: u32 = 40;
-const TO_SHELL: u64 = 71;
+pub const TO_SHELL: u64 = 71;
 const TO_TERMINAL: u64 = 72;
 
 impl Machinery {
