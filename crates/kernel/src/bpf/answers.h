@@ -129,7 +129,7 @@ static __always_inline __u64 slot_bit(__u32 slot)
 }
 
 /* A client was told of a press that was made at `at`. */
-static __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u64 now)
+__noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u64 now)
 {
 	__u32 slot = take_answer(owner, client, now);
 
@@ -152,7 +152,7 @@ static __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 a
 }
 
 /* A client took what it was told: how long that lay there needs no drawing to be known. */
-static __noinline int note_taken(__u64 owner, __u64 now)
+__noinline int note_taken(__u64 owner, __u64 now)
 {
 	__u32 slot = find_answer(owner);
 
@@ -170,7 +170,7 @@ static __noinline int note_taken(__u64 owner, __u64 now)
 }
 
 /* A client draws: that answers the presses that it took. Those that lie in its queue stay open. */
-static __noinline int note_drawing(__u64 owner, __u64 now)
+__noinline int note_drawing(__u64 owner, __u64 now)
 {
 	__u32 slot = find_answer(owner);
 

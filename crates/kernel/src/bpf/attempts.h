@@ -28,21 +28,23 @@ static __always_inline struct refused *refused_slot(__u64 inode)
 	return &refused[((inode * 0x9e3779b97f4a7c15ull) >> 40) & (REFUSED - 1)];
 }
 
-static __always_inline __u32 lock_type(struct file_lock *lock)
+/* How a lock is laid out changed with Linux 6.9. Each of these is a function of its own, since a compiler that is
+ * let to moves the place of a field out of a loop, in front of the question whether the kernel has it. */
+static __noinline __u32 lock_type(struct file_lock *lock)
 {
 	if (bpf_core_field_exists(struct file_lock, c))
 		return BPF_CORE_READ(lock, c.flc_type);
 	return BPF_CORE_READ((struct file_lock___old *)lock, fl_type);
 }
 
-static __always_inline __u64 lock_whose(struct file_lock *lock)
+static __noinline __u64 lock_whose(struct file_lock *lock)
 {
 	if (bpf_core_field_exists(struct file_lock, c))
 		return (__u64)BPF_CORE_READ(lock, c.flc_owner);
 	return (__u64)BPF_CORE_READ((struct file_lock___old *)lock, fl_owner);
 }
 
-static __always_inline __u32 lock_pid(struct file_lock *lock)
+static __noinline __u32 lock_pid(struct file_lock *lock)
 {
 	int pid = bpf_core_field_exists(struct file_lock, c) ? BPF_CORE_READ(lock, c.flc_pid)
 							      : BPF_CORE_READ((struct file_lock___old *)lock, fl_pid);
@@ -50,12 +52,18 @@ static __always_inline __u32 lock_pid(struct file_lock *lock)
 	return pid > 0 ? pid : 0;
 }
 
-static __always_inline struct file_lock *lock_in(struct list_head *link)
+static __noinline __u64 lock_in(__u64 link)
 {
-	if (bpf_core_field_exists(struct file_lock, c))
-		return (void *)link - bpf_core_field_offset(struct file_lock, c) -
-		       bpf_core_field_offset(struct file_lock_core, flc_list);
-	return (void *)link - bpf_core_field_offset(struct file_lock___old, fl_list);
+	__u64 offset;
+
+	if (bpf_core_field_exists(struct file_lock, c)) {
+		offset = bpf_core_field_offset(struct file_lock, c) + bpf_core_field_offset(struct file_lock_core, flc_list);
+		barrier_var(offset);
+	} else {
+		offset = bpf_core_field_offset(struct file_lock___old, fl_list);
+		barrier_var(offset);
+	}
+	return link - offset;
 }
 
 /* Whether a lock that is held is in the way of one that is wanted. */
@@ -80,7 +88,7 @@ static __noinline __u32 lock_holder(struct inode *inode, struct file_lock *wante
 					    : bpf_core_field_offset(struct file_lock_context, flc_flock));
 	struct list_head *link = BPF_CORE_READ((struct list_head *)head, next);
 	for (int i = 0; i < LOCKS_MAX && link && (__u64)link != head; i++) {
-		struct file_lock *held = lock_in(link);
+		struct file_lock *held = (struct file_lock *)lock_in((__u64)link);
 		if (conflicts(held, wanted, ranges))
 			return lock_pid(held);
 		link = BPF_CORE_READ(link, next);

@@ -22,18 +22,21 @@ _Static_assert(sizeof(struct rec_message) == sizeof(struct rec_wl_message), "one
 _Static_assert(__builtin_offsetof(struct rec_message, display) == __builtin_offsetof(struct rec_wl_message, server),
 	       "one record in two forms");
 
-static __always_inline void read_heads(struct reading *reading, __u32 linear, bool user)
+__noinline int read_heads(struct reading *reading, __u32 linear, bool user)
 {
+	if (!reading)
+		return 0;
 	reading->linear = linear;
 	reading->user = user;
 	reading->segment = reading->begin = reading->flags = 0;
 	reading->window_begin = reading->window_bytes = 0;
 	for (int i = 0; i <= OPERATIONS && !reading->wayland; i++)
 		if (read_x_head(reading))
-			return;
+			return 0;
 	for (int i = 0; i <= WAYLAND_HEADS && reading->wayland; i++)
 		if (read_wayland_head(reading))
-			return;
+			return 0;
+	return 0;
 }
 
 /* Reads the last buffer in the receiver's queue, if it is what was just sent. The receiver may take it meanwhile, and its

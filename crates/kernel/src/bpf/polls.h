@@ -34,16 +34,19 @@ static __always_inline bool is_epoll(long number)
 	return number == 232 || number == 281 || number == 441;
 }
 
-static __always_inline void add_file(struct polled_set *set, __u64 file)
+__noinline int add_file(struct polled_set *set, __u64 file)
 {
-	if (!file || file == set->files[0] || file == set->files[1] || file == set->files[2] || file == set->files[3])
-		return;
+	if (!set || !file)
+		return 0;
+	if (file == set->files[0] || file == set->files[1] || file == set->files[2] || file == set->files[3])
+		return 0;
 	if (set->count >= FILES_MAX) {
 		set->overflow = 1;
-		return;
+		return 0;
 	}
 	set->files[set->count & (FILES_MAX - 1)] = file;
 	set->count++;
+	return 0;
 }
 
 static __always_inline __u64 entry_at(__u64 table, __u32 index)
@@ -53,15 +56,30 @@ static __always_inline __u64 entry_at(__u64 table, __u32 index)
 }
 
 /* Whether the first entry of what may be a table points back to it. */
-static __noinline int is_table(__u64 table)
+__noinline int is_table(__u64 table)
 {
 	struct poll_table_entry *first = (void *)entry_at(table, 0);
 
 	return (__u64)BPF_CORE_READ(first, wait.private) == table;
 }
 
+/* The table in this part of the stack, from `sp` on, of the thread that `wanted` points to; 0 where there is none. */
+__noinline __u64 search_frame(struct frame *frame, __u64 sp, __u64 wanted, __u64 size)
+{
+	if (!frame)
+		return 0;
+	for (__u32 i = 0; i < FRAME_WORDS; i++) {
+		if (8 * i >= size)
+			break;
+		__u64 table = sp + 8 * i - bpf_core_field_offset(struct poll_wqueues, polling_task);
+		if (frame->words[i] == wanted && is_table(table))
+			return table;
+	}
+	return 0;
+}
+
 /* The table of a thread that sleeps in poll or select; 0 where it is not found. */
-static __noinline __u64 find_table(struct task_struct *task, enum stack_user user)
+static __always_inline __u64 find_table(struct task_struct *task, enum stack_user user)
 {
 	__u32 key = user;
 	struct frame *frame = bpf_map_lookup_elem(&frames, &key);
@@ -77,14 +95,7 @@ static __noinline __u64 find_table(struct task_struct *task, enum stack_user use
 		size = sizeof(*frame);
 	if (bpf_probe_read_kernel(frame, size, (void *)sp))
 		return 0;
-	for (__u32 i = 0; i < FRAME_WORDS; i++) {
-		if (8 * i >= size)
-			break;
-		__u64 table = sp + 8 * i - bpf_core_field_offset(struct poll_wqueues, polling_task);
-		if (frame->words[i] == wanted && is_table(table))
-			return table;
-	}
-	return 0;
+	return search_frame(frame, sp, wanted, size);
 }
 
 static __noinline int read_table(struct polled_set *set, struct task_struct *task, enum stack_user user)

@@ -111,9 +111,9 @@ static __always_inline void next_chunk(enum ring_class class, __u32 cpu, __u64 n
 		give_chunk(class, old, now);
 }
 
-static __noinline int next_chunk_sched(__u32 cpu, __u64 now) { next_chunk(SCHED, cpu, now); return 0; }
-static __noinline int next_chunk_rare(__u32 cpu, __u64 now) { next_chunk(RARE, cpu, now); return 0; }
-static __noinline int next_chunk_exits(__u32 cpu, __u64 now) { next_chunk(EXITS, cpu, now); return 0; }
+__noinline int next_chunk_sched(__u32 cpu, __u64 now) { next_chunk(SCHED, cpu, now); return 0; }
+__noinline int next_chunk_rare(__u32 cpu, __u64 now) { next_chunk(RARE, cpu, now); return 0; }
+__noinline int next_chunk_exits(__u32 cpu, __u64 now) { next_chunk(EXITS, cpu, now); return 0; }
 
 static __always_inline void renew(enum ring_class class, __u32 cpu, __u64 now)
 {

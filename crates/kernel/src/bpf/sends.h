@@ -70,9 +70,12 @@ static __always_inline bool copy(struct reading *reading, __u32 at, __u32 bytes,
 }
 
 /* Fills the window from the offset on, from as many segments as its bytes lie in; how many they are. Behind them
- * a head's length is zero. */
-static __always_inline __u32 fill_window(struct reading *reading)
+ * a head's length is zero. A function of its own to the verifier, as are those that read a head: it would else
+ * follow every path through each of them through every turn of the loops around it. */
+__noinline int fill_window(struct reading *reading)
 {
+	if (!reading)
+		return 0;
 	__u32 at = reading->segment, inside = reading->offset - reading->begin, left = reading->linear - reading->offset;
 	__u32 wanted = left < WINDOW ? left : WINDOW, have = 0;
 
@@ -103,7 +106,7 @@ static __always_inline __u8 *find_head(struct reading *reading, __u32 most)
 	__u32 at = reading->offset - reading->window_begin;
 
 	if (at + wanted > reading->window_bytes) {
-		if (fill_window(reading) < wanted)
+		if ((__u32)fill_window(reading) < wanted)
 			return 0;
 		at = 0;
 	}
@@ -112,10 +115,12 @@ static __always_inline __u8 *find_head(struct reading *reading, __u32 most)
 }
 
 /* The segments that lie at an address in the sender's memory; how many bytes they have in all. */
-static __always_inline __u64 read_vector(struct reading *reading, __u64 address, __u64 count)
+__noinline __u64 read_vector(struct reading *reading, __u64 address, __u64 count)
 {
 	__u64 bytes = 0;
 
+	if (!reading)
+		return 0;
 	if (count > SEGMENTS)
 		count = SEGMENTS;
 	if (bpf_probe_read_user(reading->segments, count * sizeof(struct segment), (void *)address))

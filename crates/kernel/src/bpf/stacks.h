@@ -32,7 +32,7 @@ static __always_inline struct stack *stack_buffer(enum stack_user user)
 }
 
 /* The id of the stack whose `bytes` bytes stand in the buffer; 0 where there is none. */
-static __noinline __u32 intern_stack(struct stack *stack, long bytes)
+__noinline __u32 intern_stack(struct stack *stack, long bytes)
 {
 	__u32 hash = 2166136261u;
 

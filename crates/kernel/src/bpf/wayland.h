@@ -167,7 +167,7 @@ static __always_inline void keep(struct reading *reading, __u32 *head, __u32 opc
 	reading->count++;
 }
 
-/* Reads the head of one message; 0 where there is another one behind it. A function of its own to the verifier. */
+/* Reads the head of one message; 0 where there is another one behind it. */
 __noinline int read_wayland_head(struct reading *reading)
 {
 	struct kept kept = {};

@@ -108,8 +108,7 @@ static __always_inline bool is_head(struct reading *reading, __u8 *head)
 	return *(__u16 *)(head + 2) || swap32(*(__u32 *)(head + 4), reading->swapped) > 1;
 }
 
-/* Reads the head of one message; 0 where there is another one behind it. A function of its own to the
- * verifier, which would else follow every path through every turn of the loop. */
+/* Reads the head of one message; 0 where there is another one behind it. */
 __noinline int read_x_head(struct reading *reading)
 {
 	__u32 length = 0, word, at;
