@@ -153,14 +153,25 @@ fn stopped_around_a_key(
     (stopped, client): (u32, u32),
     press: fn(&mut Keyboard, u32),
 ) -> serde_json::Value {
+    stopped_between((recording, client), keyboard, (stopped, client), press)
+}
+
+/// The same where what the compositor tells of is another client than the program that shows it.
+fn stopped_between(
+    (recording, told): (&Recording, u32),
+    keyboard: &mut Keyboard,
+    (stopped, client): (u32, u32),
+    press: fn(&mut Keyboard, u32),
+) -> serde_json::Value {
+    let before = keys(&recording.mark().1, told).len();
     CODES.iter().for_each(|code| keyboard.key(*code));
-    marked_with_keys(recording, client, 2 * CODES.len());
+    marked_with_keys(recording, told, before + 2 * CODES.len());
     let process = rustix::process::Pid::from_raw(stopped as i32).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
     press(keyboard, CODES[0]);
     std::thread::sleep(STOPPED);
     rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
-    let (path, _) = marked_with_keys(recording, client, 2 * CODES.len() + 2);
+    let (path, _) = marked_with_keys(recording, told, before + 2 * CODES.len() + 2);
     let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
     serde_json::from_str(&verdict).unwrap()
 }
@@ -210,6 +221,35 @@ fn a_stopped_compositor_is_named() {
     let sway = compositor.sway.0.id();
     let verdict = stopped_around_a_key(&recording, &mut keyboard, (sway, client), Keyboard::key_unanswered);
     check_stopped(&verdict, client, false);
+    let finding = serde_json::to_string(&verdict["findings"][0]).unwrap();
+    assert!(finding.contains("sway"), "{verdict:#}");
+}
+
+/// The processes of a verdict's chain.
+fn chain_pids(verdict: &serde_json::Value) -> Vec<u64> {
+    verdict["chain"].as_array().unwrap().iter().filter_map(|piece| piece["pid"].as_u64()).collect()
+}
+
+#[test]
+fn a_program_of_x11_has_one_chain_through_both_servers() {
+    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let compositor = Compositor::start_with_x();
+    let mut keyboard = Keyboard::plug_in(&compositor);
+    let (terminal, server) = compositor.x_terminal();
+    let (client, sway) = (terminal.0.id(), compositor.sway.0.id());
+    let recording = Recording::start(&[]);
+    // A connection without a name is known from the first that the X server sends on it: what it shows of a key.
+    let begun = Instant::now();
+    while keys(&recording.mark().1, server).is_empty() {
+        assert!(begun.elapsed() < TIMEOUT, "the X server's connection is not known");
+        keyboard.key(CODES[0]);
+    }
+    let verdict = stopped_between((&recording, server), &mut keyboard, (sway, client), Keyboard::key_unanswered);
+    check_stopped(&verdict, client, false);
+    let pids = chain_pids(&verdict);
+    for party in [sway, server, client] {
+        assert!(pids.contains(&party.into()), "{party} is not in {verdict:#}");
+    }
     let finding = serde_json::to_string(&verdict["findings"][0]).unwrap();
     assert!(finding.contains("sway"), "{verdict:#}");
 }

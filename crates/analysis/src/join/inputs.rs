@@ -10,6 +10,9 @@
 //! follows from what that client did, and the press is that client's. Who holds a device frozen lets what was pressed
 //! meanwhile go on when it says so or leaves: then the event tells of the earliest press that nobody was told of. Where no input is known its time is
 //! the begin of the burst.
+//!
+//! An X server that is a client of a compositor is told of presses as any client is, and tells its own clients: what it
+//! dequeued is no answer to anybody, but a press that it has.
 
 use crate::decode::messages::{Place, Side, Stream};
 use crate::decode::parts::Part;
@@ -40,6 +43,8 @@ pub struct Press {
     pub server: Option<Tid>,
     /// When the injector sent what it sent before this.
     before: Nanos,
+    /// When the compositor told the server of it, and its thread that did, where the server is a client of one.
+    through: Option<(Nanos, Tid)>,
 }
 
 /// A press or motion that was delivered to a client.
@@ -91,7 +96,7 @@ type Queues = HashMap<(Pid, Device), Queue>;
 
 /// All presses that were delivered to clients, by the time of the event.
 pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
-    let mut queues = [injected_queues(recording), device_queues(recording)];
+    let mut queues = [Queues::new(), injected_queues(recording), device_queues(recording)];
     let mut deliveries = Vec::new();
     for (place, stream, part) in sends(recording) {
         let burst = recording.burst(part.tid, part.ts);
@@ -105,21 +110,34 @@ pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
             let handed =
                 if input.is_none() { handed_on(recording, &deliveries, device, place.stream, &burst) } else { None };
             let released = released.or(handed.map(|(_, by)| (burst.start, by)));
+            let released = released.or(press.and_then(|press| press.through));
             let input = input.or(handed.map(|(input, _)| input));
             let held = |(at, by)| held_back(recording, &mut queues, &deliveries, stream.server, device, (at, by));
             let input = input.or_else(|| released.and_then(held));
             let told = tell(class, stream, place, part, input.unwrap_or(burst.start));
-            deliveries.push(Delivery { released, inferred: is_inferred(recording, part, class), ..told });
+            let told = Delivery { released, inferred: is_inferred(recording, part, class), ..told };
+            match passed_on(recording, &told) {
+                Some(press) => queues[0].entry((told.client, device)).or_default().presses.push((press, false)),
+                None => deliveries.push(told),
+            }
         }
     }
     add_unread(recording, &mut queues, &mut deliveries);
     deliveries
 }
 
+/// The press that a display server has which was told of it as a client, and took it.
+fn passed_on(recording: &Recording, told: &Delivery) -> Option<Press> {
+    let (had, server) = told.dequeued.filter(|_| recording.messages.is_server(told.client))?;
+    let (device, at, through) = (device_of(told.class), told.input, Some((told.sent, told.server)));
+    let server = Some(server);
+    Some(Press { device, at, reached: Some(had), until: had, by: None, server, before: Nanos(0), through })
+}
+
 /// Adds the presses in parts that a client dequeued so fast that they could not be read any more, because the server
 /// lost its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
 /// tells of it, where its client is told of such presses.
-fn add_unread(recording: &Recording, queues: &mut [Queues; 2], deliveries: &mut Vec<Delivery>) {
+fn add_unread(recording: &Recording, queues: &mut [Queues; 3], deliveries: &mut Vec<Delivery>) {
     let clients: BTreeSet<(usize, Device)> =
         deliveries.iter().map(|delivery| (delivery.stream, device_of(delivery.class))).collect();
     let read = deliveries.len();
@@ -142,9 +160,9 @@ fn add_unread(recording: &Recording, queues: &mut [Queues; 2], deliveries: &mut 
 /// A part of a stream, by the stream's number, and the burst of the server in which it was sent.
 type Sent<'a> = (usize, &'a Part, &'a Burst);
 
-/// The presses that a part tells of, by device: first those that were injected.
+/// The presses that a part tells of, by device: first those that a compositor told of, then those that were injected.
 fn presses(
-    queues: &mut [Queues; 2],
+    queues: &mut [Queues; 3],
     classes: &[Class],
     server: Pid,
     sent: Sent<'_>,
@@ -244,7 +262,7 @@ fn released(recording: &Recording, part: &Part, burst: &Burst) -> Option<(Nanos,
 /// earliest that nobody was told of.
 fn held_back(
     recording: &Recording,
-    queues: &mut [Queues; 2],
+    queues: &mut [Queues; 3],
     deliveries: &[Delivery],
     server: Pid,
     device: Device,
@@ -389,7 +407,7 @@ fn device_press(input: &Input) -> Option<Press> {
         _ => return None,
     };
     let at = input.head.ts;
-    Some(Press { device, at, reached: Some(at), until: at, by: None, server: None, before: Nanos(0) })
+    Some(Press { device, at, reached: Some(at), until: at, by: None, server: None, before: Nanos(0), through: None })
 }
 
 /// Every press that a client injected, with the server.
@@ -415,7 +433,7 @@ fn injected_in<'a>(
         let at = dequeued.map_or(part.ts, |(dequeued, _)| part.ts.min(dequeued));
         let reached = dequeued.map(|(at, _)| at);
         let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), dequeued.map(|(_, server)| server));
-        (stream.server, Press { device, at, reached, until, by: Some(part.tid), server, before })
+        (stream.server, Press { device, at, reached, until, by: Some(part.tid), server, before, through: None })
     })
 }
 

@@ -223,8 +223,14 @@ impl Machinery {
 
     /// The same on a client's connection to the compositor.
     pub fn wl_message(&mut self, us: u64, tid: u32, client: u32, direction: u8, words: &[WlWord]) -> &mut Self {
-        let mut record = record!(WlMessage { us, tid, pid: Pid(tid), client: Pid(client), server: Pid(SERVER) });
-        (record.connection, record.bytes, record.direction) = (client, 64, direction);
+        self.wl_message_between(us, tid, (SERVER, client), direction, words)
+    }
+
+    /// A message between a compositor and a client.
+    pub fn wl_message_between(&mut self, us: u64, tid: u32, link: (u32, u32), way: u8, words: &[WlWord]) -> &mut Self {
+        let (server, client) = link;
+        let mut record = record!(WlMessage { us, tid, pid: Pid(tid), client: Pid(client), server: Pid(server) });
+        (record.connection, record.bytes, record.direction) = (client, 64, way);
         record.operations = words.len() as u8;
         let mut tail = words.as_bytes().to_vec();
         tail.resize(tail.len().next_multiple_of(8), 0);
@@ -452,13 +458,13 @@ fn close(section: &mut Vec<u8>, chunk: &mut Vec<u8>) {
 
 /// Connections of the scenes: the injector's and the application's.
 const INJECTION: (u32, u32) = (1, INJECTOR);
-const WINDOW: (u32, u32) = (2, APP);
+pub const WINDOW: (u32, u32) = (2, APP);
 
 pub const SERVER: u32 = 100;
 pub const INJECTOR: u32 = 90;
 pub const APP: u32 = 200;
 
-const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
+pub const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
 const FAKE_KEY: [u8; 4] = [XTEST, 2, 9, 2];
 const BUTTON_RELEASE: [u8; 4] = [5, 0, 0, 0];
 pub const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];

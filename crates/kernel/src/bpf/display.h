@@ -147,6 +147,12 @@ static __always_inline void note_sent(struct side *side, struct reading *reading
 	}
 }
 
+/* Whether what was sent is messages of Wayland from its first byte to its last. */
+static __always_inline bool fills_exactly(struct reading *reading, __u32 bytes)
+{
+	return reading->heads && !reading->strange && !reading->foreign && reading->offset == bytes;
+}
+
 static __always_inline int record_sent(struct sock *sock, int bytes)
 {
 	struct side side = {};
@@ -163,6 +169,8 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	reading->request = !side.is_server;
 	reading->wayland = side.wayland;
 	read_sent(reading, &side, bytes);
+	if (side.nested && !settle_nested(&side, fills_exactly(reading, bytes)))
+		return 0;
 	write_message(&side, reading, bytes, reading->request ? REQUEST_SENT : EVENT_SENT);
 	note_sent(&side, reading);
 	return 0;
@@ -173,7 +181,7 @@ static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 {
 	struct side side = {};
 
-	if (bytes <= 0 || (flags & MSG_PEEK) || !find_side(&side, sock))
+	if (bytes <= 0 || (flags & MSG_PEEK) || !find_side(&side, sock) || side.nested)
 		return 0;
 	write_message(&side, 0, bytes, side.is_server ? REQUEST_TAKEN : EVENT_TAKEN);
 	if (!side.is_server)

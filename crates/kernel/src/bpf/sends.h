@@ -36,8 +36,9 @@ struct reading {
 	/* `heads`: messages seen; `count`: those that are kept. */
 	__u32 linear, offset, heads, count, flags;
 	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do;
-	 * `attaches`: they prepare a drawing; `strange`: what was taken for the head of a message is none. */
-	__u8 request, started, swapped, press, injects, draws, attaches, strange;
+	 * `attaches`: they prepare a drawing; `strange`: what was taken for the head of a message is none; `foreign`: an
+	 * object is none that a client makes. */
+	__u8 request, started, swapped, press, injects, draws, attaches, strange, foreign;
 	__u32 stamp_ms;
 	__u32 words[WORDS];
 	/* Where in what was sent the bytes in the window begin, and how many they are. */
@@ -49,7 +50,8 @@ struct reading {
 static __always_inline void forget(struct reading *reading)
 {
 	reading->heads = reading->count = 0;
-	reading->press = reading->injects = reading->draws = reading->attaches = reading->strange = 0;
+	reading->press = reading->injects = reading->draws = reading->attaches = 0;
+	reading->strange = reading->foreign = 0;
 }
 
 struct {

@@ -4,7 +4,10 @@
  * A socket belongs to an X server when it is bound to /tmp/.X11-unix/X<n> (also in the abstract name space), and to
  * a compositor of Wayland when its name ends in /wayland-<n>; accepted sockets inherit the name. Most sockets are
  * neither, and send as often: the answer is kept with the socket, which does not change its name while it is
- * connected. */
+ * connected.
+ *
+ * An X server that shows its windows on a compositor is a client of it over a connection without a name, which it was
+ * started with. It is known by what it sends first. */
 #pragma once
 #include "ring.h"
 
@@ -16,7 +19,8 @@
 const volatile int only_display = -1;
 const volatile int only_wayland = -1;
 
-enum role { UNKNOWN, NO_DISPLAY, X_SERVER, X_CLIENT, WAYLAND_SERVER, WAYLAND_CLIENT };
+/* `NESTED`: what an X server sends on it first tells whether it is its connection to a compositor. */
+enum role { UNKNOWN, NO_DISPLAY, NESTED, X_SERVER, X_CLIENT, WAYLAND_SERVER, WAYLAND_CLIENT };
 
 /* Who is at a connection: the inode of the server's end, which it has once it is accepted, and processes. */
 struct parties { __u32 connection, client, server; };
@@ -104,6 +108,18 @@ static __always_inline bool is_wanted(int display, int only, int other)
 	return display >= 0 && (only < 0 ? other < 0 : display == only);
 }
 
+/* Whether an X server sends or takes on a connection that it may have to its compositor. Which compositor that is no
+ * name tells, so it is left alone where only one display is recorded. */
+static __always_inline bool may_be_nested(struct unix_sock *own, struct unix_sock *peer)
+{
+	char name[16] __attribute__((aligned(8))) = {}, wanted[9] __attribute__((aligned(8))) = "Xwayland";
+
+	if (only_display >= 0 || only_wayland >= 0 || BPF_CORE_READ(own, addr) || BPF_CORE_READ(peer, addr))
+		return 0;
+	bpf_get_current_comm(name, sizeof(name));
+	return *(__u64 *)name == *(__u64 *)wanted && !name[8];
+}
+
 /* What a socket is, and the number of its display. */
 static __always_inline enum role find_role(struct unix_sock *own, struct unix_sock *peer, __u32 *display)
 {
@@ -125,6 +141,8 @@ static __always_inline enum role find_role(struct unix_sock *own, struct unix_so
 		number = wayland_number(peer);
 	}
 	*display = number;
+	if (number < 0 && may_be_nested(own, peer))
+		return NESTED;
 	return is_wanted(number, only_wayland, only_display) ? role : NO_DISPLAY;
 }
 
@@ -141,7 +159,7 @@ struct side {
 	struct endpoint *endpoint;
 	struct parties parties;
 	__u32 display;
-	bool is_server, wayland;
+	bool is_server, wayland, nested;
 };
 
 /* Which end of which display's connection the socket is; false where it is none. */
@@ -168,7 +186,8 @@ static __always_inline bool find_side(struct side *side, struct sock *sock)
 			return 0;
 	}
 	side->is_server = role == X_SERVER || role == WAYLAND_SERVER;
-	side->wayland = role == WAYLAND_SERVER || role == WAYLAND_CLIENT;
+	side->wayland = role == NESTED || role == WAYLAND_SERVER || role == WAYLAND_CLIENT;
+	side->nested = role == NESTED;
 	side->own = own;
 	side->peer = peer;
 	side->server = side->is_server ? own : peer;
@@ -179,7 +198,29 @@ static __always_inline bool find_side(struct side *side, struct sock *sock)
 		return 1;
 	}
 	find_parties(&side->parties, side->server, side->is_server ? peer : own);
-	if (endpoint)
+	if (endpoint && !side->nested)
 		endpoint->parties = side->parties;
+	return 1;
+}
+
+/* What an X server sends first on a connection tells what both ends are; whether they are a compositor and its client. */
+static __always_inline bool settle_nested(struct side *side, bool wayland)
+{
+	struct endpoint *own = side->endpoint;
+
+	if (!own)
+		return 0;
+	own->role = wayland ? WAYLAND_CLIENT : NO_DISPLAY;
+	if (!wayland)
+		return 0;
+	/* Whoever made the connection is the peer of both ends. */
+	side->parties.client = bpf_get_current_pid_tgid() >> 32;
+	own->parties = side->parties;
+	struct sock *peer = side->own->peer;
+	struct endpoint *other = peer ? bpf_sk_storage_get(&endpoints, peer, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	if (!other)
+		return 1;
+	other->role = WAYLAND_SERVER;
+	other->parties = side->parties;
 	return 1;
 }

@@ -191,6 +191,7 @@ __noinline int read_wayland_head(struct reading *reading)
 		reading->strange = 1;
 		return 1;
 	}
+	reading->foreign |= head[0] >= OBJECTS;
 	if (reading->request)
 		look_at_request(reading, head, opcode, size, &kept);
 	else

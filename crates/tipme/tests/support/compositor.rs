@@ -8,7 +8,7 @@ use std::fs::Permissions;
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,9 @@ use tempfile::TempDir;
 /// Who the compositor and its clients are; it has no account.
 pub const USER: u32 = 4242;
 
+/// An account that every Debian has: an X server lets only those in whose names it knows.
+const ACCOUNT: u32 = 9;
+
 /// The display's name: nobody else has one in this folder.
 pub const DISPLAY: &str = "wayland-1";
 
@@ -26,6 +29,10 @@ pub const DISPLAY: &str = "wayland-1";
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const CONFIGURATION: &str = "output HEADLESS-1 resolution 800x600\nxwayland disable\n";
+
+/// The same with an X server, which begins with its first client; the display's name is left in a file.
+const CONFIGURATION_WITH_X: &str =
+    "output HEADLESS-1 resolution 800x600\nxwayland enable\nexec sh -c 'echo $DISPLAY > x && mv x x-display'\n";
 
 /// What a compositor compiles a keymap from, and its clients after it.
 const KEYMAP: &str = r#"xkb_keymap {
@@ -47,21 +54,34 @@ impl Drop for Program {
 
 pub struct Compositor {
     dir: TempDir,
+    user: u32,
     pub sway: Program,
 }
 
 impl Compositor {
     pub fn start() -> Compositor {
+        Compositor::configured(USER, CONFIGURATION)
+    }
+
+    /// A compositor with an X server for programs of X11.
+    pub fn start_with_x() -> Compositor {
+        // Who is no user of root's can make a display only where the folder of their sockets is root's.
+        std::fs::create_dir_all("/tmp/.X11-unix").unwrap();
+        std::fs::set_permissions("/tmp/.X11-unix", Permissions::from_mode(0o1777)).unwrap();
+        Compositor::configured(ACCOUNT, CONFIGURATION_WITH_X)
+    }
+
+    fn configured(user: u32, configuration: &str) -> Compositor {
         let dir = TempDir::new().unwrap();
         std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
-        std::fs::write(dir.path().join("configuration"), CONFIGURATION).unwrap();
-        chown(dir.path(), Some(USER), Some(USER)).unwrap();
-        chown(dir.path().join("configuration"), Some(USER), Some(USER)).unwrap();
-        let mut command = user_program(dir.path(), "sway");
+        std::fs::write(dir.path().join("configuration"), configuration).unwrap();
+        chown(dir.path(), Some(user), Some(user)).unwrap();
+        chown(dir.path().join("configuration"), Some(user), Some(user)).unwrap();
+        let mut command = user_program(dir.path(), user, "sway");
         command.envs([("WLR_BACKENDS", "headless"), ("WLR_LIBINPUT_NO_DEVICES", "1"), ("WLR_RENDERER", "pixman")]);
         command.arg("-c").arg(dir.path().join("configuration"));
         let sway = Program(command.spawn().expect("sway is installed: make test-deps"));
-        let compositor = Compositor { dir, sway };
+        let compositor = Compositor { dir, user, sway };
         wait_for("the compositor's sockets", || compositor.socket().exists() && compositor.control().is_some());
         compositor
     }
@@ -77,7 +97,7 @@ impl Compositor {
 
     /// A program of the user's, with the compositor as its display.
     pub fn command(&self, name: &str) -> Command {
-        let mut command = user_program(self.dir.path(), name);
+        let mut command = user_program(self.dir.path(), self.user, name);
         command.env("WAYLAND_DISPLAY", DISPLAY);
         command
     }
@@ -94,6 +114,22 @@ impl Compositor {
         terminal
     }
 
+    /// A terminal of X11, which shows what is typed and has the focus, and the X server's process.
+    pub fn x_terminal(&self) -> (Program, u32) {
+        let name = self.dir.path().join("x-display");
+        wait_for("the X display's name", || name.exists());
+        let display = std::fs::read_to_string(name).unwrap();
+        let terminal = self.command("xterm").env("DISPLAY", display.trim()).args(["-e", "cat"]).spawn();
+        let terminal = Program(terminal.expect("xterm is installed: make test-deps"));
+        wait_for("a window", || self.tree().contains("\"class\": \"XTerm\""));
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let own = processes.filter(|process| process.metadata().is_ok_and(|process| process.uid() == self.user));
+        let named = |path: &Path| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "Xwayland\n");
+        let server = own.map(|process| process.path()).find(|path| named(path)).expect("an X server of the user's");
+        let server = server.file_name().unwrap().to_string_lossy().into_owned();
+        (terminal, server.parse().unwrap())
+    }
+
     /// What the compositor says of its windows.
     fn tree(&self) -> String {
         let socket = self.control().unwrap();
@@ -102,10 +138,10 @@ impl Compositor {
     }
 }
 
-fn user_program(dir: &Path, name: &str) -> Command {
+fn user_program(dir: &Path, user: u32, name: &str) -> Command {
     let mut command = Command::new(name);
     command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8")]);
-    command.env("HOME", dir).env("XDG_RUNTIME_DIR", dir).current_dir(dir).uid(USER).gid(USER);
+    command.env("HOME", dir).env("XDG_RUNTIME_DIR", dir).current_dir(dir).uid(user).gid(user);
     command.stdin(Stdio::null()).stderr(Stdio::null());
     command
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of X11 on a compositor of Wayland: the X server between them is a client of the one, and serves the other.
+
+mod support;
+
+use support::{APP, KEY_PRESS, Machinery, SERVER, WINDOW};
+use tipme_analysis::{Options, Verdict, diagnose, timed};
+use tipme_record::wayland::{NEAR, PRESSED, WlWord};
+
+const COMPOSITOR: u32 = 110;
+const LINK: (u32, u32) = (COMPOSITOR, SERVER);
+const EVENT_SENT: u8 = 2;
+const EVENT_TAKEN: u8 = 3;
+
+fn nested() -> Machinery {
+    let mut machine = Machinery::with_app("xterm");
+    machine.task(COMPOSITOR, COMPOSITOR, 1, "compositor", 1);
+    machine
+}
+
+/// The compositor, which something wakes, tells the X server of a key after it has computed for so long.
+fn tell_server(machine: &mut Machinery, us: u64, computed: u64) {
+    let sent = us + computed;
+    machine.wake_from(us, COMPOSITOR, 0, 2, 0).switch(us + 20, 0, COMPOSITOR, 0);
+    let key = WlWord { object: 8, opcode: 3, units: 6, hint: PRESSED | NEAR, unused: 0, argument: (us / 1_000) as u32 };
+    machine.wl_message_between(sent, COMPOSITOR, LINK, EVENT_SENT, &[key]).wake(sent + 2, SERVER, COMPOSITOR);
+    machine.switch(sent + 20, 0, 0, 1);
+}
+
+/// The X server takes that and tells the program, which draws and is seen.
+fn tell_program(machine: &mut Machinery, us: u64) {
+    machine.switch(us, 0, SERVER, 0).wl_message_between(us + 10, SERVER, LINK, EVENT_TAKEN, &[]);
+    machine.message(us + 30, SERVER, WINDOW, EVENT_SENT, 32, &[KEY_PRESS]).wake_from(us + 32, APP, SERVER, 0, 1);
+    machine.switch(us + 50, 0, 0, 1).switch(us + 100, 1, APP, 0).message(us + 150, APP, WINDOW, EVENT_TAKEN, 32, &[]);
+    machine.draw(us + 400);
+}
+
+fn verdict(machine: &mut Machinery) -> Verdict {
+    diagnose(&machine.incident(2_000_000), &Options::default()).expect("the scene is well formed")
+}
+
+#[test]
+fn a_key_goes_through_both_servers_to_one_program() {
+    let mut machine = nested();
+    for us in [100_000, 300_000] {
+        tell_server(&mut machine, us, 200);
+        tell_program(&mut machine, us + 400);
+    }
+    let told = timed(&machine.incident(2_000_000)).expect("the scene is well formed");
+    let told: Vec<_> =
+        told.iter().map(|timed| (timed.client_pid, timed.input_ns / 1_000, timed.end_ns / 1_000)).collect();
+    assert_eq!(told, [(APP, 1_100_000, 1_101_000), (APP, 1_300_000, 1_301_000)]);
+}
+
+#[test]
+fn a_compositor_that_computes_first_is_named_for_the_program_of_x11() {
+    let mut machine = nested();
+    for us in [100_000, 300_000] {
+        tell_server(&mut machine, us, 200);
+        tell_program(&mut machine, us + 400);
+    }
+    tell_server(&mut machine, 500_000, 700_000);
+    tell_program(&mut machine, 1_200_200);
+    let verdict = verdict(&mut machine);
+    let interval = verdict.interval.as_ref().expect("there was input");
+    assert_eq!(interval.client.pid, APP);
+    let finding = serde_json::to_string(&verdict.findings[0]).expect("a finding is a document");
+    assert!(finding.contains("compositor"), "{finding}");
+}
+
+#[test]
+fn an_x_server_that_does_not_take_a_key_keeps_its_program_from_it() {
+    let mut machine = nested();
+    tell_server(&mut machine, 100_000, 200);
+    tell_program(&mut machine, 100_400);
+    tell_server(&mut machine, 500_000, 200);
+    tell_program(&mut machine, 1_300_000);
+    let verdict = verdict(&mut machine);
+    let interval = verdict.interval.as_ref().expect("there was input");
+    assert_eq!((interval.client.pid, interval.latency_ms.round()), (APP, 801.0));
+}
