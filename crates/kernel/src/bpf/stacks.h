@@ -31,8 +31,9 @@ static __always_inline struct stack *stack_buffer(enum stack_user user)
 	return bpf_map_lookup_elem(&stack_buffers, &key);
 }
 
-/* The id of the stack whose `bytes` bytes stand in the buffer; 0 where there is none. */
-__noinline __u32 intern_stack(struct stack *stack, long bytes)
+/* The id of the stack whose `bytes` bytes stand in the buffer; 0 where there is none. Before Linux 6.2 what a function
+ * is given, which is one of its own to the verifier, cannot be put into a table: so this one is none. */
+static __noinline __u32 intern_stack(struct stack *stack, long bytes)
 {
 	__u32 hash = 2166136261u;
 
