@@ -5,7 +5,7 @@ mod support;
 
 use support::{APP, Machinery, SERVER};
 use tipme_analysis::{Options, Timed, diagnose, timed};
-use tipme_record::wayland::{NEAR, PRESSED, SEAT, WlWord};
+use tipme_record::wayland::{NEAR, PRESENTED, PRESSED, SEAT, WlWord};
 
 /// Directions.
 const REQUEST_SENT: u8 = 0;
@@ -19,6 +19,8 @@ const SEAT_OBJECT: u32 = 4;
 const KEYBOARD: u32 = 8;
 const SURFACE: u32 = 9;
 const CALLBACK: u32 = 30;
+const FEEDBACKS: u32 = 10;
+const FEEDBACK: u32 = 31;
 
 /// A timer's interrupt wakes, and no task does.
 const BY_INTERRUPT: u8 = 2;
@@ -65,12 +67,34 @@ fn show(machine: &mut Machinery, us: u64) {
     machine.wl_message(us + 5_250, APP, APP, EVENT_TAKEN, &[]).switch(us + 5_300, 1, 0, 1);
 }
 
+/// The application asks when its frame is shown; the compositor says so 8 ms after the frame, and is told of it 3 ms later.
+fn show_and_ask(machine: &mut Machinery, us: u64) {
+    let [attach, ask, commit] = frame();
+    let feedback = word(FEEDBACKS, 1, 4, 0, FEEDBACK);
+    machine.wake(us, SERVER, APP).wl_message(us + 2, APP, APP, REQUEST_SENT, &[attach, ask, feedback, commit]);
+    machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
+    machine.wl_message(us + 60, SERVER, APP, REQUEST_TAKEN, &[]).switch(us + 200, 0, 0, 1);
+    machine.wake_from(us + 11_000, SERVER, 0, BY_INTERRUPT, 0).switch(us + 11_020, 0, SERVER, 0);
+    // Scenes begin a second after the clock does.
+    let shown = word(FEEDBACK, 1, 9, PRESENTED, (us + 1_008_000) as u32);
+    machine.wl_message(us + 11_102, SERVER, APP, EVENT_SENT, &[shown]).switch(us + 11_150, 0, 0, 1);
+}
+
 fn editor() -> Machinery {
     Machinery::with_app("editor")
 }
 
 fn interactions(machine: &mut Machinery) -> Vec<Timed> {
     timed(&machine.incident(2_000_000)).expect("the scene is well formed")
+}
+
+#[test]
+fn a_key_ends_when_what_answers_it_was_shown() {
+    let mut machine = editor();
+    press(&mut machine, 100_000);
+    show_and_ask(&mut machine, 100_400);
+    let ends: Vec<u64> = interactions(&mut machine).iter().map(|timed| timed.end_ns / 1_000).collect();
+    assert_eq!(ends, [1_108_400]);
 }
 
 #[test]

@@ -64,6 +64,8 @@ hints! {
     SEAT = 11,
     /// Input that somebody does not want recorded; nothing else is told of it.
     HIDDEN = 12,
+    /// What was committed was shown; the argument is when, in microseconds modulo 2^32.
+    PRESENTED = 13,
     /// Added to 1 to 3: its code is that of a mouse button.
     BUTTON = 64,
     /// Added to 1 to 3: the argument is a time stamp in milliseconds, which is near.

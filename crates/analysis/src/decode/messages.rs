@@ -37,6 +37,8 @@ pub struct Stream {
     matched: [Matched; 2],
     /// When the compositor was done with what a send committed.
     frames: BTreeMap<usize, Nanos>,
+    /// When what a send committed was shown, where the client asked for that and the compositor told.
+    presented: BTreeMap<usize, Nanos>,
 }
 
 /// Place of a part: its stream, and its number there.
@@ -138,6 +140,8 @@ impl Messages {
         if record.client != Pid(0) {
             stream.client = record.client;
         }
+        let shown = objects.take_presented().into_iter();
+        stream.presented.extend(shown.filter_map(|(send, us)| Some((send, told_of(record.head.ts, us)?))));
         stream.frames.extend(objects.take_done().into_iter().map(|send| (send, record.head.ts)));
         let (ts, tid, pid, bytes) = (record.head.ts, record.head.tid, record.pid, u64::from(record.bytes));
         let words = (self.words.len() as u32, meanings.len() as u8);
@@ -320,6 +324,11 @@ impl Stream {
         self.frames.get(&sent).copied()
     }
 
+    /// When what a send committed was shown, where the compositor said so.
+    pub fn presented(&self, sent: usize) -> Option<Nanos> {
+        self.presented.get(&sent).copied()
+    }
+
     fn settle(&mut self, displays: &[Display], busy: &impl Fn(Tid, Nanos, Nanos) -> bool) {
         let served = self.sides[1].iter().chain(&self.sides[2]).map(|part| part.pid).next();
         let listening = Some(self.server).filter(|server| *server != Pid(0));
@@ -329,6 +338,15 @@ impl Stream {
         let [requests, requests_taken, events, events_taken] = &self.sides;
         self.matched = [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
     }
+}
+
+/// A compositor tells that something was shown within this time.
+const PRESENTED_MAX: Nanos = Nanos::from_secs(10);
+
+/// The time that an event at `ts` tells of in microseconds modulo 2^32, which has passed.
+fn told_of(ts: Nanos, us: u32) -> Option<Nanos> {
+    let age = Nanos(u64::from(((ts.0 / 1_000) as u32).wrapping_sub(us)) * 1_000);
+    (age <= PRESENTED_MAX).then(|| ts.before(age))
 }
 
 /// A compositor is recorded to have told something this long after it woke the client with it, or before.

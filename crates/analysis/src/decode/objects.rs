@@ -41,6 +41,7 @@ const DISPLAY: u32 = 1;
 /// Lengths in units of four bytes.
 const HEAD_ONLY: u8 = 2;
 const ONE_ARGUMENT: u8 = 3;
+const TWO_ARGUMENTS: u8 = 4;
 const ATTACH: u8 = 5;
 
 /// The objects of one connection that matter here.
@@ -60,6 +61,11 @@ pub struct Objects {
     asked: BTreeMap<u32, Vec<u32>>,
     /// Sends of the client whose frame is done.
     done: Vec<usize>,
+    /// Objects that tell when the next commit is shown; and those whose commit is known, with its send.
+    awaited: Vec<u32>,
+    feedbacks: BTreeMap<u32, usize>,
+    /// Sends of the client that were shown, each with when, in microseconds modulo 2^32.
+    presented: Vec<(usize, u32)>,
 }
 
 impl Objects {
@@ -86,6 +92,11 @@ impl Objects {
         std::mem::take(&mut self.done)
     }
 
+    /// The sends that were shown since this was asked last, each with when, in microseconds modulo 2^32.
+    pub fn take_presented(&mut self) -> Vec<(usize, u32)> {
+        std::mem::take(&mut self.presented)
+    }
+
     fn request(&mut self, word: &WlWord, words: &[WlWord], at: usize, send: usize) -> Option<Meaning> {
         match (word.hint & hint::SHAPE, word.opcode, word.units) {
             (hint::MAKES_KEY, ..) => return Some(known(Act::MakesKey)),
@@ -97,6 +108,7 @@ impl Objects {
                 self.callbacks.insert(word.argument, None);
                 self.asked.entry(word.object).or_default().push(word.argument);
             }
+            (_, 1, TWO_ARGUMENTS) => self.awaited.push(word.argument),
             (_, 6, HEAD_ONLY) => return self.commit(word.object, &words[..at], send),
             _ => {}
         }
@@ -130,6 +142,7 @@ impl Objects {
             None if before.iter().any(prepares) => *self.surfaces.entry(object).or_insert(false),
             None => return None,
         };
+        self.feedbacks.extend(self.awaited.drain(..).map(|feedback| (feedback, send)));
         for callback in self.asked.remove(&object).unwrap_or_default() {
             self.callbacks.insert(callback, Some(send));
         }
@@ -145,6 +158,10 @@ impl Objects {
             }
             (hint::MOVED, ..) => self.points(word.object, Act::Motion),
             (hint::SCROLLED, ..) => self.points(word.object, Act::Scroll),
+            (hint::PRESENTED, ..) => {
+                self.presented.extend(self.feedbacks.remove(&word.object).map(|send| (send, word.argument)));
+                None
+            }
             (_, 0, ONE_ARGUMENT) => self.frame_done(word.object, after),
             (_, 1, ONE_ARGUMENT) if word.object == DISPLAY => {
                 self.forget(word.argument);
@@ -212,6 +229,7 @@ impl Objects {
         self.asked.remove(&object);
         self.callbacks.remove(&object);
         self.syncs.remove(&object);
+        self.feedbacks.remove(&object);
     }
 }
 
@@ -247,6 +265,20 @@ mod tests {
         assert_eq!(acts(&objects.events(&[key(8, 200)])), [(Act::KeyPress, false)]);
         let button = word(7, 3, 6, hint::PRESSED | hint::BUTTON, 0);
         assert_eq!(acts(&objects.events(&[button])), [(Act::ButtonPress, false)]);
+    }
+
+    #[test]
+    fn the_next_commit_is_shown_when_its_feedback_says() {
+        let mut objects = Objects::default();
+        let (attach, feedback) = (word(3, 1, 5, 0, 0), word(7, 1, 4, 0, 20));
+        objects.requests(&[attach, word(3, 6, 2, 0, 0)], 0);
+        objects.requests(&[attach, feedback, word(3, 6, 2, 0, 0)], 1);
+        objects.requests(&[word(7, 1, 4, 0, 21), attach, word(3, 6, 2, 0, 0)], 2);
+        objects.events(&[word(DISPLAY, 1, 3, 0, 21), word(21, 1, 9, hint::PRESENTED, 60)]);
+        assert_eq!(objects.take_presented(), [], "what was given up is not shown");
+        objects.events(&[word(20, 1, 9, hint::PRESENTED, 50), word(20, 1, 9, hint::PRESENTED, 55)]);
+        assert_eq!(objects.take_presented(), [(1, 50)]);
+        assert_eq!(objects.take_presented(), []);
     }
 
     #[test]

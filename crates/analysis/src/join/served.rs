@@ -40,7 +40,8 @@ pub fn drawing(recording: &Recording, place: Place) -> Option<Drawing> {
         .filter(|dequeued| !missed(recording, part.ts, *dequeued))
         .or_else(|| unrecorded(recording, stream, part.ts));
     let end = dequeued.map_or(recording.mark, |(at, server)| handled(recording, place.stream, at, server));
-    let end = shown(stream.frame_done(place.part), end);
+    let presented = stream.presented(place.part).filter(|at| *at >= part.ts && *at <= recording.mark);
+    let end = presented.unwrap_or_else(|| shown(stream.frame_done(place.part), end));
     let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
     Some(Drawing { sent, tid: part.tid, place, dequeued, end })
 }

@@ -73,6 +73,16 @@ static __always_inline void look_at_key(struct reading *reading, __u32 *head, st
 	reading->stamp_ms = stamp;
 }
 
+/* When what was committed was shown: two words of seconds and one of nanoseconds, about now. */
+static __always_inline void look_at_presented(__u32 *head, struct kept *kept)
+{
+	__u32 stamp_ms = head[3] * 1000 + head[4] / 1000000;
+
+	kept->wanted = !head[2] && head[4] < 1000000000 && within(stamp_ms, bpf_ktime_get_ns() / 1000000);
+	kept->hint = HINT_PRESENTED;
+	kept->argument = head[3] * 1000000 + head[4] / 1000;
+}
+
 /* Whether an event has the shape of one that tells of input. */
 static __always_inline bool is_input(__u32 opcode, __u32 size)
 {
@@ -91,6 +101,8 @@ static __always_inline void look_at_event(struct reading *reading, __u32 *head, 
 		kept->wanted = 1;
 		kept->hint = HINT_ENTERED;
 		kept->argument = as_object(head[3]);
+	} else if (opcode == 1 && size == 36) {
+		look_at_presented(head, kept);
 	} else if (opcode == 2 && size == 16) {
 		kept->wanted = 1;
 	} else if (opcode == 2 && size == 20) {
@@ -146,6 +158,9 @@ static __always_inline void look_at_request(struct reading *reading, __u32 *head
 		kept->wanted = 1;
 		kept->argument = as_object(head[2]);
 		reading->attaches |= opcode == 3;
+	} else if (size == 16 && opcode == 1) {
+		kept->wanted = 1;
+		kept->argument = as_object(head[3]);
 	} else if (opcode == 6 && size == 8) {
 		kept->wanted = 1;
 		reading->draws |= reading->attaches;
