@@ -47,21 +47,27 @@ impl Drop for Program {
 
 pub struct Compositor {
     dir: TempDir,
+    user: u32,
     pub sway: Program,
 }
 
 impl Compositor {
     pub fn start() -> Compositor {
+        Compositor::start_as(USER, &[])
+    }
+
+    /// One of this user, with more in its environment.
+    pub fn start_as(user: u32, more: &[(&str, &str)]) -> Compositor {
         let dir = TempDir::new().unwrap();
         std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
         std::fs::write(dir.path().join("configuration"), CONFIGURATION).unwrap();
-        chown(dir.path(), Some(USER), Some(USER)).unwrap();
-        chown(dir.path().join("configuration"), Some(USER), Some(USER)).unwrap();
-        let mut command = user_program(dir.path(), "sway");
+        chown(dir.path(), Some(user), Some(user)).unwrap();
+        chown(dir.path().join("configuration"), Some(user), Some(user)).unwrap();
+        let mut command = user_program(dir.path(), user, "sway");
         command.envs([("WLR_BACKENDS", "headless"), ("WLR_LIBINPUT_NO_DEVICES", "1"), ("WLR_RENDERER", "pixman")]);
-        command.arg("-c").arg(dir.path().join("configuration"));
+        command.envs(more.iter().copied()).arg("-c").arg(dir.path().join("configuration"));
         let sway = Program(command.spawn().expect("sway is installed: make test-deps"));
-        let compositor = Compositor { dir, sway };
+        let compositor = Compositor { dir, user, sway };
         wait_for("the compositor's sockets", || compositor.socket().exists() && compositor.control().is_some());
         compositor
     }
@@ -70,14 +76,15 @@ impl Compositor {
         self.dir.path().join(DISPLAY)
     }
 
-    fn control(&self) -> Option<PathBuf> {
+    /// The socket of sway's own protocol.
+    pub fn control(&self) -> Option<PathBuf> {
         let files = std::fs::read_dir(self.dir.path()).unwrap().flatten().map(|file| file.path());
         files.into_iter().find(|path| path.to_string_lossy().contains("sway-ipc."))
     }
 
     /// A program of the user's, with the compositor as its display.
     pub fn command(&self, name: &str) -> Command {
-        let mut command = user_program(self.dir.path(), name);
+        let mut command = user_program(self.dir.path(), self.user, name);
         command.env("WAYLAND_DISPLAY", DISPLAY);
         command
     }
@@ -94,18 +101,23 @@ impl Compositor {
         terminal
     }
 
+    /// The folder of the user, who has nothing else.
+    pub fn home(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// What the compositor says of its windows.
-    fn tree(&self) -> String {
+    pub fn tree(&self) -> String {
         let socket = self.control().unwrap();
         let output = self.command("swaymsg").arg("-s").arg(socket).args(["-t", "get_tree", "-r"]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }
 
-fn user_program(dir: &Path, name: &str) -> Command {
+fn user_program(dir: &Path, user: u32, name: &str) -> Command {
     let mut command = Command::new(name);
     command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8")]);
-    command.env("HOME", dir).env("XDG_RUNTIME_DIR", dir).current_dir(dir).uid(USER).gid(USER);
+    command.env("HOME", dir).env("XDG_RUNTIME_DIR", dir).current_dir(dir).uid(user).gid(user);
     command.stdin(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -161,7 +173,17 @@ impl Keyboard {
         self.request(self.keyboard, 1, &[now_ms(), code, 0]);
     }
 
-    /// The same without waiting until the compositor has it.
+    /// Presses and releases a key with Ctrl and Alt held.
+    pub fn control_alt(&mut self, code: u32) {
+        let (modifiers, control_and_alt) = (2, 4 | 8);
+        self.request(self.keyboard, modifiers, &[control_and_alt, 0, 0, 0]);
+        self.press(code);
+        self.release(code);
+        self.request(self.keyboard, modifiers, &[0; 4]);
+        self.sync();
+    }
+
+    /// A key without waiting until the compositor has it.
     pub fn key_unanswered(&mut self, code: u32) {
         self.press(code);
         self.release(code);
