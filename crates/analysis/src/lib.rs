@@ -24,6 +24,7 @@ pub use decode::bytes::clean;
 pub use error::Error;
 pub use explain::lateness::{Late, Lateness, lateness};
 pub use join::answer::{COMPLETED, NOTICED};
+pub use join::focus::{FocusChange, focus_changes};
 pub use join::timed::{Timed, timed};
 pub use model::Verdict;
 pub use scene::exercise;

@@ -75,6 +75,9 @@ pub struct Interval {
     /// `exact`, `speculative`, or `none` where no input and drawing were joined.
     pub join: String,
     pub client: Client,
+    /// Whether the client had the keyboard focus at the end, as its compositor told; left out where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focused: Option<bool>,
     /// The interval was still unfinished at the mark: its latency is a lower bound.
     pub censored: bool,
     /// What the input was is known from the shape of a Wayland message only, since its keyboard or pointer was made before

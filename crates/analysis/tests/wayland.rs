@@ -4,8 +4,8 @@
 mod support;
 
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{Options, Timed, diagnose, timed};
-use tipme_record::wayland::{NEAR, PRESENTED, PRESSED, SEAT, WlWord};
+use tipme_analysis::{FocusChange, Options, Timed, diagnose, focus_changes, timed};
+use tipme_record::wayland::{ENTERED, MODIFIERS, NEAR, PRESENTED, PRESSED, SEAT, WlWord};
 
 /// Directions.
 const REQUEST_SENT: u8 = 0;
@@ -21,6 +21,12 @@ const SURFACE: u32 = 9;
 const CALLBACK: u32 = 30;
 const FEEDBACKS: u32 = 10;
 const FEEDBACK: u32 = 31;
+
+/// When a scene begins.
+const BEGIN_US: u64 = 1_000_000;
+
+/// Another application on the same compositor.
+const OTHER: u32 = 640;
 
 /// A timer's interrupt wakes, and no task does.
 const BY_INTERRUPT: u8 = 2;
@@ -45,26 +51,34 @@ fn done() -> [WlWord; 2] {
 
 /// The compositor tells the application of a key, which runs from 200 microseconds later on.
 fn press(machine: &mut Machinery, us: u64) {
+    press_for(machine, us, APP);
+}
+
+fn press_for(machine: &mut Machinery, us: u64, client: u32) {
     machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0).wake_from(
         us + 100,
-        APP,
+        client,
         SERVER,
         0,
         1,
     );
-    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(us)]).switch(us + 150, 0, 0, 1);
-    machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
+    machine.wl_message(us + 102, SERVER, client, EVENT_SENT, &[key(us)]).switch(us + 150, 0, 0, 1);
+    machine.switch(us + 200, 1, client, 0).wl_message(us + 250, client, client, EVENT_TAKEN, &[]);
 }
 
 /// The application shows a frame and goes idle; the compositor composes it and says so.
 fn show(machine: &mut Machinery, us: u64) {
-    machine.wake(us, SERVER, APP).wl_message(us + 2, APP, APP, REQUEST_SENT, &frame());
+    show_of(machine, us, APP);
+}
+
+fn show_of(machine: &mut Machinery, us: u64, client: u32) {
+    machine.wake(us, SERVER, client).wl_message(us + 2, client, client, REQUEST_SENT, &frame());
     machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
-    machine.wl_message(us + 60, SERVER, APP, REQUEST_TAKEN, &[]).switch(us + 200, 0, 0, 1);
+    machine.wl_message(us + 60, SERVER, client, REQUEST_TAKEN, &[]).switch(us + 200, 0, 0, 1);
     machine.wake_from(us + 5_000, SERVER, 0, BY_INTERRUPT, 0).switch(us + 5_020, 0, SERVER, 0);
-    machine.wake_from(us + 5_100, APP, SERVER, 0, 1).wl_message(us + 5_102, SERVER, APP, EVENT_SENT, &done());
-    machine.switch(us + 5_150, 0, 0, 1).switch(us + 5_200, 1, APP, 0);
-    machine.wl_message(us + 5_250, APP, APP, EVENT_TAKEN, &[]).switch(us + 5_300, 1, 0, 1);
+    machine.wake_from(us + 5_100, client, SERVER, 0, 1).wl_message(us + 5_102, SERVER, client, EVENT_SENT, &done());
+    machine.switch(us + 5_150, 0, 0, 1).switch(us + 5_200, 1, client, 0);
+    machine.wl_message(us + 5_250, client, client, EVENT_TAKEN, &[]).switch(us + 5_300, 1, 0, 1);
 }
 
 /// The application asks when its frame is shown; the compositor says so 8 ms after the frame, and is told of it 3 ms later.
@@ -75,13 +89,28 @@ fn show_and_ask(machine: &mut Machinery, us: u64) {
     machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
     machine.wl_message(us + 60, SERVER, APP, REQUEST_TAKEN, &[]).switch(us + 200, 0, 0, 1);
     machine.wake_from(us + 11_000, SERVER, 0, BY_INTERRUPT, 0).switch(us + 11_020, 0, SERVER, 0);
-    // Scenes begin a second after the clock does.
-    let shown = word(FEEDBACK, 1, 9, PRESENTED, (us + 1_008_000) as u32);
+    let shown = word(FEEDBACK, 1, 9, PRESENTED, (BEGIN_US + us + 8_000) as u32);
     machine.wl_message(us + 11_102, SERVER, APP, EVENT_SENT, &[shown]).switch(us + 11_150, 0, 0, 1);
 }
 
 fn editor() -> Machinery {
     Machinery::with_app("editor")
+}
+
+fn editor_and_mail() -> Machinery {
+    let mut machine = editor();
+    machine.task(OTHER, OTHER, 1, "mail", 1);
+    machine
+}
+
+/// The keyboard enters a surface of a client, or leaves it.
+fn enter(machine: &mut Machinery, us: u64, client: u32) {
+    let words = [word(KEYBOARD, 1, 5, ENTERED, SURFACE), word(KEYBOARD, 4, 7, MODIFIERS, 0)];
+    machine.wl_message(us, SERVER, client, EVENT_SENT, &words);
+}
+
+fn leave(machine: &mut Machinery, us: u64, client: u32) {
+    machine.wl_message(us, SERVER, client, EVENT_SENT, &[word(KEYBOARD, 2, 4, 0, 0)]);
 }
 
 fn interactions(machine: &mut Machinery) -> Vec<Timed> {
@@ -150,4 +179,61 @@ fn an_inferred_key_says_so_in_the_verdict() {
     let verdict = diagnose(&machine.incident(2_000_000), &Options::default()).unwrap();
     assert!(verdict.interval.is_some_and(|interval| interval.inferred));
     assert!(verdict.notes.iter().any(|note| note.contains("inferred")), "{:?}", verdict.notes);
+}
+
+#[test]
+fn the_focus_is_with_whoever_was_entered_last_or_had_a_key() {
+    let mut machine = editor_and_mail();
+    leave(&mut machine, 50_000, OTHER);
+    press(&mut machine, 100_000);
+    show(&mut machine, 101_000);
+    enter(&mut machine, 200_000, OTHER);
+    leave(&mut machine, 200_010, APP);
+    leave(&mut machine, 300_000, OTHER);
+    enter(&mut machine, 300_010, APP);
+    leave(&mut machine, 400_000, APP);
+    let changes = focus_changes(&machine.incident(2_000_000)).unwrap();
+    assert!(changes.iter().all(|change| change.server_pid == SERVER));
+    let since = |change: &FocusChange| change.at_ns / 1_000 - BEGIN_US;
+    let changes: Vec<_> = changes.iter().map(|change| (since(change), change.client_pid)).collect();
+    let expected =
+        [(100_102, Some(APP)), (200_000, Some(OTHER)), (300_000, None), (300_010, Some(APP)), (400_000, None)];
+    assert_eq!(changes, expected);
+}
+
+/// Two applications answer a key late, the second one a little later than the first.
+fn two_late_answers() -> Machinery {
+    let mut machine = editor_and_mail();
+    press(&mut machine, 100_000);
+    show(&mut machine, 800_000);
+    press_for(&mut machine, 1_000_000, OTHER);
+    show_of(&mut machine, 1_750_000, OTHER);
+    machine
+}
+
+#[test]
+fn what_has_the_focus_weighs_more_than_what_had_the_last_key() {
+    let explained = |machine: &mut Machinery| {
+        let verdict = diagnose(&machine.incident(2_000_000), &Options::default()).unwrap();
+        let interval = verdict.interval.unwrap();
+        (interval.client.comm, interval.focused)
+    };
+    assert_eq!(explained(&mut two_late_answers()), ("mail".to_owned(), Some(true)));
+    let mut turned_back = two_late_answers();
+    enter(&mut turned_back, 1_800_000, APP);
+    leave(&mut turned_back, 1_800_010, OTHER);
+    assert_eq!(explained(&mut turned_back), ("editor".to_owned(), Some(true)));
+}
+
+#[test]
+fn that_the_person_turned_away_is_told() {
+    let mut machine = editor_and_mail();
+    press(&mut machine, 100_000);
+    enter(&mut machine, 500_000, OTHER);
+    leave(&mut machine, 500_010, APP);
+    show(&mut machine, 800_000);
+    let verdict = diagnose(&machine.incident(2_000_000), &Options::default()).unwrap();
+    let note = format!("The keyboard focus was with mail (pid {OTHER}) at the end of that.");
+    assert!(verdict.notes.contains(&note), "{:?}", verdict.notes);
+    assert_eq!(verdict.interval.and_then(|interval| interval.focused), Some(false));
 }

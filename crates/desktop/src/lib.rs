@@ -25,6 +25,7 @@ pub mod input;
 pub mod keymap;
 pub mod logind;
 pub mod notify;
+pub mod on_bus;
 mod plain;
 pub mod polkit;
 pub mod popup;

@@ -89,7 +89,7 @@ impl Shortcuts {
 
     fn action(&self, message: &Message) -> Option<Action> {
         let (session, id, _, _): (OwnedObjectPath, String, u64, Results) = message.body().deserialize().ok()?;
-        Action::ALL.into_iter().find(|action| session == self.session && id == name(*action))
+        Action::named(&id).filter(|_| session == self.session)
     }
 }
 
@@ -157,23 +157,13 @@ fn listen(bus: &Connection) -> Result<Receiver<Message>, zbus::Error> {
     Ok(heard)
 }
 
-/// The name of an action at the portal.
-fn name(action: Action) -> &'static str {
-    match action {
-        Action::Start => "start",
-        Action::Mark => "mark",
-        Action::StopKeys => "stop-input",
-        Action::StartKeys => "restart-input",
-    }
-}
-
 /// A shortcut as the portal takes it: what it is for, and its key.
 fn wanted(action: Action, chord: &str) -> (&'static str, HashMap<&'static str, Value<'static>>) {
     let described = [
         ("description", Value::from(format!("tipme: {}", action.purpose()))),
         ("preferred_trigger", Value::from(trigger(chord))),
     ];
-    (name(action), HashMap::from(described))
+    (action.name(), HashMap::from(described))
 }
 
 /// A chord as the specification of shortcuts has it: `CTRL+ALT+minus`, `LOGO+F12`.
@@ -193,9 +183,16 @@ fn trigger(chord: &str) -> String {
 /// What the desktop calls the key of an action.
 fn key_of(shortcuts: OwnedValue, action: Action) -> Option<String> {
     let shortcuts: Vec<(String, Results)> = shortcuts.try_into().ok()?;
-    let (_, mut described) = shortcuts.into_iter().find(|(id, _)| id == name(action))?;
+    let (_, mut described) = shortcuts.into_iter().find(|(id, _)| id == action.name())?;
     let key = String::try_from(described.remove("trigger_description")?).ok()?;
     Some(plain(&key, WORDS_MAX)).filter(|key| !key.is_empty())
+}
+
+/// Whether the desktop binds shortcuts by the portal, without asking the person anything.
+pub fn is_offered() -> bool {
+    let Ok(bus) = connect(&Arc::default()) else { return false };
+    let property = (SHORTCUTS, "version");
+    bus.call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Properties"), "Get", &property).is_ok()
 }
 
 /// Whether this session is one of Wayland.

@@ -2,6 +2,7 @@
 //! Loading and attaching the programs, one class at a time as far as the kernel has it.
 
 use crate::detail::{Detail, Limits};
+use crate::focus::{FocusChange, FocusChanges};
 use crate::memory::{Pool, Shares};
 use crate::perf::cpu_clock;
 use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
@@ -11,7 +12,7 @@ use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Btf, Link, OpenObject, ProgramMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, IntoRawFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd};
 use tipme_record::incident::Missing;
 use tipme_record::{Class, Nanos};
 
@@ -47,6 +48,7 @@ pub struct Kernel<'a> {
     pools: [Pool; 3],
     /// The walk over all tasks.
     pub(crate) walk: Link,
+    focus: FocusChanges,
     /// Held for their effect: what is dropped is detached.
     _links: Vec<Link>,
     shares: Shares,
@@ -79,7 +81,8 @@ impl<'a> Kernel<'a> {
         ];
         let attached = attach(&skeleton, &mut chosen, options.hertz)?;
         let walk = attached.walk.context("the task walk is not there")?;
-        Ok(Kernel { skeleton, pools, walk, _links: attached.links, shares, chosen })
+        let focus = FocusChanges::open(&skeleton.maps.focus_changes)?;
+        Ok(Kernel { skeleton, pools, walk, focus, _links: attached.links, shares, chosen })
     }
 
     /// Classes that are being recorded.
@@ -116,6 +119,16 @@ impl<'a> Kernel<'a> {
     /// Records of the class that found no chunk since the start.
     pub fn dropped(&self, class: Class) -> u64 {
         self.volatile(|bss| &raw const bss.dropped[class as usize])
+    }
+
+    /// Becomes readable when the focus has changed on a compositor; ask then for [`Kernel::focus_changes`].
+    pub fn focus_fd(&self) -> BorrowedFd<'_> {
+        self.focus.fd()
+    }
+
+    /// The changes of the focus since the last call, in the order of time.
+    pub fn focus_changes(&self) -> Vec<FocusChange> {
+        self.focus.take()
     }
 
     /// Stops or restarts the recording of input: while hidden, key and pointer events leave no trace.

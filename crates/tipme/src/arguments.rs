@@ -21,7 +21,7 @@ pub use schema::{Document, Schema};
 use std::path::PathBuf;
 use tipme_command::output::Colours;
 use tipme_command::size;
-use tipme_desktop::hotkeys::Chord;
+use tipme_desktop::hotkeys::{Action, Chord};
 
 /// Find out why the desktop just hung: press one key, and read the cause
 #[derive(Parser)]
@@ -210,6 +210,15 @@ pub struct Agent {
     /// Show neither causes nor failures on the desktop; a dialog asks for words after each mark
     #[arg(long)]
     pub no_notification: bool,
+    /// Under Wayland: have the session's agent do what that key does, and become the agent where there is none. For key
+    /// bindings of the desktop; mark, start, stop-input, restart-input
+    #[arg(long, value_name = "ACTION", value_parser = action)]
+    pub press: Option<Action>,
+}
+
+fn action(name: &str) -> Result<Action, String> {
+    let names = || Action::ALL.map(Action::name).join(", ");
+    Action::named(name).ok_or_else(|| format!("there is no action {name}; there are {}", names()))
 }
 
 #[derive(Args)]

@@ -2,6 +2,7 @@
 //! `tipme doctor`.
 
 use crate::arguments::Doctor;
+use crate::desktop_keys::DesktopKeys;
 use crate::status::State;
 use anyhow::Result;
 use rustix::process::geteuid;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tipme_command::output::layout;
 use tipme_desktop::console::{ACTIVE, Console};
+use tipme_desktop::portal;
 use tipme_recorder::Finding;
 use tipme_report::{Layout, Tone};
 
@@ -22,6 +24,7 @@ pub fn run(arguments: &Doctor) -> Result<ExitCode> {
     findings.extend(recording(&state, arguments.verbose));
     findings.extend(displays());
     findings.extend(compositors());
+    findings.extend(portal::is_wayland().then(desktop_keys));
     findings.push(console_keys());
     findings.extend(managing());
     if arguments.json {
@@ -77,9 +80,22 @@ fn displays() -> Vec<Finding> {
 /// No protocol of Wayland names the process of a window, and none lets a program grab a key.
 fn compositors() -> impl Iterator<Item = Finding> {
     let what = "a Wayland compositor; input is recorded up to the frames that answer it; \
-                hot keys: tipme agent, or tipme record --hot-keys always; the manager follows X11 windows only";
+                hot keys: tipme setup, or tipme record --hot-keys always; the manager follows its keyboard focus, \
+                as the recorder tells it";
     let found = tipme_desktop::server::find_compositors().into_iter();
     found.map(move |socket| Finding { what: format!("display {socket}"), result: Ok(what.to_owned()) })
+}
+
+/// Whether the desktop of this session lends keys, or has some in its settings.
+fn desktop_keys() -> Finding {
+    let desktop = DesktopKeys::of_session();
+    let name = desktop.map_or("this desktop", DesktopKeys::name);
+    let result = match desktop.and_then(DesktopKeys::mark_key) {
+        _ if portal::is_offered() => Ok("the desktop binds them when the agent asks for them".to_owned()),
+        Some(key) => Ok(format!("{key} marks, by the settings of {name}")),
+        None => Err(format!("{name} lends keys to no program, and its settings have none for tipme; run: tipme setup")),
+    };
+    Finding { what: "hot keys of the desktop".to_owned(), result }
 }
 
 /// Whether the recorder can see hot keys itself: where there are keyboards, and a console that may show text.

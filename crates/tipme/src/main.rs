@@ -7,6 +7,7 @@ extern crate tipme_command;
 mod agent;
 mod arguments;
 mod confined;
+mod desktop_keys;
 mod diagnose;
 mod doctor;
 mod incidents;

@@ -12,10 +12,11 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tipme_analysis::clean;
 use tipme_command::output::layout;
-use tipme_control::{CallError, Client, Request, Response, Status};
+use tipme_control::{CallError, Client, Focused, Request, Response, Status};
 use tipme_desktop::presence::{self, Agent};
-use tipme_desktop::{Target, notify, server};
+use tipme_desktop::{Target, notify, on_bus, portal, server};
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Tone};
 use tipme_store::{Folder, id_at};
@@ -49,7 +50,7 @@ pub struct Document {
 /// What serves a display.
 #[derive(Serialize, JsonSchema)]
 pub struct AgentDocument {
-    /// As in `:0`.
+    /// As in `:0` and `wayland-0`.
     pub display: String,
     /// `null` where no agent serves it.
     pub pid: Option<u32>,
@@ -63,7 +64,7 @@ pub struct AgentDocument {
 pub struct State {
     recorder: Result<Status, CallError>,
     /// By display: the agent that serves it, or why that cannot be known.
-    agents: Vec<(u32, Result<Option<Agent>, String>)>,
+    agents: Vec<(String, Result<Option<Agent>, String>)>,
     compositors: usize,
     notifications: Result<String, String>,
     /// The newest incident of this user.
@@ -96,7 +97,7 @@ impl State {
         let last = find(&Folder::at(dirs.incidents()), None).ok();
         State {
             recorder,
-            agents: displays().into_iter().map(|display| (display, agent(display))).collect(),
+            agents: agents(),
             compositors: server::find_compositors().len(),
             notifications: notify::daemon().map_err(|error| error.to_string()),
             last,
@@ -129,13 +130,13 @@ impl State {
         }
         match self.agents.first() {
             Some((display, Err(error))) => {
-                Some(format!("display :{display} does not answer ({error}); start the session there, then: tipme agent &"))
+                Some(format!("display {display} does not answer ({error}); start the session there, then: tipme agent &"))
             }
             Some((display, Ok(_))) => {
-                Some(format!("no agent serves display :{display}; start one there: tipme agent &"))
+                Some(format!("no agent serves display {display}; start one there: tipme agent &"))
             }
             None if self.compositors > 0 => {
-                Some("no agent has the desktop bind a key; start one there: tipme agent & (or the recorder with --hot-keys always)".to_owned())
+                Some("no agent has the desktop bind a key; start one there: tipme setup (or the recorder with --hot-keys always)".to_owned())
             }
             // A recorder takes the keys of text consoles itself.
             None if status.is_some_and(|status| status.hot_keys.is_none()) => {
@@ -173,12 +174,12 @@ impl State {
 
     /// What marks where.
     fn keys(&self) -> String {
-        let of_agent = |(display, agent): &(u32, Result<Option<Agent>, String>)| {
+        let of_agent = |(display, agent): &(String, Result<Option<Agent>, String>)| {
             agent
                 .as_ref()
                 .ok()
                 .and_then(Option::as_ref)
-                .map(|agent| format!("{} on :{display} (agent, process {})", agent.words, agent.pid))
+                .map(|agent| format!("{} on {display} (agent, process {})", agent.words, agent.pid))
         };
         let of_recorder = self.recorder.as_ref().ok().and_then(|status| status.hot_keys.clone());
         let all: Vec<String> = self.agents.iter().filter_map(of_agent).chain(of_recorder).collect();
@@ -194,7 +195,7 @@ impl State {
         }
         lines.push(("keys", self.keys()));
         let unknown = self.agents.iter().filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
-        lines.extend(unknown.map(|(display, why)| ("agent", format!("of :{display} not known: {why}"))));
+        lines.extend(unknown.map(|(display, why)| ("agent", format!("of {display} not known: {why}"))));
         let shown = self
             .notifications
             .as_ref()
@@ -219,17 +220,17 @@ impl State {
             ready: because.is_none(),
             because,
             recorder: self.recorder.as_ref().ok().cloned(),
-            agents: self.agents.iter().map(|(display, agent)| agent_document(*display, agent)).collect(),
+            agents: self.agents.iter().map(|(display, agent)| agent_document(display, agent)).collect(),
             notifications: self.notifications.as_ref().ok().cloned(),
             last_incident: self.last.as_ref().map(|path| path.display().to_string()),
         }
     }
 }
 
-fn agent_document(display: u32, agent: &Result<Option<Agent>, String>) -> AgentDocument {
+fn agent_document(display: &str, agent: &Result<Option<Agent>, String>) -> AgentDocument {
     let found = agent.as_ref().ok().and_then(Option::as_ref);
     AgentDocument {
-        display: format!(":{display}"),
+        display: display.to_owned(),
         pid: found.map(|agent| agent.pid),
         keys: found.map(|agent| agent.words.clone()),
         error: agent.as_ref().err().cloned(),
@@ -250,8 +251,18 @@ fn of_recorder(status: &Status) -> Vec<(&'static str, String)> {
         ("may mark", [vec!["root".to_owned()], may].concat().join(", ")),
         ("you may", format!("since {}", status.because)),
     ];
+    lines.extend(status.focus.iter().map(|focused| ("focus", focus(focused))));
     lines.extend(status.missing.iter().map(|missing| ("not recorded", missing.clone())));
     lines
+}
+
+/// Who has the keyboard focus on a compositor.
+fn focus(focused: &Focused) -> String {
+    let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let client =
+        focused.client.map_or("nobody of yours".to_owned(), |pid| format!("{} (process {pid})", name(pid).trim_end()));
+    let server = name(focused.server);
+    clean(&format!("{client}, under {} (process {})", server.trim_end(), focused.server))
 }
 
 fn lost(records: u64) -> String {
@@ -277,14 +288,16 @@ fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
     Some((folder, disk.f_bavail.saturating_mul(disk.f_frsize)))
 }
 
-/// The display of this session, else those of the machine.
-fn displays() -> Vec<u32> {
+/// Who serves the display of this session; outside of any, who serves those of the machine.
+fn agents() -> Vec<(String, Result<Option<Agent>, String>)> {
+    if portal::is_wayland() {
+        let display = std::env::var("WAYLAND_DISPLAY").unwrap_or_default();
+        return vec![(display, on_bus::find().map_err(|error| error.to_string()))];
+    }
     let own = std::env::var("DISPLAY").ok().and_then(|name| Target::parse(&name).ok());
-    own.map_or_else(server::find, |target| vec![target.display])
-}
-
-fn agent(display: u32) -> Result<Option<Agent>, String> {
-    presence::find(&Target::new(display)).map_err(|error| error.to_string())
+    let displays = own.map_or_else(server::find, |target| vec![target.display]);
+    let agent = |display| presence::find(&Target::new(display)).map_err(|error| error.to_string());
+    displays.into_iter().map(|display| (format!(":{display}"), agent(display))).collect()
 }
 
 #[cfg(test)]
@@ -294,7 +307,7 @@ mod tests {
     fn state(hot_keys: Option<&str>, agent: Option<&str>) -> State {
         let status = Status { keys: true, hot_keys: hot_keys.map(str::to_owned), ..Status::default() };
         let agent = agent.map(|words| Agent { pid: 7, words: words.to_owned() });
-        let agents = vec![(3, Ok(agent))];
+        let agents = vec![(":3".to_owned(), Ok(agent))];
         State {
             recorder: Ok(status),
             agents,

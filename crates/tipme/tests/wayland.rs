@@ -40,20 +40,6 @@ fn agent(session: &Session, state_dir: &Path, bus: &Bus) -> Agent {
     })
 }
 
-/// The session that the agent has at the portal: its name is made from the name of its connection.
-fn session_of(bus: &Bus, portal: &Portal, agent: &Agent) -> ObjectPath<'static> {
-    let connection = zbus::blocking::connection::Builder::address(bus.address.as_str()).unwrap().build().unwrap();
-    let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
-    let names = daemon.list_names().unwrap().into_iter().filter(|name| name.as_str().starts_with(':'));
-    let of_agent = |name: &zbus::names::OwnedBusName| {
-        daemon.get_connection_unix_process_id(name.inner().clone()).is_ok_and(|pid| pid == agent.child.id())
-    };
-    let name = names.into_iter().find(of_agent).expect("the agent is on the bus").to_string();
-    assert!(!portal.wanted.lock().unwrap().is_empty());
-    let sender = name.trim_start_matches(':').replace('.', "_");
-    format!("/org/freedesktop/portal/desktop/session/{sender}/tipme_session").try_into().unwrap()
-}
-
 #[test]
 fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     let (session, bus) = (session(), Bus::start());
@@ -68,7 +54,7 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     let told = presence::find(&session.target()).unwrap().expect("tipme status knows the agent");
     assert_eq!(told.words, "Press CTRL+ALT+minus marks");
 
-    let own = session_of(&bus, &portal, &agent);
+    let own = portal.session.lock().unwrap().clone().expect("the agent has bound them");
     let strange: ObjectPath<'_> = "/org/freedesktop/portal/desktop/session/1_99/other".try_into().unwrap();
     portal.press(&strange, "mark");
     portal.press(&own, "unknown");
@@ -94,7 +80,7 @@ fn without_a_portal_the_person_is_told_what_helps() {
     let mut agent = agent(&session, state.path(), &bus);
     let why = agent.line("tipme: no key marks under Wayland; ");
     assert!(why.contains("org.freedesktop.portal.Desktop"), "{why}");
-    let text = wait_for(&shown, "Try: sudo tipme record --hot-keys always");
+    let text = wait_for(&shown, "Try: tipme setup. Or: sudo tipme record --hot-keys always");
     assert!(text.contains("\nNo key marks under Wayland\nthe desktop binds no shortcut: "), "{text}");
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
@@ -105,7 +91,8 @@ fn without_a_bus_the_person_is_told_by_a_popup_on_xwayland() {
     let mut agent = Agent::start_anywhere(&session, state.path(), |command| {
         command.env("WAYLAND_DISPLAY", "wayland-7");
     });
-    let popup = Viewer::open(&session).wait_for("Try: sudo tipme record --hot-keys always\n\nA click closes this.");
+    let popup = Viewer::open(&session)
+        .wait_for("Try: tipme setup. Or: sudo tipme record --hot-keys always\n\nA click closes this.");
     assert!(popup.text.starts_with("No key marks under Wayland\n\nthe desktop binds no shortcut: "), "{}", popup.text);
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
     typist.click_at(popup.left as i16 + 9, popup.top as i16 + 9, 1).unwrap();

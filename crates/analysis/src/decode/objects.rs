@@ -23,6 +23,9 @@ pub enum Act {
     Commit,
     /// The compositor is done with what was drawn, and asks for the next frame.
     FrameDone,
+    /// A keyboard enters a surface: the client gets the keyboard focus; and loses it.
+    Enter,
+    Leave,
     /// Who stands for the person presses a key or a button.
     MakesKey,
     MakesButton,
@@ -41,6 +44,7 @@ const DISPLAY: u32 = 1;
 /// Lengths in units of four bytes.
 const HEAD_ONLY: u8 = 2;
 const ONE_ARGUMENT: u8 = 3;
+/// A surface and a serial, or a surface and a new object.
 const TWO_ARGUMENTS: u8 = 4;
 const ATTACH: u8 = 5;
 
@@ -152,10 +156,7 @@ impl Objects {
     fn event(&mut self, word: &WlWord, after: &[WlWord]) -> Option<Meaning> {
         match (word.hint & hint::SHAPE, word.opcode, word.units) {
             (hint::RELEASED..=hint::REPEATED, ..) => self.press(word),
-            (hint::ENTERED, ..) => {
-                self.enter(word, after);
-                None
-            }
+            (hint::ENTERED, ..) => self.enter(word, after),
             (hint::MOVED, ..) => self.points(word.object, Act::Motion),
             (hint::SCROLLED, ..) => self.points(word.object, Act::Scroll),
             (hint::PRESENTED, ..) => {
@@ -163,6 +164,9 @@ impl Objects {
                 None
             }
             (_, 0, ONE_ARGUMENT) => self.frame_done(word.object, after),
+            (_, 2, TWO_ARGUMENTS) => {
+                self.keyboards.get(&word.object).map(|seen| Meaning { act: Act::Leave, inferred: !seen })
+            }
             (_, 1, ONE_ARGUMENT) if word.object == DISPLAY => {
                 self.forget(word.argument);
                 None
@@ -194,13 +198,15 @@ impl Objects {
     }
 
     /// A keyboard enters a surface: its modifiers follow.
-    fn enter(&mut self, word: &WlWord, after: &[WlWord]) {
+    fn enter(&mut self, word: &WlWord, after: &[WlWord]) -> Option<Meaning> {
         let modifiers = |next: &WlWord| next.object == word.object && next.hint & hint::SHAPE == hint::MODIFIERS;
         let known = self.keyboards.contains_key(&word.object);
-        if !self.pointers.contains_key(&word.object) && (known || after.iter().any(modifiers)) {
-            self.keyboards.entry(word.object).or_insert(false);
-            self.surfaces.entry(word.argument).or_insert(false);
+        if self.pointers.contains_key(&word.object) || !known && !after.iter().any(modifiers) {
+            return None;
         }
+        self.surfaces.entry(word.argument).or_insert(false);
+        let seen = *self.keyboards.entry(word.object).or_insert(false);
+        Some(Meaning { act: Act::Enter, inferred: !seen })
     }
 
     fn points(&mut self, object: u32, act: Act) -> Option<Meaning> {
@@ -287,9 +293,21 @@ mod tests {
         let far = word(9, 3, 6, hint::PRESSED, 0);
         assert_eq!(acts(&objects.events(&[far])), []);
         let enters = [word(9, 1, 5, hint::ENTERED, 3), word(9, 4, 7, hint::MODIFIERS, 0)];
-        assert_eq!(acts(&objects.events(&enters)), []);
+        assert_eq!(acts(&objects.events(&enters)), [(Act::Enter, true)]);
         assert_eq!(acts(&objects.events(&[far])), [(Act::KeyPress, true)]);
         assert_eq!(acts(&objects.requests(&[word(3, 6, 2, 0, 0)], 0)), [(Act::Commit, true)]);
+    }
+
+    #[test]
+    fn only_a_keyboard_enters_and_leaves() {
+        let mut objects = Objects::default();
+        let (enter, leave) = (word(9, 1, 5, hint::ENTERED, 3), word(9, 2, 4, 0, 0));
+        assert_eq!(acts(&objects.events(&[enter])), [], "no modifiers follow");
+        assert_eq!(acts(&objects.events(&[leave])), [], "nobody knows that it is a keyboard");
+        objects.requests(&[word(2, 0, 8, hint::SEAT, 4), word(4, 1, 3, 0, 9)], 0);
+        assert_eq!(acts(&objects.events(&[leave, enter])), [(Act::Leave, false), (Act::Enter, false)]);
+        objects.events(&[word(DISPLAY, 1, 3, 0, 9)]);
+        assert_eq!(acts(&objects.events(&[leave])), []);
     }
 
     #[test]

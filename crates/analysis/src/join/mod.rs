@@ -9,6 +9,7 @@ mod asleep;
 pub mod cause;
 pub mod commands;
 pub mod compositors;
+pub mod focus;
 pub mod inputs;
 pub mod interactions;
 pub mod late;

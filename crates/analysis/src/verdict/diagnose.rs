@@ -97,6 +97,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
         None => verdict.notes.extend(trust.doubts),
     }
     verdict.notes.extend(verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()));
+    verdict.notes.extend(other_focus(recording, problem));
     verdict.notes.extend(stall::note(recording, problem.start, problem.end));
     let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
@@ -141,6 +142,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         milestone: problem.milestone_name().to_owned(),
         join: problem.join.map_or("none", Join::name).to_owned(),
         client: client(recording, problem),
+        focused: problem.focus.map(|holder| holder == Some(problem.client)),
         censored: problem.censored,
         inferred,
         settled_ms: settled.map(since_start),
@@ -149,6 +151,13 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         exceeded: problem.exceeded(),
         command: String::new(),
     }
+}
+
+/// Who else had the keyboard focus when the interval ended.
+fn other_focus(recording: &Recording, problem: &Problem) -> Option<String> {
+    let other = problem.focus.flatten().filter(|holder| *holder != problem.client)?;
+    let name = recording.tasks.comm(other, problem.end);
+    Some(format!("The keyboard focus was with {name} (pid {other}) at the end of that."))
 }
 
 /// The command that took most of the time: its command line, or its name where that is not known.

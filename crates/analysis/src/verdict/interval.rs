@@ -65,6 +65,7 @@ fn problem(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos
         class: None,
         milestone: Milestone::Handled,
         client: recording.tasks.pid(tid, from),
+        focus: None,
         join: None,
         censored: false,
         subject: Subject::Thread(tid),

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::join::answer::{Interaction, Join, Milestone};
+use crate::join::focus::Focus;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, State};
 use crate::timeline::waits::Waited;
@@ -53,6 +54,8 @@ pub struct Problem {
     pub class: Option<Class>,
     pub milestone: Milestone,
     pub client: Pid,
+    /// Who had the keyboard focus at its end, `Some(None)` where no client had; `None` where no compositor told of it.
+    pub focus: Option<Option<Pid>>,
     pub join: Option<Join>,
     pub censored: bool,
     /// The interaction, or the thread where none is known.
@@ -232,9 +235,8 @@ fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl It
 
 fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wanted<'_>) -> Vec<Problem> {
     let groups = groups(recording, found);
-    let focus =
-        found.iter().filter(|interaction| interaction.delivery.class == Class::Key).max_by_key(|i| i.delivery.sent);
-    let focus = focus.map(|interaction| interaction.delivery.client);
+    let focus = Focus::new(recording, found);
+    let focused = focus.last();
     let complete = recording.complete_from();
     let answered = answered(found);
     let known = candidates(recording, found).filter(|interaction| interaction.delivery.input >= complete);
@@ -242,13 +244,14 @@ fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wan
     let allowed = known.filter(|i| wanted.allows(i.delivery.client) && i.overlaps(wanted.lo, wanted.hi));
     let scored = allowed.map(|interaction| {
         let aside = interaction.command && !is_attended(&interaction, found);
-        (score(recording, &interaction, &groups, wanted, focus, aside), interaction)
+        (score(recording, &interaction, &groups, wanted, focused, aside), interaction)
     });
     let mut scored: Vec<_> = scored.collect();
     scored.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let commands = scored.iter().rev().take_while(|(_, one)| one.command).take(COMMANDS_MAX);
     let worst = commands.chain(scored.iter().rev().find(|(_, one)| !one.command));
-    worst.map(|(_, interaction)| problem(recording, interaction, found)).collect()
+    let at_end = |interaction: &Interaction| focus.at(interaction.end);
+    worst.map(|(_, one)| Problem { focus: at_end(one), ..problem(recording, one, found) }).collect()
 }
 
 /// Keys and clicks that were surely answered, by client, from the input to the answer.
@@ -293,7 +296,7 @@ fn score(
     interaction: &Interaction,
     groups: &Groups,
     wanted: &Wanted<'_>,
-    focus: Option<Pid>,
+    focused: Option<Pid>,
     aside: bool,
 ) -> f64 {
     let summary = groups.get(&group(recording, interaction));
@@ -303,7 +306,7 @@ fn score(
     let threshold = interaction.noticed.0;
     let excess = latency.0.saturating_sub(usual.min(threshold));
     let client = interaction.delivery.client;
-    let focus = if focus == Some(client) { WEIGHT_FOCUS } else { 1.0 };
+    let focus = if focused == Some(client) { WEIGHT_FOCUS } else { 1.0 };
     let words = if wanted.named(client) { WEIGHT_WORDS } else { 1.0 };
     let exceeded = excess > threshold;
     let recent = if exceeded && interaction.end >= recording.mark.before(RECENT) { WEIGHT_RECENT } else { 1.0 };
@@ -335,6 +338,7 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
         class: Some(worst.delivery.class),
         milestone,
         client: worst.delivery.client,
+        focus: None,
         join: Some(worst.join),
         censored: worst.censored,
         subject: Subject::Interaction(Box::new(worst.clone())),
@@ -405,6 +409,7 @@ fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Pro
         class: None,
         milestone: Milestone::Handled,
         client: recording.tasks.pid(worst.tid, worst.start),
+        focus: None,
         join: None,
         censored: worst.end >= recording.mark,
         subject: Subject::Thread(worst.tid),

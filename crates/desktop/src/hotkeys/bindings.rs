@@ -23,6 +23,21 @@ impl Action {
     /// All actions.
     pub const ALL: [Action; 4] = [Action::Start, Action::Mark, Action::StopKeys, Action::StartKeys];
 
+    /// What it is called where others ask for it: at the portal, on the message bus, in the settings of a desktop.
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Start => "start",
+            Action::Mark => "mark",
+            Action::StopKeys => "stop-input",
+            Action::StartKeys => "restart-input",
+        }
+    }
+
+    /// The action of this name.
+    pub fn named(name: &str) -> Option<Action> {
+        Action::ALL.into_iter().find(|action| action.name() == name)
+    }
+
     /// What the key is for, in words.
     pub fn purpose(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@
 use super::place::Place;
 use super::{Agent, POLL_INTERVAL, wayland};
 use crate::arguments;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::process::ExitCode;
 use tipme_control::interrupt::Interrupt;
 use tipme_control::journal;
@@ -19,6 +19,10 @@ pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     if arguments.display.is_none() && portal::is_wayland() {
         return wayland::run(&arguments, &interrupt);
     }
+    ensure!(
+        arguments.press.is_none(),
+        "--press is for Wayland, where the desktop has the keys; here the agent has them"
+    );
     let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
     let name = name.context("no display is named; set DISPLAY or give --display")?;
     let target = Target::parse(&name)?;

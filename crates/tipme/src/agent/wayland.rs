@@ -1,47 +1,106 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The agent under Wayland: the desktop binds the keys, where it has the portal for that. Nothing is grabbed on Xwayland
-//! besides, or one press would mark twice.
+//! The agent under Wayland: the desktop binds the keys, by the portal for that or by its own settings, whose commands reach the
+//! agent over the message bus. Nothing is grabbed on Xwayland besides, or one press would mark twice.
 
 use super::place::Place;
 use super::{Agent, POLL_INTERVAL, popups};
 use crate::arguments;
+use crate::desktop_keys::DesktopKeys;
 use anyhow::{Error, Result, bail};
 use std::process::ExitCode;
-use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 use tipme_control::interrupt::Interrupt;
 use tipme_control::{Client, DEFAULT_STATE_DIR, Request, Response, journal};
 use tipme_desktop::Target;
+use tipme_desktop::hotkeys::Action;
 use tipme_desktop::notify::{Note, Notifier};
+use tipme_desktop::on_bus::{self, OnBus};
 use tipme_desktop::portal::Shortcuts;
 
 /// What helps where the desktop binds nothing.
-const REMEDY: &str = "Try: sudo tipme record --hot-keys always";
+const REMEDY: &str = "Try: tipme setup. Or: sudo tipme record --hot-keys always";
 
-/// Serves the desktop's shortcuts until SIGINT or SIGTERM.
+/// Serves the desktop's keys until SIGINT or SIGTERM. With a press, the agent that is there serves that one.
 pub fn run(arguments: &arguments::Agent, interrupt: &Interrupt) -> Result<ExitCode> {
+    if let Some(action) = arguments.press
+        && matches!(on_bus::press(action), Ok(true))
+    {
+        return Ok(ExitCode::SUCCESS);
+    }
     let display = std::env::var("DISPLAY").unwrap_or_default();
     let target = Target::parse(&display).ok();
+    let (on_bus, presses) = claim()?.unzip();
     let place = target.as_ref().map(Place::take).transpose()?;
+    let agent = Agent::start(arguments, display.clone());
+    arguments.press.into_iter().for_each(|action| agent.press(action));
+    presses.into_iter().for_each(|presses| serve(&agent, presses));
     let bound = Shortcuts::bind(&arguments.keys.bindings(), &|| interrupt.check().is_ok());
-    let shortcuts = match bound {
-        Ok(shortcuts) => shortcuts,
-        Err(_) if recorder_takes_keys(arguments) => {
+    let (shortcuts, words) = match (bound, bound_by_settings(arguments).filter(|_| on_bus.is_some())) {
+        (Ok(shortcuts), _) => {
+            let words = format!("{} marks", shortcuts.mark_key().unwrap_or("a shortcut of the desktop"));
+            (Some(shortcuts), words)
+        }
+        (Err(_), Some(words)) => (None, words),
+        (Err(_), None) if recorder_takes_keys(arguments) => {
             journal::info("ready: the recorder takes the keys itself").tell();
             return Ok(ExitCode::SUCCESS);
         }
-        Err(error) => return refuse(arguments, target.as_ref(), interrupt, &error.into()),
+        (Err(error), None) => return refuse(arguments, target.as_ref(), interrupt, &error.into()),
     };
-    let agent = Agent::start(arguments, display.clone());
-    let words = format!("{} marks", shortcuts.mark_key().unwrap_or("a shortcut of the desktop"));
+    on_bus.iter().for_each(|on_bus| on_bus.say(&words));
     place.iter().for_each(|place| place.say(&words));
     journal::info(format!("ready: {words}, bound by the desktop")).tell();
+    match wait(&agent, shortcuts.as_ref(), interrupt) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => refuse(arguments, target.as_ref(), interrupt, &error),
+    }
+}
+
+/// Does what shortcuts of the portal ask for, until the agent is to end.
+///
+/// # Errors
+/// Where the desktop takes them back.
+fn wait(agent: &Arc<Agent>, shortcuts: Option<&Shortcuts>, interrupt: &Interrupt) -> Result<()> {
     while interrupt.check().is_ok() {
-        match shortcuts.next(POLL_INTERVAL) {
-            Ok(action) => action.into_iter().for_each(|action| agent.press(action)),
-            Err(error) => return refuse(arguments, target.as_ref(), interrupt, &error.into()),
+        match shortcuts {
+            Some(shortcuts) => shortcuts.next(POLL_INTERVAL)?.into_iter().for_each(|action| agent.press(action)),
+            None => std::thread::sleep(POLL_INTERVAL),
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// The agent's name on the session's bus; `None` where there is no bus.
+///
+/// # Errors
+/// Where another agent has it.
+fn claim() -> Result<Option<(OnBus, Receiver<Action>)>> {
+    match OnBus::claim() {
+        Ok(Ok(claimed)) => Ok(Some(claimed)),
+        Ok(Err(other)) => bail!(
+            "another agent (process {0}) serves this session already: {1}; end it first: kill {0}",
+            other.pid,
+            other.words
+        ),
+        Err(error) => {
+            journal::warning(error.to_string()).tell();
+            Ok(None)
+        }
+    }
+}
+
+/// Does what commands of key bindings ask for, on a thread of its own.
+fn serve(agent: &Arc<Agent>, presses: Receiver<Action>) {
+    let agent = Arc::clone(agent);
+    std::thread::spawn(move || presses.iter().for_each(|action| agent.press(action)));
+}
+
+/// What marks where the desktop's settings have a key for that, or where one was pressed just now.
+fn bound_by_settings(arguments: &arguments::Agent) -> Option<String> {
+    let bound = DesktopKeys::of_session().and_then(|keys| keys.mark_key());
+    let pressed = || arguments.press.map(|_| "a key of the desktop".to_owned());
+    bound.or_else(pressed).map(|key| format!("{key} marks"))
 }
 
 fn recorder_takes_keys(arguments: &arguments::Agent) -> bool {

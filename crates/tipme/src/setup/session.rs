@@ -4,6 +4,7 @@
 use super::step::Step;
 use super::system;
 use crate::arguments::Setup;
+use crate::desktop_keys::{DesktopKeys, Keys, MADE, folder_of, put};
 use crate::incidents::find;
 use crate::record::user_name;
 use anyhow::{Context, Result, bail};
@@ -14,16 +15,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tipme_command::program;
+use tipme_desktop::hotkeys::{Action, Bindings, Chord};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::presence::{self, Agent};
-use tipme_desktop::{Target, hotkeys::Chord};
+use tipme_desktop::{Target, on_bus, portal};
 use tipme_recorder::StateDirs;
 use tipme_store::Folder;
 
 /// Which desktops start it for everybody, where it was installed.
 const FOR_ALL: &str = "/etc/xdg/autostart/tipme-agent.desktop";
-/// The first line of a file of ours.
-const MADE: &str = "# Made by tipme setup; tipme setup --undo removes it.";
 /// How long the agent may take to come or to go, and a mark to be written.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -32,7 +32,8 @@ pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
     if let Some(step) = other_user() {
         return Ok(vec![step]);
     }
-    Ok(vec![at_login(arguments)?, now(arguments)?])
+    let keys = if portal::is_wayland() { Some(desktop_keys(arguments)?) } else { None };
+    Ok([at_login(arguments)?].into_iter().chain(keys).chain([now(arguments)?]).collect())
 }
 
 pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
@@ -40,11 +41,45 @@ pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
         return Ok(vec![step]);
     }
     let mut steps = Vec::new();
-    if let Some(agent) = display().and_then(|target| presence::find(&target).ok().flatten()) {
+    if let Some(agent) = running(display().as_ref()).ok().flatten() {
         steps.push(Step::to_do(format!("end the agent (process {})", agent.pid), move || end(&agent)));
     }
     steps.extend(not_at_login(autostart()?, arguments));
+    let bound = DesktopKeys::of_session().filter(|desktop| desktop.mark_key().is_some());
+    steps.extend(
+        bound.map(|desktop| {
+            Step::to_do(format!("bind no key of {} to tipme", desktop.name()), move || desktop.unbind())
+        }),
+    );
     Ok(steps)
+}
+
+/// Keys of a Wayland desktop: by its portal, which the agent asks, else by its settings.
+fn desktop_keys(arguments: &Setup) -> Result<Step> {
+    if portal::is_offered() {
+        return Ok(Step::so("the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)"));
+    }
+    let words = words(arguments)?;
+    let Some(desktop) = DesktopKeys::of_session() else {
+        let command = format!("{} --press mark", words.join(" "));
+        return Ok(Step::by_hand(format!("in the settings of the desktop bind a key to this command: {command}")));
+    };
+    let mut bindings = Bindings::default();
+    arguments.mark_key.iter().for_each(|key| bindings.set(Action::Mark, key.clone()));
+    let (keys, name) = (Keys::new(&bindings, &words)?, desktop.name());
+    if desktop.has(&keys) {
+        return Ok(Step::so(format!("{name} has the keys: {} marks", desktop.mark_key().unwrap_or_default())));
+    }
+    let what = format!("bind keys in the settings of {name}{}", desktop.since_when());
+    Ok(Step::to_do(what, move || desktop.bind(&keys)))
+}
+
+/// The agent of this session: that of the X11 display, or under Wayland that on the bus.
+fn running(target: Option<&Target>) -> Result<Option<Agent>> {
+    if portal::is_wayland() {
+        return Ok(on_bus::find()?);
+    }
+    Ok(target.map(presence::find).transpose()?.flatten())
 }
 
 /// Takes back what starts the agent at login. One that starts for everybody is hidden from this person.
@@ -60,11 +95,6 @@ fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<Step> {
 /// The entry of a person who wants no agent, in the place of the one for everybody.
 fn hidden() -> String {
     format!("{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\nHidden=true\n")
-}
-
-fn put(file: &Path, text: &str) -> Result<()> {
-    std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
-    Ok(std::fs::write(file, text)?)
 }
 
 /// Root has no business in a session of somebody else.
@@ -113,24 +143,23 @@ fn quoted(word: &str) -> String {
 }
 
 fn now(arguments: &Setup) -> Result<Step> {
-    let Some(target) = display() else {
-        return Ok(Step::by_hand(
-            "no X11 display is named; in the session: tipme setup (Wayland: tipme record --hot-keys always)",
-        ));
+    let (target, words) = (display(), words(arguments)?);
+    let place = match &target {
+        _ if portal::is_wayland() => "this session".to_owned(),
+        Some(target) => format!("display :{}", target.display),
+        None => return Ok(Step::by_hand("no display is named; in the session: tipme setup")),
     };
-    if let Some(agent) = presence::find(&target)? {
-        let what = format!("the agent serves display :{}: {} (process {})", target.display, agent.words, agent.pid);
-        return Ok(match &arguments.mark_key {
-            Some(key) if !agent.words.starts_with(&format!("{key} marks")) => {
-                let words = words(arguments)?;
-                let what = format!("start the agent of display :{} again, with another key", target.display);
-                Step::to_do(what, move || end(&agent).and_then(|()| start(&words, &target)))
-            }
-            _ => Step::so(what),
-        });
-    }
-    let words = words(arguments)?;
-    Ok(Step::to_do(format!("start the agent on display :{}", target.display), move || start(&words, &target)))
+    let Some(agent) = running(target.as_ref())? else {
+        return Ok(Step::to_do(format!("start the agent of {place}"), move || start(&words, target.as_ref())));
+    };
+    let what = format!("the agent serves {place}: {} (process {})", agent.words, agent.pid);
+    Ok(match &arguments.mark_key {
+        Some(key) if !portal::is_wayland() && !agent.words.starts_with(&format!("{key} marks")) => {
+            let what = format!("start the agent of {place} again, with another key");
+            Step::to_do(what, move || end(&agent).and_then(|()| start(&words, target.as_ref())))
+        }
+        _ => Step::so(what),
+    })
 }
 
 /// The command of the agent.
@@ -147,14 +176,14 @@ fn words(arguments: &Setup) -> Result<Vec<String>> {
     Ok(words)
 }
 
-fn start(words: &[String], target: &Target) -> Result<()> {
+fn start(words: &[String], target: Option<&Target>) -> Result<()> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut agent = command.spawn().context("cannot start the agent")?;
     let there = wait(|| {
         let ended = agent.try_wait().ok().flatten().is_some();
-        ended || presence::find(target).ok().flatten().is_some_and(|agent| !agent.words.is_empty())
+        ended || running(target).ok().flatten().is_some_and(|agent| !agent.words.is_empty())
     });
     match agent.try_wait()? {
         None if there => Ok(()),
@@ -186,6 +215,9 @@ pub fn press(arguments: &Setup) -> bool {
     match test(arguments) {
         Ok(incident) => {
             println!("A test press marked {}; the screen shows what was found.", incident.display());
+            if portal::is_wayland() {
+                println!("Under Wayland only you can press the key itself: try it now.");
+            }
             true
         }
         Err(error) => {
@@ -196,14 +228,19 @@ pub fn press(arguments: &Setup) -> bool {
 }
 
 fn test(arguments: &Setup) -> Result<PathBuf> {
-    let target = display().context("no X11 display is named")?;
-    let agent = presence::find(&target)?.context("no agent serves the display")?;
-    let key = agent.words.split(' ').next().unwrap_or_default();
-    let chord: Chord = key.parse().with_context(|| format!("the agent says that {}", agent.words))?;
+    let target = display();
+    let agent = running(target.as_ref())?.context("no agent serves this session")?;
     let folder = Folder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents());
     let newest = || find(&folder, None).ok();
-    let before = newest();
-    Typist::open(&target, Pace::default())?.chord(&chord)?;
+    let (before, key) = (newest(), agent.words.split(' ').next().unwrap_or_default());
+    match target.filter(|_| !portal::is_wayland()) {
+        Some(target) => {
+            let chord: Chord = key.parse().with_context(|| format!("the agent says that {}", agent.words))?;
+            Typist::open(&target, Pace::default())?.chord(&chord)?;
+        }
+        // Nobody but the person can press a key of the desktop's: this is what comes of it.
+        None => drop(on_bus::press(Action::Mark)?),
+    }
     if wait(|| newest() != before)
         && let Some(incident) = newest()
     {
@@ -217,9 +254,7 @@ fn display() -> Option<Target> {
 }
 
 fn autostart() -> Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let settings = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
-    Ok(settings.context("HOME is not set; run this in a session")?.join("autostart/tipme-agent.desktop"))
+    Ok(folder_of("XDG_CONFIG_HOME", ".config")?.join("autostart/tipme-agent.desktop"))
 }
 
 /// Whether it is so in time.

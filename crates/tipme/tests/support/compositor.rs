@@ -60,7 +60,12 @@ pub struct Compositor {
 
 impl Compositor {
     pub fn start() -> Compositor {
-        Compositor::configured(USER, CONFIGURATION)
+        Compositor::start_as(USER, &[])
+    }
+
+    /// One of this user, with more in its environment.
+    pub fn start_as(user: u32, more: &[(&str, &str)]) -> Compositor {
+        Compositor::configured(user, CONFIGURATION, more)
     }
 
     /// A compositor with an X server for programs of X11.
@@ -68,10 +73,10 @@ impl Compositor {
         // Who is no user of root's can make a display only where the folder of their sockets is root's.
         std::fs::create_dir_all("/tmp/.X11-unix").unwrap();
         std::fs::set_permissions("/tmp/.X11-unix", Permissions::from_mode(0o1777)).unwrap();
-        Compositor::configured(ACCOUNT, CONFIGURATION_WITH_X)
+        Compositor::configured(ACCOUNT, CONFIGURATION_WITH_X, &[])
     }
 
-    fn configured(user: u32, configuration: &str) -> Compositor {
+    fn configured(user: u32, configuration: &str, more: &[(&str, &str)]) -> Compositor {
         let dir = TempDir::new().unwrap();
         std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
         std::fs::write(dir.path().join("configuration"), configuration).unwrap();
@@ -79,7 +84,7 @@ impl Compositor {
         chown(dir.path().join("configuration"), Some(user), Some(user)).unwrap();
         let mut command = user_program(dir.path(), user, "sway");
         command.envs([("WLR_BACKENDS", "headless"), ("WLR_LIBINPUT_NO_DEVICES", "1"), ("WLR_RENDERER", "pixman")]);
-        command.arg("-c").arg(dir.path().join("configuration"));
+        command.envs(more.iter().copied()).arg("-c").arg(dir.path().join("configuration"));
         let sway = Program(command.spawn().expect("sway is installed: make test-deps"));
         let compositor = Compositor { dir, user, sway };
         wait_for("the compositor's sockets", || compositor.socket().exists() && compositor.control().is_some());
@@ -90,7 +95,8 @@ impl Compositor {
         self.dir.path().join(DISPLAY)
     }
 
-    fn control(&self) -> Option<PathBuf> {
+    /// The socket of sway's own protocol.
+    pub fn control(&self) -> Option<PathBuf> {
         let files = std::fs::read_dir(self.dir.path()).unwrap().flatten().map(|file| file.path());
         files.into_iter().find(|path| path.to_string_lossy().contains("sway-ipc."))
     }
@@ -130,8 +136,13 @@ impl Compositor {
         (terminal, server.parse().unwrap())
     }
 
+    /// The folder of the user, who has nothing else.
+    pub fn home(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// What the compositor says of its windows.
-    fn tree(&self) -> String {
+    pub fn tree(&self) -> String {
         let socket = self.control().unwrap();
         let output = self.command("swaymsg").arg("-s").arg(socket).args(["-t", "get_tree", "-r"]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -197,7 +208,17 @@ impl Keyboard {
         self.request(self.keyboard, 1, &[now_ms(), code, 0]);
     }
 
-    /// The same without waiting until the compositor has it.
+    /// Presses and releases a key with Ctrl and Alt held.
+    pub fn control_alt(&mut self, code: u32) {
+        let (modifiers, control_and_alt) = (2, 4 | 8);
+        self.request(self.keyboard, modifiers, &[control_and_alt, 0, 0, 0]);
+        self.press(code);
+        self.release(code);
+        self.request(self.keyboard, modifiers, &[0; 4]);
+        self.sync();
+    }
+
+    /// A key without waiting until the compositor has it.
     pub fn key_unanswered(&mut self, code: u32) {
         self.press(code);
         self.release(code);

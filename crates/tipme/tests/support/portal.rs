@@ -15,14 +15,19 @@ type Options = HashMap<String, OwnedValue>;
 /// Ids of shortcuts, and the keys that they should have.
 type Wanted = Arc<Mutex<Vec<(String, String)>>>;
 
+type Bound = Arc<Mutex<Option<OwnedObjectPath>>>;
+
 /// The portal; gone with the value.
 pub struct Portal {
     bus: Connection,
     pub wanted: Wanted,
+    /// The session that they were bound in.
+    pub session: Bound,
 }
 
 struct Shortcuts {
     wanted: Wanted,
+    session: Bound,
     /// What the person says when asked for the keys: 0 is yes.
     says: u32,
 }
@@ -45,7 +50,7 @@ impl Shortcuts {
         &self,
         #[zbus(header)] header: zbus::message::Header<'_>,
         #[zbus(connection)] bus: &zbus::Connection,
-        _session: OwnedObjectPath,
+        session: OwnedObjectPath,
         shortcuts: Vec<(String, Options)>,
         _parent_window: String,
         options: Options,
@@ -58,6 +63,7 @@ impl Shortcuts {
         };
         let results = HashMap::from([("shortcuts", Value::from(wanted.iter().map(told).collect::<Vec<_>>()))]);
         *self.wanted.lock().unwrap() = wanted;
+        *self.session.lock().unwrap() = Some(session);
         respond(bus, &sender, &options, (self.says, results)).await
     }
 }
@@ -84,11 +90,11 @@ async fn respond(
 impl Portal {
     /// A portal that is asked by a person who says yes (0), no (1), or something else.
     pub fn start(address: &str, says: u32) -> Portal {
-        let wanted = Wanted::default();
-        let shortcuts = Shortcuts { wanted: Arc::clone(&wanted), says };
+        let (wanted, session) = (Wanted::default(), Bound::default());
+        let shortcuts = Shortcuts { wanted: Arc::clone(&wanted), session: Arc::clone(&session), says };
         let builder = Builder::address(address).unwrap().serve_at(OBJECT, shortcuts).unwrap();
         let bus = builder.name("org.freedesktop.portal.Desktop").unwrap().build().unwrap();
-        Portal { bus, wanted }
+        Portal { bus, wanted, session }
     }
 
     /// The person presses the key of a shortcut, of the session of that client.

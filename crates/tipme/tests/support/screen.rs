@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::Session;
 
-/// A bus that starts no programs by itself.
+/// A bus that starts no programs by itself, for all users who have an account.
 const BUS: &str = r#"<busconfig><type>session</type><listen>unix:dir=/tmp</listen><policy context="default">
-<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>"#;
+<allow user="*"/><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>"#;
 
 /// Names the session bus.
 pub const ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The session's agent on the message bus: one at a time, which does at request what its hot keys do.
+//!
+//! Under Wayland no program may grab a key. Where the desktop lends none to programs either, its settings bind keys to
+//! commands, and such a command asks the agent by this.
+
+use crate::error::Error;
+use crate::hotkeys::Action;
+use crate::notify::{Trouble, connect};
+use crate::plain::plain;
+use crate::presence::Agent;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use zbus::blocking::Connection;
+use zbus::blocking::fdo::DBusProxy;
+use zbus::fdo::{self, RequestNameFlags, RequestNameReply};
+use zbus::names::BusName;
+
+const NAME: &str = "org.tipme.Agent";
+const OBJECT: &str = "/org/tipme/Agent";
+/// Presses that wait to be answered; a further one is refused.
+const PRESSES_MAX: usize = 16;
+/// Letters of what an agent says of its keys.
+const WORDS_MAX: usize = 400;
+
+/// What the bus calls.
+struct Served {
+    pressed: SyncSender<Action>,
+    words: Arc<Mutex<String>>,
+}
+
+#[zbus::interface(name = "org.tipme.Agent")]
+impl Served {
+    /// Does what the key of an action does.
+    fn press(&self, action: &str) -> fdo::Result<()> {
+        let action =
+            Action::named(action).ok_or_else(|| fdo::Error::InvalidArgs("there is no such action".to_owned()))?;
+        let full = |_| fdo::Error::LimitsExceeded("too many presses wait; press again".to_owned());
+        self.pressed.try_send(action).map_err(full)
+    }
+
+    /// What the keys do, for people.
+    fn words(&self) -> String {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// This process is the session's agent, as long as the value lives.
+pub struct OnBus {
+    words: Arc<Mutex<String>>,
+    _bus: Connection,
+}
+
+impl OnBus {
+    /// Takes the agent's name for this process, and gives what is pressed from then on; the other agent where there is one.
+    ///
+    /// # Errors
+    /// Where there is no session bus, or it cannot be used.
+    pub fn claim() -> Result<Result<(OnBus, Receiver<Action>), Agent>, Error> {
+        let bus = connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?;
+        let ((pressed, presses), words) = (sync_channel(PRESSES_MAX), Arc::<Mutex<String>>::default());
+        let served = Served { pressed, words: Arc::clone(&words) };
+        bus.object_server().at(OBJECT, served).map_err(failed)?;
+        let reply = bus.request_name_with_flags(NAME, RequestNameFlags::DoNotQueue.into());
+        match reply {
+            Ok(RequestNameReply::PrimaryOwner | RequestNameReply::AlreadyOwner) => {
+                Ok(Ok((OnBus { words, _bus: bus }, presses)))
+            }
+            Ok(_) | Err(zbus::Error::NameTaken) => Ok(Err(of(&bus)?.unwrap_or(Agent { pid: 0, words: String::new() }))),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Says to whoever asks what this agent does.
+    pub fn say(&self, words: &str) {
+        words.clone_into(&mut self.words.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// The agent of this session, if there is one on the bus.
+///
+/// # Errors
+/// Where there is no session bus, or it cannot be used.
+pub fn find() -> Result<Option<Agent>, Error> {
+    of(&connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?)
+}
+
+/// Has the agent of this session do what a key of it does; false where there is no agent.
+///
+/// # Errors
+/// Where there is no session bus, or the agent refuses.
+pub fn press(action: Action) -> Result<bool, Error> {
+    let bus = connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?;
+    if owner(&bus)?.is_none() {
+        return Ok(false);
+    }
+    bus.call_method(Some(NAME), OBJECT, Some(NAME), "Press", &action.name()).map_err(failed)?;
+    Ok(true)
+}
+
+fn of(bus: &Connection) -> Result<Option<Agent>, Error> {
+    let Some(pid) = owner(bus)? else { return Ok(None) };
+    let reply = bus.call_method(Some(NAME), OBJECT, Some(NAME), "Words", &()).map_err(failed)?;
+    let words: String = reply.body().deserialize().map_err(failed)?;
+    Ok(Some(Agent { pid, words: plain(&words, WORDS_MAX) }))
+}
+
+/// The process that has the agent's name.
+fn owner(bus: &Connection) -> Result<Option<u32>, Error> {
+    let name = BusName::try_from(NAME).map_err(|error| failed(error.into()))?;
+    match DBusProxy::new(bus).map_err(failed)?.get_connection_unix_process_id(name) {
+        Ok(pid) => Ok(Some(pid)),
+        Err(fdo::Error::NameHasNoOwner(_)) => Ok(None),
+        Err(error) => Err(failed(error.into())),
+    }
+}
+
+fn of_trouble(trouble: &Trouble) -> Error {
+    Error::NoBus { reason: trouble.to_string() }
+}
+
+fn failed(error: zbus::Error) -> Error {
+    Error::NoBus { reason: plain(&error.to_string(), WORDS_MAX) }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys of GNOME: custom key bindings of its settings daemon, one folder of settings for each.
+
+use super::keys::{Key, Keys};
+use super::names;
+use super::settings::ask;
+use anyhow::{Context, Result};
+use tipme_desktop::hotkeys::Action;
+
+const DAEMON: &str = "org.gnome.settings-daemon.plugins.media-keys";
+const LIST: &str = "custom-keybindings";
+/// Where the folders of settings are, and how ours begin.
+const FOLDERS: &str = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings";
+const OURS: &str = "tipme-";
+
+pub fn mark_key() -> Option<String> {
+    let folder = folder(Action::Mark);
+    let listed = list().ok()?.contains(&folder);
+    let key = ask("gsettings", &["get", &schema(&folder), "binding"]).ok()?;
+    Some(key.trim_matches('\'').to_owned()).filter(|key| listed && !key.is_empty())
+}
+
+pub fn has(keys: &Keys) -> bool {
+    let Ok(list) = list() else { return false };
+    let is = |folder: &str, (name, value): (&str, String)| {
+        ask("gsettings", &["get", &schema(folder), name]).is_ok_and(|known| known.trim_matches('\'') == value)
+    };
+    let known = |key: &Key| {
+        let folder = folder(key.action);
+        list.contains(&folder) && settings(key).into_iter().all(|setting| is(&folder, setting))
+    };
+    keys.all.iter().all(known)
+}
+
+pub fn bind(keys: &Keys) -> Result<()> {
+    let mut list: Vec<String> = list()?.into_iter().filter(|folder| !is_ours(folder)).collect();
+    for key in &keys.all {
+        let folder = folder(key.action);
+        for (name, value) in settings(key) {
+            ask("gsettings", &["set", &schema(&folder), name, &format!("'{value}'")])?;
+        }
+        list.push(folder);
+    }
+    set_list(&list)
+}
+
+pub fn unbind() -> Result<()> {
+    let (ours, others): (Vec<String>, Vec<String>) = list()?.into_iter().partition(|folder| is_ours(folder));
+    if ours.is_empty() {
+        return Ok(());
+    }
+    set_list(&others)?;
+    for folder in ours {
+        ask("gsettings", &["reset-recursively", &schema(&folder)])?;
+    }
+    Ok(())
+}
+
+/// What the settings of a key are.
+fn settings(key: &Key) -> [(&'static str, String); 3] {
+    let name = format!("tipme: {}", key.action.purpose());
+    [("name", name), ("command", key.command.clone()), ("binding", names::gnome(&key.chord))]
+}
+
+fn folder(action: Action) -> String {
+    format!("{FOLDERS}/{OURS}{}/", action.name())
+}
+
+fn is_ours(folder: &str) -> bool {
+    folder.starts_with(&format!("{FOLDERS}/{OURS}"))
+}
+
+fn schema(folder: &str) -> String {
+    format!("{DAEMON}.custom-keybinding:{folder}")
+}
+
+/// The folders that GNOME looks at.
+fn list() -> Result<Vec<String>> {
+    let said = ask("gsettings", &["get", DAEMON, LIST]).context("cannot read the settings of GNOME")?;
+    Ok(said.split('\'').skip(1).step_by(2).map(str::to_owned).collect())
+}
+
+fn set_list(folders: &[String]) -> Result<()> {
+    let quoted: Vec<String> = folders.iter().map(|folder| format!("'{folder}'")).collect();
+    ask("gsettings", &["set", DAEMON, LIST, &format!("[{}]", quoted.join(", "))]).map(drop)
+}

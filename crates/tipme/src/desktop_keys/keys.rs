@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys, and the commands that they are bound to.
+
+use anyhow::{Result, ensure};
+use tipme_desktop::hotkeys::{Action, Bindings, Chord};
+
+/// What is bound.
+pub struct Keys {
+    /// The command that is the agent.
+    pub agent: String,
+    pub all: Vec<Key>,
+}
+
+/// A key, and the command that it is bound to.
+pub struct Key {
+    pub action: Action,
+    pub chord: Chord,
+    pub command: String,
+}
+
+impl Keys {
+    /// Keys that have the agent of these words do what they are for.
+    ///
+    /// # Errors
+    /// Where a word has letters that some desktop's settings read as something else.
+    pub fn new(bindings: &Bindings, agent: &[String]) -> Result<Keys> {
+        let agent = command(agent)?;
+        let key = |(action, chord): &(Action, Chord)| {
+            let command = format!("{agent} --press {}", action.name());
+            Key { action: *action, chord: chord.clone(), command }
+        };
+        let all = bindings.0.iter().map(key).collect();
+        Ok(Keys { agent, all })
+    }
+}
+
+/// The words as one command, which every desktop's settings take for just these words.
+fn command(words: &[String]) -> Result<String> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@=".contains(letter);
+    for word in words {
+        ensure!(word.chars().all(is_plain), "{word:?} cannot stand in the settings of a desktop; use a plain path");
+    }
+    Ok(words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_nothing_in_it_that_settings_would_read() {
+        let words = |path: &str| command(&[path.to_owned(), "agent".to_owned()]).ok();
+        assert_eq!(words("/usr/bin/tipme").as_deref(), Some("/usr/bin/tipme agent"));
+        assert_eq!(["/a b/tipme", "/a;b", "/a,b", "/$a", "/a'b", "/a\"b", "/a%b"].map(words), [const { None }; 7]);
+    }
+}

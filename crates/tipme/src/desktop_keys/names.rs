@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys as desktops write them.
+
+use tipme_desktop::hotkeys::Chord;
+
+/// Keys with a name: ours, that of a keysym, and that of Qt.
+const NAMES: [(&str, &str, &str); 23] = [
+    ("plus", "plus", "+"),
+    ("minus", "minus", "-"),
+    ("equal", "equal", "="),
+    ("space", "space", "Space"),
+    ("return", "Return", "Return"),
+    ("escape", "Escape", "Esc"),
+    ("tab", "Tab", "Tab"),
+    ("backspace", "BackSpace", "Backspace"),
+    ("delete", "Delete", "Del"),
+    ("insert", "Insert", "Ins"),
+    ("home", "Home", "Home"),
+    ("end", "End", "End"),
+    ("page_up", "Page_Up", "PgUp"),
+    ("page_down", "Page_Down", "PgDown"),
+    ("left", "Left", "Left"),
+    ("up", "Up", "Up"),
+    ("right", "Right", "Right"),
+    ("down", "Down", "Down"),
+    ("pause", "Pause", "Pause"),
+    ("print", "Print", "Print"),
+    ("scroll_lock", "Scroll_Lock", "ScrollLock"),
+    ("caps_lock", "Caps_Lock", "CapsLock"),
+    ("num_lock", "Num_Lock", "NumLock"),
+];
+
+/// `Ctrl+Alt+minus`, `Mod4+F12`.
+pub fn sway(chord: &Chord) -> String {
+    let (held, key) = parts(chord);
+    let held = held.iter().map(|name| match name.as_str() {
+        "ctrl" | "control" => "Ctrl+",
+        "alt" => "Alt+",
+        "shift" => "Shift+",
+        _ => "Mod4+",
+    });
+    held.collect::<String>() + &keysym(&key)
+}
+
+/// `<Control><Alt>minus`, `<Super>F12`.
+pub fn gnome(chord: &Chord) -> String {
+    let (held, key) = parts(chord);
+    let held = held.iter().map(|name| match name.as_str() {
+        "ctrl" | "control" => "<Control>",
+        "alt" => "<Alt>",
+        "shift" => "<Shift>",
+        _ => "<Super>",
+    });
+    held.collect::<String>() + &keysym(&key)
+}
+
+/// `Ctrl+Alt+-`, `Meta+F12`.
+pub fn kde(chord: &Chord) -> String {
+    let (held, key) = parts(chord);
+    let held = held.iter().map(|name| match name.as_str() {
+        "ctrl" | "control" => "Ctrl+",
+        "alt" => "Alt+",
+        "shift" => "Shift+",
+        _ => "Meta+",
+    });
+    let named = NAMES.iter().find(|(name, ..)| *name == key).map(|(.., qt)| (*qt).to_owned());
+    held.collect::<String>() + &named.unwrap_or_else(|| key.to_uppercase())
+}
+
+/// The modifiers and the key, as our own texts have them.
+fn parts(chord: &Chord) -> (Vec<String>, String) {
+    let text = chord.to_string();
+    let (held, key) = text.rsplit_once('+').unwrap_or(("", &text));
+    (held.split('+').filter(|name| !name.is_empty()).map(str::to_owned).collect(), key.to_owned())
+}
+
+/// The name of a key's symbol: letters and digits are their own, other letters have the number of Unicode.
+fn keysym(key: &str) -> String {
+    let named = NAMES.iter().find(|(name, ..)| *name == key).map(|(_, keysym, _)| (*keysym).to_owned());
+    named.unwrap_or_else(|| match key.chars().next() {
+        Some(letter) if key.chars().count() == 1 && !letter.is_ascii_alphanumeric() => {
+            format!("U{:04X}", u32::from(letter))
+        }
+        _ if key.len() > 1 => key.to_uppercase(),
+        _ => key.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_desktop_has_its_own_names() {
+        let names = |text: &str| {
+            let chord = text.parse().expect("a chord");
+            [sway(&chord), gnome(&chord), kde(&chord)]
+        };
+        assert_eq!(names("ctrl+alt+minus"), ["Ctrl+Alt+minus", "<Control><Alt>minus", "Ctrl+Alt+-"]);
+        assert_eq!(names("ctrl+alt+plus"), ["Ctrl+Alt+plus", "<Control><Alt>plus", "Ctrl+Alt++"]);
+        assert_eq!(names("super+f12"), ["Mod4+F12", "<Super>F12", "Meta+F12"]);
+        assert_eq!(names("shift+m"), ["Shift+m", "<Shift>m", "Shift+M"]);
+        assert_eq!(names("ctrl+,"), ["Ctrl+U002C", "<Control>U002C", "Ctrl+,"]);
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys of sway: a file of our own beside the person's configuration, which includes it. What runs is told besides.
+
+use super::keys::{Key, Keys};
+use super::names;
+use super::settings::{MADE, ask, folder_of, put, remove};
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use tipme_desktop::hotkeys::Action;
+
+/// The name of our file.
+const FILE: &str = "tipme.conf";
+/// What sway reads where the person has no configuration.
+const OF_ALL: &str = "/etc/sway/config";
+
+/// What sway says of itself.
+#[derive(Deserialize)]
+struct Version {
+    loaded_config_file_name: Option<PathBuf>,
+}
+
+pub fn mark_key() -> Option<String> {
+    let text = std::fs::read_to_string(own_file().ok()?).ok()?;
+    let pressing = format!("--press {}", Action::Mark.name());
+    let line = text.lines().find(|line| line.ends_with(&pressing))?;
+    line.strip_prefix("bindsym ")?.split(' ').next().map(str::to_owned)
+}
+
+pub fn has(keys: &Keys) -> bool {
+    let Ok(file) = own_file() else { return false };
+    let included = configuration().and_then(|path| Ok(std::fs::read_to_string(path)?)).unwrap_or_default();
+    std::fs::read_to_string(&file).is_ok_and(|known| known == text(keys)) && included.contains(&include(&file))
+}
+
+pub fn bind(keys: &Keys) -> Result<()> {
+    unbind()?;
+    let (file, configuration) = (own_file()?, configuration()?);
+    put(&file, &text(keys))?;
+    let mut before = match std::fs::read_to_string(&configuration) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => format!("{MADE}\ninclude {OF_ALL}\n"),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", configuration.display())),
+    };
+    if !before.ends_with('\n') && !before.is_empty() {
+        before.push('\n');
+    }
+    put(&configuration, &(before + &include(&file)))?;
+    tell(keys.all.iter().map(line))
+}
+
+pub fn unbind() -> Result<()> {
+    let (file, configuration) = (own_file()?, configuration()?);
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let bound = text.lines().filter_map(|line| line.strip_prefix("bindsym ")?.split(' ').next());
+    // Where it is bound no more, there is nothing to take back.
+    bound.for_each(|key| drop(tell([format!("unbindsym {key}")].into_iter())));
+    remove(&file)?;
+    let Ok(known) = std::fs::read_to_string(&configuration) else { return Ok(()) };
+    let rest = known.replace(&include(&file), "");
+    match rest {
+        rest if rest == known => Ok(()),
+        rest if rest == format!("{MADE}\ninclude {OF_ALL}\n") => Ok(std::fs::remove_file(&configuration)?),
+        rest => put(&configuration, &rest),
+    }
+}
+
+/// Lines for the configuration. Sway starts nothing by entries for logins, but by its own.
+fn text(keys: &Keys) -> String {
+    let lines: Vec<String> = keys.all.iter().map(line).collect();
+    format!("{MADE}\nexec {}\n{}\n", keys.agent, lines.join("\n"))
+}
+
+fn line(key: &Key) -> String {
+    format!("bindsym {} exec {}", names::sway(&key.chord), key.command)
+}
+
+fn include(file: &Path) -> String {
+    format!("{MADE}\ninclude {}\n", file.display())
+}
+
+/// Has the sway that runs do what lines of a configuration would; without one they count from its start on.
+fn tell(lines: impl Iterator<Item = String>) -> Result<()> {
+    if std::env::var_os("SWAYSOCK").is_none_or(|socket| socket.is_empty()) {
+        return Ok(());
+    }
+    for line in lines {
+        ask("swaymsg", &["--", &line])?;
+    }
+    Ok(())
+}
+
+fn own_file() -> Result<PathBuf> {
+    Ok(configuration()?.with_file_name(FILE))
+}
+
+/// The configuration of this person, whether or not it is there: what sway has read, where that is the person's.
+fn configuration() -> Result<PathBuf> {
+    let folder = folder_of("XDG_CONFIG_HOME", ".config")?;
+    let said = ask("swaymsg", &["-r", "-t", "get_version"]).ok();
+    let read = said.and_then(|said| serde_json::from_str::<Version>(&said).ok()?.loaded_config_file_name);
+    let own = read.filter(|path| !path.starts_with("/etc") && !path.starts_with("/usr"));
+    Ok(own.unwrap_or_else(|| folder.join("sway/config")))
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys in the settings of Wayland desktops: what `tipme setup` puts there, that a press of such a key is one mark, and that it
+//! takes them back. Needs root for the recorder, sway, dunst, and the settings of GNOME (gsettings).
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/compositor.rs"]
+mod compositor;
+
+#[path = "support/session_agent.rs"]
+mod session_agent;
+
+#[path = "support/screen.rs"]
+mod screen;
+
+use compositor::{Compositor, DISPLAY, Keyboard};
+use rustix::process::{Pid, Signal, kill_process};
+use screen::{ADDRESS, Bus, until, wait_for};
+use session_agent::session;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Recording, files, tipme};
+use tempfile::TempDir;
+
+/// The key `minus`, by its code of input devices.
+const MINUS: u32 = 12;
+
+/// A user who is not root, and has an account on every machine: the daemon of a bus knows no others.
+const NOBODY: u32 = 65534;
+
+/// Exit code and text.
+type Said = (Option<i32>, String);
+
+fn said(mut command: Command) -> Said {
+    let output = command.output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap() + &complaint)
+}
+
+/// Ends the agent where a test has failed in between.
+struct Leftover<'a>(&'a Bus);
+
+impl Drop for Leftover<'_> {
+    fn drop(&mut self) {
+        if let Some(pid) = agent(self.0).and_then(|pid| Pid::from_raw(pid as i32)) {
+            kill_process(pid, Signal::KILL).ok();
+        }
+    }
+}
+
+/// The process of the agent on a bus.
+fn agent(bus: &Bus) -> Option<u32> {
+    let connection = zbus::blocking::connection::Builder::address(bus.address.as_str()).unwrap().build().unwrap();
+    let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
+    daemon.get_connection_unix_process_id("org.tipme.Agent".try_into().unwrap()).ok()
+}
+
+/// A recorder that the user may call.
+fn recorder() -> Recording {
+    let dir = TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    Recording::start_in(dir, &["--display", DISPLAY, "--allow-user", &NOBODY.to_string()])
+}
+
+fn marks(recording: &Recording) -> usize {
+    files(&recording.incidents(), ".tipme").len()
+}
+
+#[test]
+fn a_key_of_sway_marks_once_and_tells_the_cause() {
+    let (bus, screen) = (Bus::start(), session());
+    let compositor = Compositor::start_as(NOBODY, &[(ADDRESS, &bus.address)]);
+    let (recording, mut keyboard) = (recorder(), Keyboard::plug_in(&compositor));
+    let (_daemon, shown) = bus.start_notifications(&screen);
+    let _leftover = Leftover(&bus);
+    let program = tipme().get_program().to_str().unwrap().to_owned();
+    let run = |words: &[&str]| {
+        let mut command = compositor.command(&program);
+        command.args(words).arg("--state-dir").arg(recording.dir.path()).env("SWAYSOCK", compositor.control().unwrap());
+        command.env(ADDRESS, &bus.address);
+        said(command)
+    };
+    let (configuration, own) = (compositor.home().join("configuration"), compositor.home().join("tipme.conf"));
+    let before = std::fs::read_to_string(&configuration).unwrap();
+
+    let (code, text) = run(&["doctor", "--verbose"]);
+    assert!(code == Some(1) && text.contains("sway lends keys to no program"), "{text}");
+    let (code, text) = run(&["setup", "--dry-run"]);
+    assert!(code == Some(0) && text.contains("to do       bind keys in the settings of sway"), "{text}");
+    assert!(!own.exists(), "a dry run does nothing");
+
+    let (code, text) = run(&["setup", "--yes"]);
+    assert!(code == Some(0) && text.contains("A test press marked "), "{text}");
+    assert!(text.contains("\nReady: yes, Ctrl+Alt+minus marks on wayland-1 "), "{text}");
+    assert!(std::fs::read_to_string(&own).unwrap().contains("\nbindsym Ctrl+Alt+minus exec "));
+    assert_eq!(marks(&recording), 1);
+    wait_for(&shown, "Captured the last ");
+    let (code, text) = run(&["setup", "--dry-run"]);
+    assert!(code == Some(0) && !text.contains("to do "), "{text}");
+    let (_, text) = run(&["doctor", "--verbose"]);
+    assert!(text.contains("Ctrl+Alt+minus marks, by the settings of sway"), "{text}");
+
+    keyboard.control_alt(MINUS);
+    until("the key has marked", || marks(&recording) == 2);
+    until("the cause is told", || bus.ids().len() == 5);
+    assert_eq!((marks(&recording), agent(&bus).is_some()), (2, true), "{}", std::fs::read_to_string(&shown).unwrap());
+
+    let (code, text) = run(&["setup", "--undo", "--yes"]);
+    assert_eq!((code, own.exists(), agent(&bus)), (Some(0), false, None), "{text}");
+    assert_eq!(std::fs::read_to_string(&configuration).unwrap(), before);
+}
+
+#[test]
+fn a_key_that_is_pressed_without_an_agent_starts_one_and_marks() {
+    let (bus, screen, home, recording) = (Bus::start(), session(), TempDir::new().unwrap(), Recording::start(&[]));
+    let (_daemon, shown) = bus.start_notifications(&screen);
+    let _leftover = Leftover(&bus);
+    let mut command = of_desktop("GNOME", home.path(), &bus);
+    command.args(["agent", "--press", "mark", "--state-dir"]).arg(recording.dir.path());
+    let mut first = command.spawn().unwrap();
+    until("it has marked", || marks(&recording) == 1);
+    wait_for(&shown, "Captured the last ");
+    let second = of_desktop("GNOME", home.path(), &bus).args(["agent", "--press", "mark"]).status().unwrap();
+    assert!(second.success());
+    until("the agent has marked", || marks(&recording) == 2);
+    assert_eq!(agent(&bus), Some(first.id()));
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+/// The program, as in a session of a desktop: the settings of GNOME are in a file of the home then.
+fn of_desktop(desktop: &str, home: &Path, bus: &Bus) -> Command {
+    let mut command = tipme();
+    for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "SWAYSOCK"] {
+        command.env_remove(unset);
+    }
+    command.env("HOME", home).env("XDG_CURRENT_DESKTOP", desktop).env("WAYLAND_DISPLAY", "wayland-7");
+    command.env("GSETTINGS_BACKEND", "keyfile").env(ADDRESS, &bus.address);
+    command
+}
+
+/// What a set-up leaves in a file, and what is left after it was taken back.
+fn set_up_and_back(desktop: &str, home: &Path, file: &Path) -> (String, Option<String>) {
+    let (bus, screen, recording) = (Bus::start(), session(), Recording::start(&[]));
+    let (_daemon, _shown) = bus.start_notifications(&screen);
+    let _leftover = Leftover(&bus);
+    let setup = |words: &[&str]| {
+        let mut command = of_desktop(desktop, home, &bus);
+        command.arg("setup").args(words).arg("--state-dir").arg(recording.dir.path());
+        said(command)
+    };
+    let (code, text) = setup(&["--yes"]);
+    assert!(code == Some(0) && text.contains("A test press marked "), "{text}");
+    let put = std::fs::read_to_string(file).unwrap();
+    let (_, text) = setup(&["--dry-run"]);
+    assert!(!text.contains("to do "), "{text}");
+    let (code, text) = setup(&["--yes", "--undo"]);
+    assert_eq!((code, agent(&bus)), (Some(0), None), "{text}");
+    (put, std::fs::read_to_string(file).ok())
+}
+
+/// A setting of the person's own, which stays.
+const OTHER: &str = "[org/gnome/settings-daemon/plugins/media-keys]
+custom-keybindings=['/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings/custom0/']
+";
+
+#[test]
+fn keys_of_gnome_are_put_beside_others_and_taken_back() {
+    let home = TempDir::new().unwrap();
+    let file: PathBuf = home.path().join(".config/glib-2.0/settings/keyfile");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, OTHER).unwrap();
+    let (put, left) = set_up_and_back("ubuntu:GNOME", home.path(), &file);
+    let folder = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings/";
+    assert!(
+        put.contains(&format!("custom-keybindings=['{folder}custom0/', '{folder}tipme-start/', '{folder}tipme-mark/'"))
+    );
+    assert!(put.contains(&format!("[{}tipme-mark]", folder.trim_start_matches('/'))), "{put}");
+    assert!(put.contains("binding='<Control><Alt>minus'") && put.contains(" --press mark'"), "{put}");
+    let left = left.unwrap();
+    // The names of empty groups stay in such a file.
+    assert!(left.contains(OTHER.trim()) && !left.contains("--press") && !left.contains("binding="), "{left}");
+}
+
+#[test]
+fn keys_of_kde_are_a_file_that_goes_again() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join(".local/share/kglobalaccel/tipme.desktop");
+    let (put, left) = set_up_and_back("KDE", home.path(), &file);
+    let mark = put.split("\n[Desktop Action ").next().unwrap();
+    assert!(mark.contains("\nX-KDE-Shortcuts=Ctrl+Alt+-\n") && mark.contains(" --press mark\n"), "{put}");
+    assert!(put.contains("[Desktop Action stop-input]\n") && put.contains("X-KDE-Shortcuts=Ctrl+Alt++\n"), "{put}");
+    assert!(!put.contains("NoDisplay"), "the daemon for shortcuts passes such an entry over: {put}");
+    assert_eq!(left, None);
+}
