@@ -14,7 +14,7 @@ mod session_agent;
 #[path = "support/screen.rs"]
 mod screen;
 
-use compositor::{Compositor, DISPLAY, Keyboard};
+use compositor::{Compositor, DISPLAY};
 use rustix::process::{Pid, Signal, kill_process};
 use screen::{ADDRESS, Bus, until, wait_for};
 use session_agent::session;
@@ -24,9 +24,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Recording, files, tipme};
 use tempfile::TempDir;
-
-/// The key `minus`, by its code of input devices.
-const MINUS: u32 = 12;
 
 /// A user who is not root, and has an account on every machine: the daemon of a bus knows no others.
 const NOBODY: u32 = 65534;
@@ -73,7 +70,7 @@ fn marks(recording: &Recording) -> usize {
 fn a_key_of_sway_marks_once_and_tells_the_cause() {
     let (bus, screen) = (Bus::start(), session());
     let compositor = Compositor::start_as(NOBODY, &[(ADDRESS, &bus.address)]);
-    let (recording, mut keyboard) = (recorder(), Keyboard::plug_in(&compositor));
+    let (recording, mut keyboard) = (recorder(), compositor.keyboard());
     let (_daemon, shown) = bus.start_notifications(&screen);
     let _leftover = Leftover(&bus);
     let program = tipme().get_program().to_str().unwrap().to_owned();
@@ -103,7 +100,7 @@ fn a_key_of_sway_marks_once_and_tells_the_cause() {
     let (_, text) = run(&["doctor", "--verbose"]);
     assert!(text.contains("Ctrl+Alt+minus marks, by the settings of sway"), "{text}");
 
-    keyboard.control_alt(MINUS);
+    keyboard.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
     until("the key has marked", || marks(&recording) == 2);
     until("the cause is told", || bus.ids().len() == 5);
     assert_eq!((marks(&recording), agent(&bus).is_some()), (2, true), "{}", std::fs::read_to_string(&shown).unwrap());
