@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes of the keyboard focus on compositors, as the display tap sees them.
 
+use crate::skeleton::types::holder;
 use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
@@ -46,6 +47,14 @@ impl FocusChanges {
         self.ring.consume().ok();
         self.told.take()
     }
+}
+
+/// The change that made somebody the holder; `None` where the kernel is writing it.
+pub(crate) fn of_holder(read: impl Fn() -> holder) -> Option<FocusChange> {
+    let (first, again) = (read(), read());
+    let same = (first.at, first.server, first.client) == (again.at, again.server, again.client);
+    let client = (first.client != 0).then_some(Pid(first.client));
+    (same && first.server != 0).then_some(FocusChange { at: Nanos(first.at), server: Pid(first.server), client })
 }
 
 /// Reads `struct focus_change`.

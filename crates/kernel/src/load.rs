@@ -2,10 +2,11 @@
 //! Loading and attaching the programs, one class at a time as far as the kernel has it.
 
 use crate::detail::{Detail, Limits};
-use crate::focus::{FocusChange, FocusChanges};
+use crate::focus::{FocusChange, FocusChanges, of_holder};
 use crate::memory::{Pool, Shares};
 use crate::perf::cpu_clock;
 use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
+use crate::skeleton::types::holder;
 use crate::skeleton::{OpenTipmeSkel, TipmeSkel, TipmeSkelBuilder};
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
@@ -129,6 +130,14 @@ impl<'a> Kernel<'a> {
     /// The changes of the focus since the last call, in the order of time.
     pub fn focus_changes(&self) -> Vec<FocusChange> {
         self.focus.take()
+    }
+
+    /// Who has the focus on compositors now, as the last change of each: also of those that were too many to be told.
+    pub fn focuses(&self) -> Vec<FocusChange> {
+        let holders = self.skeleton.maps.bss_data.as_deref().map(|bss| &bss.holders);
+        // SAFETY: a reference is valid for reads; the kernel writes plain integers there meanwhile.
+        let read = |place: &holder| of_holder(|| unsafe { std::ptr::from_ref(place).read_volatile() });
+        holders.into_iter().flatten().filter_map(read).collect()
     }
 
     /// Stops or restarts the recording of input: while hidden, key and pointer events leave no trace.

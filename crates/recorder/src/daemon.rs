@@ -271,6 +271,7 @@ impl<'a> Recorder<'a> {
     fn turn(&mut self, now: Nanos) -> Result<()> {
         self.tick(now)?;
         self.learning.tick(&self.kernel, now);
+        self.focuses.hear(self.kernel.focuses());
         self.answer_keys();
         self.notice(now);
         self.inputs.forget(now.before(self.options.window));

@@ -30,9 +30,12 @@ pub(crate) struct Focuses {
 }
 
 impl Focuses {
-    /// Takes changes in, and tells them.
+    /// Takes changes in, and tells those that are new.
     pub(crate) fn hear(&mut self, changes: Vec<FocusChange>) {
         for change in changes {
+            if self.held.get(&change.server.0).is_some_and(|held| held.focused.since_ns >= change.at.0) {
+                continue;
+            }
             let held = Held::of(change);
             let told = |follower: &Follower| held.seen_by(follower.caller.uid).is_none_or(|seen| tell(follower, seen));
             self.followers.retain(told);
