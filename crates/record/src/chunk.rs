@@ -57,6 +57,19 @@ pub struct ChunkHead {
     pub closed: Nanos,
 }
 
+impl ChunkHead {
+    /// No record of the chunk is older.
+    pub fn earliest(&self) -> Nanos {
+        self.opened.before(SLACK)
+    }
+
+    /// Whether a record of the chunk may lie in `lo..hi`.
+    pub fn reaches(&self, lo: Nanos, hi: Nanos) -> bool {
+        let ended = self.closed != Nanos(0) && self.closed.after(SLACK) < lo;
+        self.earliest() < hi && !ended
+    }
+}
+
 impl CType for ChunkHead {
     const C: &'static str = "struct rec_chunk_head";
 }
@@ -79,11 +92,9 @@ pub fn entries(chunk: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let head = ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head);
     let mut rest = chunk.get(size_of::<ChunkHead>()..).unwrap_or_default();
     std::iter::from_fn(move || {
-        let head = head?;
-        let gaps = (0..=GAP_BYTES).step_by(ALIGNMENT);
-        let (gap, entry) = gaps
-            .map_while(|gap| Some((gap, rest.get(gap..)?)))
-            .find_map(|(gap, bytes)| first_entry(bytes, &head).map(|entry| (gap, entry)))?;
+        let head = head.as_ref()?;
+        let first = first_entry(rest, head).map(|entry| (0, entry));
+        let (gap, entry) = first.or_else(|| entry_behind_gap(rest, head))?;
         rest = &rest[gap + entry.bytes.len()..];
         Some(entry)
     })
@@ -95,12 +106,20 @@ const GAP_BYTES: usize = 512;
 /// Records begin at multiples of this.
 const ALIGNMENT: usize = 8;
 
+/// The next valid record, and how far away it is.
+fn entry_behind_gap<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<(usize, Entry<'a>)> {
+    let gaps = (ALIGNMENT..=GAP_BYTES).step_by(ALIGNMENT);
+    gaps.map_while(|gap| bytes.get(gap..).map(|rest| (gap, rest)))
+        .find_map(|(gap, rest)| first_entry(rest, chunk).map(|entry| (gap, entry)))
+}
+
+#[inline]
 fn first_entry<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<Entry<'a>> {
     let (head, _) = Head::read_from_prefix(bytes).ok()?;
     let kind = Kind::from_number(head.kind)?;
     let size = usize::from(head.size);
     let fits = size >= kind.size() && size <= GAP_BYTES && size.is_multiple_of(ALIGNMENT);
-    let valid = fits && head.generation == chunk.taken as u8 && head.ts >= chunk.opened.before(SLACK);
+    let valid = fits && head.generation == chunk.taken as u8 && head.ts >= chunk.earliest();
     if valid { bytes.get(..size).map(|bytes| Entry { head, kind, bytes }) } else { None }
 }
 
@@ -139,6 +158,16 @@ mod tests {
         let records =
             [record(3_000_000, RENAME, 5), record(0, 0, 4), record(3_000_001, 250, 5), record(3_000_002, RENAME, 5)];
         assert_eq!(times(&records), [3_000_000, 3_000_002]);
+    }
+
+    #[test]
+    fn a_chunk_reaches_from_its_opening_to_its_last_record() {
+        let [opened, closed] = [10, 20].map(Nanos::from_millis);
+        let chunk = |closed| ChunkHead { taken: 1, opened, cpu: 0, class: 0, closed };
+        let reaches = |closed, lo, hi| chunk(closed).reaches(Nanos::from_millis(lo), Nanos::from_millis(hi));
+        assert!(reaches(closed, 5, 10) && reaches(closed, 21, 30) && reaches(closed, 12, 13));
+        assert!(!reaches(closed, 5, 9) && !reaches(closed, 22, 30));
+        assert!(reaches(Nanos(0), 22, 30), "a CPU may still fill it");
     }
 
     #[test]

@@ -66,8 +66,15 @@ macro_rules! records {
 
         impl Kind {
             /// The kind with this number, if there is one.
+            #[inline]
             pub fn from_number(number: u8) -> Option<Kind> {
                 match number { $($kind => Some(Kind::$type),)* _ => None }
+            }
+
+            /// Bytes of the fixed part of a record of this kind.
+            #[inline]
+            pub fn size(self) -> usize {
+                match self { $(Kind::$type => $type::SIZE,)* }
             }
         }
 
@@ -88,6 +95,7 @@ macro_rules! records {
                 pub const SIZE: usize = size_of::<$type>();
 
                 /// Reads the fixed part from the bytes of one record; `None` where they are too short.
+                #[inline]
                 pub fn read(bytes: &[u8]) -> Option<$type> {
                     <$type as zerocopy::FromBytes>::read_from_prefix(bytes).ok().map(|(record, _)| record)
                 }

@@ -21,13 +21,6 @@ pub struct Head {
     pub generation: u8,
 }
 
-impl Kind {
-    /// Bytes of the fixed part of a record of this kind.
-    pub fn size(self) -> usize {
-        TABLES.iter().find(|table| table.kind == self as u8).map_or(usize::MAX, |table| table.size)
-    }
-}
-
 records! {
     /// A CPU passes from `head.tid` to `next`.
     switch: Switch = 1 {

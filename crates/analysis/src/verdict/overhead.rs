@@ -56,7 +56,7 @@ fn kind_of(program: &ProgramCost) -> Option<Kind> {
 fn count_records(incident: &Incident, lo: Nanos, hi: Nanos) -> BTreeMap<u8, u64> {
     let mut counts = [0_u64; 256];
     for section in [Section::Sched, Section::Rare] {
-        for (_, chunk) in chunks(incident.bytes(section)) {
+        for (_, chunk) in chunks(incident.bytes(section)).into_iter().filter(|(head, _)| head.reaches(lo, hi)) {
             let within = entries(chunk).filter(|entry| lo <= entry.head.ts && entry.head.ts < hi);
             within.for_each(|entry| counts[usize::from(entry.head.kind)] += 1);
         }
