@@ -38,31 +38,27 @@ pub struct Event {
 impl Event {
     /// The event of a record, where it is one that changes a thread's state.
     pub fn read(entry: &Entry<'_>, cpu: Cpu) -> Option<Event> {
-        let (ts, tid) = (entry.head.ts, entry.head.tid);
-        let (cpu, other) = (cpu.0 as u16, Tid(0));
-        let event = |change| Event { ts, tid, other, cpu, argument: 0, change, context: 0, prio: 0 };
-        match entry.kind {
-            Kind::Switch => Switch::read(entry.bytes).map(|record| Event {
-                other: record.next,
-                argument: record.prev_state,
-                prio: record.next_prio,
-                ..event(Change::Switch)
-            }),
-            Kind::Waking => Waking::read(entry.bytes).map(|record| Event {
-                other: record.waker,
-                argument: record.target_cpu,
-                context: record.context,
-                ..event(Change::Waking)
-            }),
-            Kind::Migrate => Migrate::read(entry.bytes).map(|record| Event {
-                other: record.by,
-                argument: record.to,
-                ..event(Change::Migrate)
-            }),
-            Kind::Fork => {
-                Fork::read(entry.bytes).map(|record| Event { tid: record.child_tid, other: tid, ..event(Change::Fork) })
+        let (ts, tid, cpu) = (entry.head.ts, entry.head.tid, cpu.0 as u16);
+        let (change, other) = (Change::Switch, Tid(0));
+        let event = Event { ts, tid, other, cpu, argument: 0, change, context: 0, prio: 0 };
+        Some(match entry.kind {
+            Kind::Switch => {
+                let Switch { next, prev_state, next_prio, .. } = Switch::read(entry.bytes)?;
+                Event { other: next, argument: prev_state, prio: next_prio, ..event }
             }
-            _ => None,
-        }
+            Kind::Waking => {
+                let Waking { waker, target_cpu, context, .. } = Waking::read(entry.bytes)?;
+                Event { change: Change::Waking, other: waker, argument: target_cpu, context, ..event }
+            }
+            Kind::Migrate => {
+                let Migrate { to, by, .. } = Migrate::read(entry.bytes)?;
+                Event { change: Change::Migrate, other: by, argument: to, ..event }
+            }
+            Kind::Fork => {
+                let Fork { child_tid, .. } = Fork::read(entry.bytes)?;
+                Event { change: Change::Fork, tid: child_tid, other: tid, ..event }
+            }
+            _ => return None,
+        })
     }
 }

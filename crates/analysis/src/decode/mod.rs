@@ -7,6 +7,7 @@
 pub mod bytes;
 pub mod events;
 pub mod matching;
+pub mod merge;
 pub mod messages;
 pub mod names;
 pub mod objects;

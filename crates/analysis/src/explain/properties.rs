@@ -55,7 +55,7 @@ fn recording() -> impl Strategy<Value = Recording> {
     (lists(200), proptest::collection::vec(tty(), 0..20)).prop_map(|((mut events, waits), ttys)| {
         events.sort_by_key(|event| event.ts);
         let resting = [Resting { tid: Tid(5), state: 0, cpu: Cpu(1) }];
-        let timeline = Timeline::new(&events, &resting, Nanos(MARK));
+        let timeline = Timeline::new(events, &resting, Nanos(MARK));
         let terminals = Terminals::new(&ttys, &timeline);
         let waits = Waits::new(waits, &Names::default(), Contention::default());
         Recording { mark: Nanos(MARK), timeline, waits, terminals, ..Recording::default() }

@@ -129,7 +129,7 @@ mod tests {
     fn recording(events: &[Event], irqs: &[(Cpu, Irq)], held: u64, mark: u64) -> Recording {
         let mut recording = Recording { mark: Nanos(mark), ..Recording::default() };
         recording.meta.held_from_ns = held;
-        recording.timeline = Timeline::new(events, &[], Nanos(mark));
+        recording.timeline = Timeline::new(events.iter().copied(), &[], Nanos(mark));
         recording.interrupts = Interrupts::new(irqs);
         recording
     }

@@ -7,12 +7,14 @@
 
 pub mod attempts;
 pub mod bursts;
+pub mod by_thread;
 pub mod contention;
 pub mod cpu_intervals;
 pub mod descendants;
 pub mod disk;
 pub mod event_waits;
 pub mod interrupts;
+pub mod losses;
 pub mod named;
 pub mod pauses;
 pub mod polls;

@@ -2,6 +2,7 @@
 //! The priorities that threads ran with: from the records of switches, and the policy from the walk over all tasks.
 
 use crate::decode::events::{Change, Event};
+use crate::timeline::by_thread::ByThread;
 use std::collections::HashMap;
 use tipme_record::records::Task;
 use tipme_record::{Nanos, Tid};
@@ -32,7 +33,7 @@ pub struct Standing {
 #[derive(Debug, Default)]
 pub struct Priorities {
     /// By thread: from when on it was seen with which priority.
-    seen: HashMap<Tid, Vec<(Nanos, u8)>>,
+    seen: ByThread<Vec<(Nanos, u8)>>,
     at_mark: HashMap<Tid, (u8, u32)>,
 }
 
@@ -88,29 +89,26 @@ impl Standing {
 }
 
 impl Priorities {
-    /// From events in the order of time.
-    pub fn new(events: &[Event], tasks: &[Task]) -> Priorities {
+    /// What is known of tasks that live at the mark.
+    pub fn at_mark(tasks: &[Task]) -> Priorities {
         let at_mark = tasks.iter().map(|task| (task.head.tid, (task.prio as u8, task.policy))).collect();
-        let mut priorities = Priorities { seen: HashMap::new(), at_mark };
-        for event in events.iter().filter(|event| event.change == Change::Switch) {
-            priorities.see(event.other, event.ts, event.prio);
-        }
-        priorities
+        Priorities { seen: ByThread::default(), at_mark }
     }
 
-    fn see(&mut self, tid: Tid, at: Nanos, prio: u8) {
-        if tid == Tid(0) {
+    /// Takes note of an event; they come in the order of time.
+    pub fn see(&mut self, event: &Event) {
+        if event.change != Change::Switch {
             return;
         }
-        let seen = self.seen.entry(tid).or_default();
-        if seen.last().is_none_or(|(_, last)| *last != prio) {
-            seen.push((at, prio));
+        let seen = self.seen.get_or_add(event.other, Vec::new);
+        if let Some(seen) = seen.filter(|seen| seen.last().is_none_or(|(_, last)| *last != event.prio)) {
+            seen.push((event.ts, event.prio));
         }
     }
 
     /// How a thread stood at a time: as it was seen last before, else first after; `None` where nothing is known of it.
     pub fn at(&self, tid: Tid, at: Nanos) -> Option<Standing> {
-        let seen = self.seen.get(&tid).map_or(&[][..], Vec::as_slice);
+        let seen = self.seen.get(tid).map_or(&[][..], Vec::as_slice);
         let index = seen.partition_point(|(from, _)| *from <= at).saturating_sub(1);
         let (prio, policy) = (seen.get(index).map(|(_, prio)| *prio), self.at_mark.get(&tid));
         let prio = prio.or_else(|| policy.map(|(prio, _)| *prio))?;
@@ -130,7 +128,8 @@ mod tests {
     #[test]
     fn a_priority_holds_until_another_one_is_seen() {
         let events = [switch(10, 2, 49), switch(20, 1, 120), switch(30, 2, 139), switch(35, 1, 110)];
-        let priorities = Priorities::new(&events, &[]);
+        let mut priorities = Priorities::default();
+        events.iter().for_each(|event| priorities.see(event));
         let text = |tid, at| priorities.at(Tid(tid), Nanos(at)).map(Standing::text);
         assert_eq!(text(1, 5).as_deref(), Some("at nice 0"));
         assert_eq!(text(1, 40).as_deref(), Some("at nice -10"));

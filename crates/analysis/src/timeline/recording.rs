@@ -2,16 +2,16 @@
 //! An incident taken apart: its sections decoded, its records sorted by time and kind.
 
 use crate::decode::bytes::loose_records;
-use crate::decode::events::Event;
 use crate::decode::messages::Messages;
 use crate::decode::names::Names;
-use crate::decode::sections::{ENTRIES_MAX, EVENTS_MAX, Placed, document, rare_records, read_events, typed, with_tail};
+use crate::decode::sections::{ENTRIES_MAX, Placed, Rare, document, read_events, typed, with_tail};
 use crate::error::Error;
 use crate::timeline::attempts::Attempts;
 use crate::timeline::contention::Contention;
 use crate::timeline::descendants::Descendants;
 use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
+use crate::timeline::losses::Passed;
 use crate::timeline::pauses::{EventWaits, PauseIndex};
 use crate::timeline::polls::Polls;
 use crate::timeline::priorities::Priorities;
@@ -26,13 +26,13 @@ use crate::timeline::wakes::Wakes;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use tipme_record::incident::{
-    Cost, Display, FileName, Groups, Incident, Locks, Loss, Losses, Meta, PortOwner, Section, StoredBaseline,
+    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline,
 };
 use tipme_record::records::{
     Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
     Tty, Wait, WlMessage,
 };
-use tipme_record::{Class, Cpu, Device, Entry, Kind, Nanos, Tid};
+use tipme_record::{Cpu, Device, Entry, Kind, Nanos, Tid};
 
 /// Everything that the analysis looks at.
 #[derive(Debug, Default)]
@@ -83,9 +83,6 @@ pub struct Recording {
     pub notes: Vec<String>,
 }
 
-/// Losses are counted by the second.
-pub const SECOND: Nanos = Nanos::from_secs(1);
-
 /// A ready thread counts as throttled that was held back for this share of the time.
 const SHARE_MIN: f64 = 0.5;
 
@@ -126,19 +123,6 @@ fn cleaned_cost(mut cost: Cost) -> Cost {
     cost.programs.truncate(PROGRAMS_MAX);
     cost.programs.iter_mut().for_each(|program| program.name = bounded(&program.name, NAME_LETTERS_MAX));
     cost
-}
-
-/// How many records are held of the second of a loss, to hold it against: those of the scheduler's class where it is one
-/// of those, else all others. Both lists are in the order of time.
-fn beside(loss: &Loss, events: &[Event], placed: &[Placed<'_>]) -> u64 {
-    let (lo, hi) = (Nanos(loss.until_ns).before(SECOND), Nanos(loss.until_ns));
-    let held = if loss.class == Class::Sched.name() {
-        events.partition_point(|event| event.ts < hi) - events.partition_point(|event| event.ts < lo)
-    } else {
-        let at = |placed: &Placed<'_>| placed.entry.head.ts;
-        placed.partition_point(|placed| at(placed) < hi) - placed.partition_point(|placed| at(placed) < lo)
-    };
-    held as u64
 }
 
 impl Recording {
@@ -193,42 +177,50 @@ impl Recording {
     }
 
     fn read_records(&mut self, incident: &Incident) {
-        let placed = rare_records(incident);
-        let of = |kind| placed.iter().filter(move |placed| placed.entry.kind == kind).map(|placed| placed.entry);
-        let events = read_events(incident, &placed);
-        if events.len() >= EVENTS_MAX || placed.len() >= ENTRIES_MAX {
-            self.notes.push("The incident holds too many records; the oldest were left out.".to_owned());
-        }
-        self.beside_losses = self.losses.per_second.iter().map(|loss| beside(loss, &events, &placed)).collect();
+        let rare = Rare::read(incident);
         let walked: Vec<Entry<'_>> = loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
         let tasks: Vec<Task> = typed(walked.iter().copied(), Kind::Task, Task::read);
-        let resting: Vec<Resting> = tasks.iter().map(resting).collect();
-        self.timeline = Timeline::new(&events, &resting, self.mark);
-        self.priorities = Priorities::new(&events, &tasks);
-        drop(events);
-        let waits = walked.iter().copied().chain(of(Kind::Wait));
-        let contention = Contention::new(typed(of(Kind::Lock), Kind::Lock, Lock::read));
+        self.read_events(incident, &rare, &tasks);
+        let waits = walked.iter().copied().chain(rare.of(Kind::Wait));
+        let contention = Contention::new(typed(rare.of(Kind::Lock), Kind::Lock, Lock::read));
         self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
-        let polled = walked.iter().copied().chain(of(Kind::Polled));
+        let polled = walked.iter().copied().chain(rare.of(Kind::Polled));
         self.polls = Polls::new(typed(polled, Kind::Polled, Polled::read));
         self.wakes = Wakes::new(&self.timeline);
-        self.tasks = Tasks::new(&mut sources(tasks, &placed, incident.bytes(Section::Cmdlines)));
-        let attempts = typed(of(Kind::Attempt), Kind::Attempt, Attempt::read);
+        self.tasks = Tasks::new(&mut sources(tasks, &rare, incident.bytes(Section::Cmdlines)));
+        let attempts = typed(rare.of(Kind::Attempt), Kind::Attempt, Attempt::read);
         self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
-        let messages = of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
-        let wayland = of(Kind::WlMessage).filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
+        let messages = rare.of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
+        let wayland = rare.of(Kind::WlMessage).filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
         let busy = |tid, lo, hi| self.timeline.is_busy(tid, lo, hi);
         self.messages = Messages::new(messages, wayland, &self.displays, busy);
-        self.terminals = Terminals::new(&typed(of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);
-        let requests = walked.iter().copied().chain(of(Kind::Block));
+        self.terminals = Terminals::new(&typed(rare.of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);
+        let requests = walked.iter().copied().chain(rare.of(Kind::Block));
         self.disk = Disk::new(&typed(requests, Kind::Block, Block::read));
-        self.reclaims = typed(of(Kind::Reclaim), Kind::Reclaim, Reclaim::read);
+        self.reclaims = typed(rare.of(Kind::Reclaim), Kind::Reclaim, Reclaim::read);
         self.reclaiming = Reclaiming::new(&self.reclaims);
-        self.tallies = typed(of(Kind::Tally), Kind::Tally, Tally::read);
-        self.signals = typed(of(Kind::Signal), Kind::Signal, Signal::read);
-        self.samples = typed(of(Kind::Sample), Kind::Sample, Sample::read);
+        self.tallies = typed(rare.of(Kind::Tally), Kind::Tally, Tally::read);
+        self.signals = typed(rare.of(Kind::Signal), Kind::Signal, Signal::read);
+        self.samples = typed(rare.of(Kind::Sample), Kind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
-        self.interrupts = Interrupts::new(&interrupts(&placed));
+        self.interrupts = Interrupts::new(&interrupts(rare.placed(Kind::Irq)));
+    }
+
+    /// What threads and CPUs did, in one pass over the events.
+    fn read_events(&mut self, incident: &Incident, rare: &Rare<'_>, tasks: &[Task]) {
+        let (events, left_out) = read_events(incident, rare);
+        if left_out || rare.is_full() {
+            self.notes.push("The incident holds too many records; the oldest were left out.".to_owned());
+        }
+        let (mut priorities, mut passed) = (Priorities::at_mark(tasks), Passed::new(&self.losses));
+        let events = events.inspect(|event| {
+            priorities.see(event);
+            passed.see(event.ts);
+        });
+        let resting: Vec<Resting> = tasks.iter().map(resting).collect();
+        self.timeline = Timeline::new(events, &resting, self.mark);
+        self.priorities = priorities;
+        self.beside_losses = self.losses.per_second.iter().map(|loss| passed.beside(loss, rare)).collect();
     }
 
     /// From here on every record that was made is held: no ring had begun to overwrite, and all programs were attached.
@@ -278,21 +270,17 @@ fn resting(task: &Task) -> Resting {
     Resting { tid: task.head.tid, state: task.state as u16, cpu: task.cpu }
 }
 
-fn sources<'a>(tasks: Vec<Task>, placed: &[Placed<'a>], cmdlines: &'a [u8]) -> Sources<'a> {
-    let mut sources = Sources { tasks, cmdlines, ..Sources::default() };
-    for Placed { entry, .. } in placed {
-        match entry.kind {
-            Kind::Exit => sources.exits.extend(with_tail(*entry, Exit::read, Exit::SIZE)),
-            Kind::Exec => sources.execs.extend(with_tail(*entry, Exec::read, Exec::SIZE)),
-            Kind::Fork => sources.forks.extend(Fork::read(entry.bytes)),
-            Kind::Rename => sources.renames.extend(Rename::read(entry.bytes)),
-            _ => {}
-        }
+fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> Sources<'a> {
+    Sources {
+        tasks,
+        cmdlines,
+        exits: rare.of(Kind::Exit).filter_map(|entry| with_tail(entry, Exit::read, Exit::SIZE)).collect(),
+        execs: rare.of(Kind::Exec).filter_map(|entry| with_tail(entry, Exec::read, Exec::SIZE)).collect(),
+        forks: typed(rare.of(Kind::Fork), Kind::Fork, Fork::read),
+        renames: typed(rare.of(Kind::Rename), Kind::Rename, Rename::read),
     }
-    sources
 }
 
 fn interrupts(placed: &[Placed<'_>]) -> Vec<(Cpu, Irq)> {
-    let irqs = placed.iter().filter(|placed| placed.entry.kind == Kind::Irq);
-    irqs.filter_map(|placed| Irq::read(placed.entry.bytes).map(|irq| (placed.cpu, irq))).collect()
+    placed.iter().filter_map(|placed| Irq::read(placed.entry.bytes).map(|irq| (placed.cpu, irq))).collect()
 }

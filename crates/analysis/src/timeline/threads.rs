@@ -2,14 +2,12 @@
 //! What every thread did: running on a CPU, or off-CPU, which is runnable, blocked or absent; without gaps.
 //!
 //! A segment ends where the next of its thread begins and the last one at the mark, so every
-//! nanosecond of a known thread lies in exactly one. Segments are 24 bytes or less, and one pass over
-//! the events in the order of time builds them.
+//! nanosecond of a known thread lies in exactly one. Segments are 16 bytes, and one pass over the events in the
+//! order of time builds them.
 
 use crate::decode::events::{CPU_LIMIT, Change, Event};
+use crate::timeline::by_thread::ByThread;
 use tipme_record::{Cpu, Nanos, Tid};
-
-/// Thread ids from here on do not exist: the kernel's PID_MAX_LIMIT.
-const TID_LIMIT: u32 = 1 << 22;
 
 /// A wake-up may be recorded this long before the switch that it undoes.
 const RACE_MAX: Nanos = Nanos(100_000);
@@ -78,25 +76,24 @@ struct Run {
 pub struct Timeline {
     from: Nanos,
     mark: Nanos,
-    /// By tid: index into `threads` plus one.
-    index: Vec<u32>,
-    threads: Vec<(Tid, Vec<Segment>)>,
+    threads: ByThread<Thread>,
     cpus: Vec<Vec<Run>>,
 }
 
 impl Timeline {
     /// Builds the timeline from events in the order of time; later ones than the mark are left out.
-    pub fn new(events: &[Event], resting: &[Resting], mark: Nanos) -> Timeline {
-        let from = events.first().map_or(mark, |event| event.ts.min(mark));
-        let mut builder = Builder::new(from, mark);
-        events.iter().filter(|event| event.ts <= mark).for_each(|event| builder.feed(event));
-        resting.iter().for_each(|task| builder.rest(task));
-        builder.timeline
+    pub fn new(events: impl IntoIterator<Item = Event>, resting: &[Resting], mark: Nanos) -> Timeline {
+        let mut events = events.into_iter().peekable();
+        let from = events.peek().map_or(mark, |event| event.ts.min(mark));
+        let mut timeline = Timeline { from, mark, ..Timeline::default() };
+        events.filter(|event| event.ts <= mark).for_each(|event| timeline.feed(&event));
+        resting.iter().for_each(|task| timeline.rest(task));
+        timeline
     }
 
     /// Every thread that is known.
     pub fn threads(&self) -> impl Iterator<Item = Tid> {
-        self.threads.iter().map(|(tid, _)| *tid)
+        self.threads.iter().map(|(tid, _)| tid)
     }
 
     /// When tasks woke a thread, and which did.
@@ -108,8 +105,7 @@ impl Timeline {
     }
 
     pub fn segments(&self, tid: Tid) -> &[Segment] {
-        let index = self.index.get(tid.0 as usize).copied().unwrap_or(0) as usize;
-        index.checked_sub(1).and_then(|index| self.threads.get(index)).map_or(&[], |(_, segments)| segments)
+        self.threads.get(tid).map_or(&[], |thread| &thread.segments)
     }
 
     /// A segment by its number.
@@ -122,7 +118,10 @@ impl Timeline {
 
     /// All segments of a thread with their ends.
     pub fn spans(&self, tid: Tid) -> impl Iterator<Item = Span> {
-        (0..self.segments(tid).len()).filter_map(move |index| self.span(tid, index))
+        let segments = self.segments(tid);
+        let ends = segments.iter().skip(1).map(|next| next.start).chain([self.mark]);
+        let ended = segments.iter().zip(ends).enumerate();
+        ended.map(move |(index, (segment, end))| Span { tid, index, start: segment.start, end, segment: *segment })
     }
 
     /// The segment that the instant just before `at` lies in.
@@ -175,100 +174,45 @@ pub struct Resting {
 }
 
 /// A wake-up of a thread that was not seen blocked yet.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Early {
     ts: Nanos,
     waker: Tid,
     context: u8,
 }
 
-struct Builder {
-    timeline: Timeline,
-    early: Vec<Early>,
+/// The segments of a thread, which has one at least.
+#[derive(Debug)]
+struct Thread {
+    segments: Vec<Segment>,
+    early: Early,
 }
 
-impl Builder {
-    fn new(from: Nanos, mark: Nanos) -> Builder {
-        Builder { timeline: Timeline { from, mark, ..Timeline::default() }, early: Vec::new() }
+impl Thread {
+    fn last(&mut self) -> &mut Segment {
+        self.segments.last_mut().expect("a thread begins with a segment")
     }
 
-    fn feed(&mut self, event: &Event) {
-        match event.change {
-            Change::Switch => self.switch(event),
-            Change::Waking => self.wake(event),
-            Change::Migrate => self.migrate(event),
-            Change::Fork => self.create(event),
-        }
-    }
-
-    /// The slot of a thread; at its first event it gets the state that it must have had before.
-    fn slot(&mut self, tid: Tid, first: Segment) -> Option<usize> {
-        if tid.0 == 0 || tid.0 >= TID_LIMIT {
-            return None;
-        }
-        let index = tid.0 as usize;
-        if index >= self.timeline.index.len() {
-            self.timeline.index.resize(index + 1, 0);
-        }
-        if self.timeline.index[index] == 0 {
-            self.timeline.threads.push((tid, vec![Segment { start: self.timeline.from, ..first }]));
-            self.early.push(Early::default());
-            self.timeline.index[index] = self.timeline.threads.len() as u32;
-        }
-        Some(self.timeline.index[index] as usize - 1)
-    }
-
-    /// The latest segment of a thread, which always has one.
-    fn last(&mut self, slot: usize) -> &mut Segment {
-        self.timeline.threads[slot].1.last_mut().expect("a thread begins with a segment")
-    }
-
-    fn push(&mut self, slot: usize, segment: Segment) {
-        let last = self.last(slot);
+    fn push(&mut self, segment: Segment) {
+        let last = self.last();
         if last.start >= segment.start {
             *last = Segment { start: last.start, ..segment };
         } else {
-            self.timeline.threads[slot].1.push(segment);
+            self.segments.push(segment);
         }
     }
 
-    fn switch(&mut self, event: &Event) {
-        self.run(event);
-        if let Some(slot) = self.slot(event.tid, segment(event, State::Running, event.cpu)) {
-            self.leave(slot, event);
-        }
-        if let Some(slot) = self.slot(event.other, segment(event, State::Runnable, event.cpu)) {
-            self.enter(slot, event);
-        }
-    }
-
-    fn run(&mut self, event: &Event) {
-        let cpu = usize::from(event.cpu);
-        if cpu >= CPU_LIMIT {
-            return;
-        }
-        if cpu >= self.timeline.cpus.len() {
-            self.timeline.cpus.resize(cpu + 1, Vec::new());
-        }
-        let runs = &mut self.timeline.cpus[cpu];
-        if runs.is_empty() {
-            runs.push(Run { start: self.timeline.from, tid: event.tid });
-        }
-        runs.push(Run { start: event.ts, tid: event.other });
-    }
-
-    fn leave(&mut self, slot: usize, event: &Event) {
-        let next = match event.argument {
+    fn leave(&mut self, event: &Event) {
+        self.push(match event.argument {
             0 => segment(event, State::Runnable, event.cpu),
             state if state & STATE_DEAD != 0 => segment(event, State::Absent, 0),
             state => Segment { context: CONTEXT_UNKNOWN, ..segment(event, State::Blocked, state) },
-        };
-        self.push(slot, next);
+        });
     }
 
-    fn enter(&mut self, slot: usize, event: &Event) {
-        let early = self.early[slot];
-        let last = self.last(slot);
+    fn enter(&mut self, event: &Event) {
+        let early = self.early;
+        let last = self.last();
         let unwoken = last.state == State::Blocked && last.context == CONTEXT_UNKNOWN;
         if unwoken && early.ts > Nanos(0) && early.ts.after(RACE_MAX) >= last.start {
             *last = Segment {
@@ -280,54 +224,111 @@ impl Builder {
         } else if last.state == State::Runnable {
             last.place = event.cpu;
         }
-        self.push(slot, segment(event, State::Running, event.cpu));
+        self.push(segment(event, State::Running, event.cpu));
     }
 
     fn wake(&mut self, event: &Event) {
-        let before = Segment { context: CONTEXT_UNKNOWN, ..segment(event, State::Blocked, 0) };
-        let Some(slot) = self.slot(event.tid, before) else { return };
-        let last = self.last(slot);
+        let last = self.last();
         match last.state {
             State::Blocked => {
                 (last.waker, last.context) = (event.other, event.context);
-                self.push(slot, segment(event, State::Runnable, event.argument));
+                self.push(segment(event, State::Runnable, event.argument));
             }
-            State::Absent => self.push(slot, segment(event, State::Runnable, event.argument)),
+            State::Absent => self.push(segment(event, State::Runnable, event.argument)),
             State::Running | State::Runnable => {
-                self.early[slot] = Early { ts: event.ts, waker: event.other, context: event.context };
+                self.early = Early { ts: event.ts, waker: event.other, context: event.context };
             }
         }
     }
 
     fn migrate(&mut self, event: &Event) {
-        let Some(slot) = self.slot(event.tid, segment(event, State::Runnable, event.cpu)) else { return };
-        if self.last(slot).state == State::Runnable {
-            self.push(slot, segment(event, State::Runnable, event.argument));
+        if self.last().state == State::Runnable {
+            self.push(segment(event, State::Runnable, event.argument));
+        }
+    }
+
+    fn create(&mut self, event: &Event) {
+        let last = self.last();
+        if last.state == State::Absent {
+            (last.waker, last.context) = (event.other, 0);
+        }
+        self.push(segment(event, State::Runnable, event.cpu));
+    }
+}
+
+impl Timeline {
+    fn feed(&mut self, event: &Event) {
+        match event.change {
+            Change::Switch => self.switch(event),
+            Change::Waking => self.wake(event),
+            Change::Migrate => self.migrate(event),
+            Change::Fork => self.create(event),
+        }
+    }
+
+    /// A thread; at its first event it gets the state that it must have had before.
+    fn thread(&mut self, tid: Tid, first: Segment) -> Option<&mut Thread> {
+        let first = Segment { start: self.from, ..first };
+        self.threads.get_or_add(tid, || Thread { segments: vec![first], early: Early::default() })
+    }
+
+    fn switch(&mut self, event: &Event) {
+        self.run(event);
+        if let Some(thread) = self.thread(event.tid, segment(event, State::Running, event.cpu)) {
+            thread.leave(event);
+        }
+        if let Some(thread) = self.thread(event.other, segment(event, State::Runnable, event.cpu)) {
+            thread.enter(event);
+        }
+    }
+
+    fn run(&mut self, event: &Event) {
+        let cpu = usize::from(event.cpu);
+        if cpu >= CPU_LIMIT {
+            return;
+        }
+        if cpu >= self.cpus.len() {
+            self.cpus.resize(cpu + 1, Vec::new());
+        }
+        let runs = &mut self.cpus[cpu];
+        if runs.is_empty() {
+            runs.push(Run { start: self.from, tid: event.tid });
+        }
+        runs.push(Run { start: event.ts, tid: event.other });
+    }
+
+    fn wake(&mut self, event: &Event) {
+        let before = Segment { context: CONTEXT_UNKNOWN, ..segment(event, State::Blocked, 0) };
+        if let Some(thread) = self.thread(event.tid, before) {
+            thread.wake(event);
+        }
+    }
+
+    fn migrate(&mut self, event: &Event) {
+        if let Some(thread) = self.thread(event.tid, segment(event, State::Runnable, event.cpu)) {
+            thread.migrate(event);
         }
     }
 
     fn create(&mut self, event: &Event) {
         let absent = Segment { waker: event.other, context: 0, ..segment(event, State::Absent, 0) };
-        let Some(slot) = self.slot(event.tid, absent) else { return };
-        let last = self.last(slot);
-        if last.state == State::Absent {
-            (last.waker, last.context) = (event.other, 0);
+        if let Some(thread) = self.thread(event.tid, absent) {
+            thread.create(event);
         }
-        self.push(slot, segment(event, State::Runnable, event.cpu));
     }
 
     fn rest(&mut self, task: &Resting) {
         let state = if task.state & !0x8000 == 0 { self.resting_state(task) } else { State::Blocked };
         let place = if state == State::Blocked { task.state } else { task.cpu.0 as u16 };
         let context = if state == State::Blocked { CONTEXT_UNKNOWN } else { 0 };
-        let start = self.timeline.from;
-        self.slot(task.tid, Segment { start, waker: Tid(0), place, state, context });
+        let start = self.from;
+        self.thread(task.tid, Segment { start, waker: Tid(0), place, state, context });
     }
 
     /// A task that never left its CPU ran on it all the time, where no other was seen there.
-    fn resting_state(&mut self, task: &Resting) -> State {
+    fn resting_state(&self, task: &Resting) -> State {
         let cpu = task.cpu.0 as usize;
-        let runs = self.timeline.cpus.get(cpu).map_or(&[][..], Vec::as_slice);
+        let runs = self.cpus.get(cpu).map_or(&[][..], Vec::as_slice);
         match runs.last() {
             Some(run) if run.tid != task.tid => State::Runnable,
             _ => State::Running,

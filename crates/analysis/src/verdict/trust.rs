@@ -3,7 +3,8 @@
 
 use crate::join::answer::Join;
 use crate::model::{Finding, Kind, Piece};
-use crate::timeline::recording::{Recording, SECOND};
+use crate::timeline::losses::SECOND;
+use crate::timeline::recording::Recording;
 use crate::verdict::problem::Problem;
 use tipme_record::Nanos;
 use tipme_record::incident::Loss;

@@ -5,6 +5,8 @@
 
 #![allow(dead_code)]
 
+pub mod busy;
+
 use std::collections::HashMap;
 use tipme_record::incident::{
     Cost, Display, Extension, FileName, GroupMember, Groups, Incident, LimitedGroup, Locks, Losses, Machine, Meta,

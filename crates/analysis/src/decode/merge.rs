@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scheduler events of all CPUs in the order of time, one after the other.
+//!
+//! A CPU fills one chunk after the other, so about as many chunks as there are CPUs overlap at any time. Each is decoded
+//! when the merge comes to the time at which it was opened, so that events are never all in memory.
+
+use crate::decode::events::Event;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::vec;
+use tipme_record::records::Switch;
+use tipme_record::{ChunkHead, Cpu, Nanos, entries};
+
+/// Events in the order of time; of those of one time that of the chunk which was opened first comes first.
+pub struct Merge<'a> {
+    /// In the order in which they were opened.
+    chunks: Vec<(ChunkHead, &'a [u8])>,
+    /// How many of them have been decoded.
+    decoded: usize,
+    /// What is left of each chunk's events, by its number; the last list is that of other sections.
+    lists: Vec<vec::IntoIter<Event>>,
+    /// The time of the next event of each list that has one.
+    next: BinaryHeap<Reverse<(Nanos, usize)>>,
+}
+
+impl<'a> Merge<'a> {
+    /// Merges chunks, in the order in which they were opened, and events of other sections, in the order of time.
+    pub fn new(chunks: Vec<(ChunkHead, &'a [u8])>, others: Vec<Event>) -> Merge<'a> {
+        let (none, last) = (Vec::new().into_iter(), chunks.len());
+        let mut merge = Merge { chunks, decoded: 0, lists: vec![none; last + 1], next: BinaryHeap::new() };
+        merge.add(last, others);
+        merge
+    }
+
+    fn add(&mut self, list: usize, events: Vec<Event>) {
+        if let Some(first) = events.first() {
+            self.next.push(Reverse((first.ts, list)));
+            self.lists[list] = events.into_iter();
+        }
+    }
+
+    /// Decodes the chunks that may have the next event.
+    fn decode(&mut self) {
+        while let Some((head, chunk)) = self.chunks.get(self.decoded) {
+            if self.next.peek().is_some_and(|Reverse((at, _))| *at < head.earliest()) {
+                break;
+            }
+            let events = in_order(chunk, Cpu(head.cpu));
+            self.add(self.decoded, events);
+            self.decoded += 1;
+        }
+    }
+}
+
+impl Iterator for Merge<'_> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        self.decode();
+        let mut first = self.next.peek_mut()?;
+        let Reverse((_, list)) = *first;
+        let event = self.lists[list].next();
+        match self.lists[list].as_slice().first() {
+            Some(next) => *first = Reverse((next.ts, list)),
+            None => {
+                PeekMut::pop(first);
+                self.lists[list] = Vec::new().into_iter();
+            }
+        }
+        event
+    }
+}
+
+/// The events of a chunk.
+fn in_order(chunk: &[u8], cpu: Cpu) -> Vec<Event> {
+    let mut events = Vec::with_capacity(chunk.len() / Switch::SIZE);
+    for entry in entries(chunk) {
+        events.extend(Event::read(&entry, cpu));
+    }
+    events.sort_by_key(|event: &Event| event.ts);
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::{CHUNK_BYTES, Head, Kind, Tid};
+    use zerocopy::IntoBytes;
+
+    /// A chunk that was opened at the time of the first of its switches, given as milliseconds and thread.
+    fn chunk(switches: &[(u64, u32)]) -> Vec<u8> {
+        let opened = Nanos::from_millis(switches[0].0);
+        let head = ChunkHead { taken: 1, opened, cpu: 0, class: 0, closed: Nanos(0) };
+        let mut bytes = head.as_bytes().to_vec();
+        for (ms, tid) in switches {
+            let (size, kind) = (Switch::SIZE as u16, Kind::Switch as u8);
+            let head = Head { ts: Nanos::from_millis(*ms), tid: Tid(*tid), size, kind, generation: 1 };
+            let record = Switch { head, next: Tid(0), prev_state: 0, prev_prio: 0, next_prio: 0 };
+            bytes.extend(record.as_bytes());
+        }
+        bytes.resize(CHUNK_BYTES, 0);
+        bytes
+    }
+
+    fn merged(chunks: &[Vec<u8>], others: &[(u64, u32)]) -> Vec<(u64, u32)> {
+        let others = in_order(&chunk(&[&[(0, 0)][..], others].concat()), Cpu(0)).split_off(1);
+        let section = chunks.concat();
+        let merge = Merge::new(crate::decode::bytes::chunks(&section), others);
+        merge.map(|event| (event.ts.0 / 1_000_000, event.tid.0)).collect()
+    }
+
+    #[test]
+    fn chunks_of_several_cpus_and_other_events_come_in_the_order_of_time() {
+        let chunks = [chunk(&[(10, 1), (30, 2), (70, 3)]), chunk(&[(75, 4)]), chunk(&[(5, 5), (40, 6), (80, 7)])];
+        let expected = [(5, 5), (10, 1), (20, 9), (30, 2), (40, 6), (70, 3), (75, 4), (80, 7), (90, 9)];
+        assert_eq!(merged(&chunks, &[(20, 9), (90, 9)]), expected);
+    }
+
+    #[test]
+    fn of_one_time_the_chunk_that_was_opened_first_comes_first() {
+        let chunks = [chunk(&[(20, 3)]), chunk(&[(10, 1), (20, 2)])];
+        assert_eq!(merged(&chunks, &[(20, 9)]), [(10, 1), (20, 2), (20, 3), (20, 9)]);
+    }
+
+    #[test]
+    fn what_a_chunk_has_in_disorder_is_put_in_order() {
+        assert_eq!(merged(&[chunk(&[(10, 1), (30, 2), (20, 3)])], &[]), [(10, 1), (20, 3), (30, 2)]);
+    }
+
+    #[test]
+    fn a_chunk_is_decoded_only_when_the_merge_comes_to_it() {
+        let bytes: Vec<u8> = (1..=9).flat_map(|ms| chunk(&[(ms * 10, 1), (ms * 10 + 5, 1)])).collect();
+        let mut merge = Merge::new(crate::decode::bytes::chunks(&bytes), Vec::new());
+        let mut most = 0;
+        while merge.next().is_some() {
+            most = most.max(merge.lists.iter().filter(|list| !list.as_slice().is_empty()).count());
+        }
+        assert_eq!((most, merge.decoded), (1, 9));
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Something for each thread, found by the thread's number without a search.
+
+use tipme_record::Tid;
+
+/// Thread ids from here on do not exist: the kernel's PID_MAX_LIMIT.
+const TID_LIMIT: u32 = 1 << 22;
+
+/// A value for each of some threads, in the order in which they were added.
+#[derive(Debug)]
+pub struct ByThread<T> {
+    /// By tid: place among the entries plus one.
+    places: Vec<u32>,
+    entries: Vec<(Tid, T)>,
+}
+
+impl<T> Default for ByThread<T> {
+    fn default() -> ByThread<T> {
+        ByThread { places: Vec::new(), entries: Vec::new() }
+    }
+}
+
+impl<T> ByThread<T> {
+    pub fn get(&self, tid: Tid) -> Option<&T> {
+        let place = *self.places.get(tid.0 as usize)? as usize;
+        self.entries.get(place.checked_sub(1)?).map(|(_, value)| value)
+    }
+
+    /// The value of a thread, which is added where there is none. `None` for what is no thread: idle, and numbers that
+    /// the kernel does not give.
+    pub fn get_or_add(&mut self, tid: Tid, new: impl FnOnce() -> T) -> Option<&mut T> {
+        let number = tid.0 as usize;
+        if tid.0 == 0 || tid.0 >= TID_LIMIT {
+            return None;
+        }
+        if number >= self.places.len() {
+            self.places.resize(number + 1, 0);
+        }
+        if self.places[number] == 0 {
+            self.entries.push((tid, new()));
+            self.places[number] = self.entries.len() as u32;
+        }
+        self.entries.get_mut(self.places[number] as usize - 1).map(|(_, value)| value)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Tid, &T)> {
+        self.entries.iter().map(|(tid, value)| (*tid, value))
+    }
+
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_what_it_was_given_first() {
+        let mut names = ByThread::default();
+        for (tid, name) in [(7, "a"), (3, "b"), (7, "c")] {
+            names.get_or_add(Tid(tid), || name);
+        }
+        assert_eq!(names.iter().collect::<Vec<_>>(), [(Tid(7), &"a"), (Tid(3), &"b")]);
+        assert_eq!((names.get(Tid(3)), names.get(Tid(4)), names.get(Tid(1 << 30))), (Some(&"b"), None, None));
+    }
+
+    #[test]
+    fn idle_and_impossible_numbers_have_nothing() {
+        let mut names = ByThread::default();
+        assert_eq!(names.get_or_add(Tid(0), || 1), None);
+        assert_eq!(names.get_or_add(Tid(TID_LIMIT), || 1), None);
+        assert_eq!(names.iter().count(), 0);
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many records are held of the seconds in which others were lost.
+
+use crate::decode::sections::Rare;
+use tipme_record::incident::{Loss, Losses};
+use tipme_record::{Class, Nanos};
+
+/// Losses are counted by the second.
+pub const SECOND: Nanos = Nanos::from_secs(1);
+
+/// Counts scheduler events as they pass, up to the begin and the end of each second with losses.
+pub struct Passed {
+    /// Sorted.
+    times: Vec<Nanos>,
+    /// How many events lie before each of the times that were passed.
+    before: Vec<u64>,
+    all: u64,
+}
+
+impl Passed {
+    pub fn new(losses: &Losses) -> Passed {
+        let mut times: Vec<Nanos> = losses.per_second.iter().flat_map(second).collect();
+        times.sort_unstable();
+        times.dedup();
+        Passed { times, before: Vec::new(), all: 0 }
+    }
+
+    /// Takes note of an event; they come in the order of time.
+    pub fn see(&mut self, at: Nanos) {
+        while self.times.get(self.before.len()).is_some_and(|time| *time <= at) {
+            self.before.push(self.all);
+        }
+        self.all += 1;
+    }
+
+    /// How many records are held of the second of a loss, to hold it against: those of the scheduler's class where it is
+    /// one of those, else all others.
+    pub fn beside(&self, loss: &Loss, rare: &Rare<'_>) -> u64 {
+        let [lo, hi] = second(loss).map(|time| match loss.class == Class::Sched.name() {
+            true => self.events_before(time),
+            false => rare.count_before(time) as u64,
+        });
+        hi - lo
+    }
+
+    fn events_before(&self, time: Nanos) -> u64 {
+        let place = self.times.partition_point(|known| *known < time);
+        self.before.get(place).copied().unwrap_or(self.all)
+    }
+}
+
+/// Begin and end of the second of a loss.
+fn second(loss: &Loss) -> [Nanos; 2] {
+    let end = Nanos(loss.until_ns);
+    [end.before(SECOND), end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::incident::Incident;
+
+    #[test]
+    fn events_of_a_second_are_counted_from_its_begin_up_to_its_end() {
+        let loss = |s| Loss { until_ns: Nanos::from_secs(s).0, class: "sched".to_owned(), count: 1 };
+        let losses = Losses { per_second: vec![loss(2), loss(3), loss(9), loss(1)] };
+        let (mut passed, incident) = (Passed::new(&losses), Incident::default());
+        for ms in [0, 999, 1_000, 1_500, 1_999, 2_000, 2_001] {
+            passed.see(Nanos::from_millis(ms));
+        }
+        let rare = Rare::read(&incident);
+        let beside: Vec<u64> = losses.per_second.iter().map(|loss| passed.beside(loss, &rare)).collect();
+        assert_eq!(beside, [3, 2, 0, 2]);
+    }
+}
