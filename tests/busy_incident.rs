@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `busy-incident RECORDS FOLDER` writes an incident with about so many scheduler records, and prints its path:
+//! `busy-incident RECORDS FOLDER` writes an incident with about so many records, and prints its path:
 //! `scripts/bench-recorder --diagnose` has it diagnosed.
 
 #[path = "../crates/analysis/tests/support/mod.rs"]

@@ -161,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_reaches_from_its_opening_to_its_last_record() {
+        let [opened, closed] = [10, 20].map(Nanos::from_millis);
+        let chunk = |closed| ChunkHead { taken: 1, opened, cpu: 0, class: 0, closed };
+        let reaches = |closed, lo, hi| chunk(closed).reaches(Nanos::from_millis(lo), Nanos::from_millis(hi));
+        assert!(reaches(closed, 5, 10) && reaches(closed, 21, 30) && reaches(closed, 12, 13));
+        assert!(!reaches(closed, 5, 9) && !reaches(closed, 22, 30));
+        assert!(reaches(Nanos(0), 22, 30), "a CPU may still fill it");
+    }
+
+    #[test]
     fn a_record_from_before_the_chunk_was_taken_is_none() {
         assert_eq!(times(&[record(900_000, RENAME, 5)]), [] as [u64; 0]);
     }

@@ -16,8 +16,10 @@ const END: u64 = 29_000_000;
 /// Every so many turns a compiler had waited for the disk, or had started a process that ended.
 const WAITS_EVERY: u64 = 64;
 const FORKS_EVERY: u64 = 512;
+/// Records that so many turns leave: two of the scheduler each, and two for each wait and each process.
+const RECORDS: u64 = 2 * FORKS_EVERY + 2 * (FORKS_EVERY / WAITS_EVERY) + 2;
 
-/// Somebody types into an editor beside a build that makes about so many scheduler records. One key, at 25 s, is answered
+/// Somebody types into an editor beside a build that leaves about so many records. One key, at 25 s, is answered
 /// 700 ms late: a compiler had the editor's CPU.
 pub fn busy(records: u64) -> Incident {
     let mut machine = Machinery::with_app("editor");
@@ -26,7 +28,7 @@ pub fn busy(records: u64) -> Incident {
         machine.task_in(pid, pid, MAKE, MAKE, "cc1", 1);
     }
     machine.typing(100_000, 100);
-    build(&mut machine, records / 2);
+    build(&mut machine, records * FORKS_EVERY / RECORDS);
     machine.press(25_000_000).switch(25_005_000, 1, GREEDY, 0).switch(25_705_000, 1, APP, 1);
     machine.draw(25_710_000).incident(30_000_000)
 }
