@@ -40,7 +40,7 @@ impl<D: Daemon> FollowingOf<D> {
         }
     }
 
-    /// Becomes readable when something is told.
+    /// Becomes readable when something is told; the first [`FollowingOf::news`] is due without it.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.connection.stream.as_fd()
     }

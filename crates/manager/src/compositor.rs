@@ -94,19 +94,24 @@ impl Compositor {
     }
 
     /// Clients that have ended; now and then a recorder that was away is asked again.
-    pub(crate) fn look(&mut self) -> Vec<Change> {
+    ///
+    /// # Errors
+    /// Where the compositor is gone.
+    pub(crate) fn look(&mut self) -> Result<Vec<Change>, Error> {
+        let mut changes = Vec::new();
         self.looks = self.looks.wrapping_add(1);
         if self.following.is_none() && self.looks.is_multiple_of(ASK_EVERY) {
             self.following = follow(&self.recorder).ok();
+            changes = self.changes()?;
         }
-        let (mut gone, proc) = (Vec::new(), &self.proc);
+        let proc = &self.proc;
         self.windows.retain(|client, window| {
             let lives = processes::lives(proc, *client);
-            gone.extend((!lives).then_some(Change::Gone(*window)));
+            changes.extend((!lives).then_some(Change::Gone(*window)));
             lives
         });
         self.focused = self.focused.filter(|client| self.windows.contains_key(client));
-        gone
+        Ok(changes)
     }
 
     /// The focus went to a process, or to none that is known.

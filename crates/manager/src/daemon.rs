@@ -321,9 +321,9 @@ impl Manager {
     /// What is looked at each second.
     fn tick(&mut self, now: Nanos) -> Result<(), Error> {
         self.revive_helper(now);
-        let gone = self.attention.look();
-        if !gone.is_empty() {
-            self.take(gone, now);
+        let changes = self.attention.look()?;
+        if !changes.is_empty() {
+            self.take(changes, now);
         }
         let idle_ms = self.attention.idle_ms()?;
         self.schedule.input(now.before(Nanos::from_millis(idle_ms.unwrap_or(0))));

@@ -68,9 +68,12 @@ impl Display {
     }
 
     /// What is to be looked at now and then, since nobody tells.
-    pub(crate) fn look(&mut self) -> Vec<Change> {
+    ///
+    /// # Errors
+    /// As [`Display::changes`].
+    pub(crate) fn look(&mut self) -> Result<Vec<Change>, Error> {
         match self {
-            Display::X11(_) => Vec::new(),
+            Display::X11(_) => Ok(Vec::new()),
             Display::Wayland(compositor) => compositor.look(),
         }
     }

@@ -50,7 +50,10 @@ const FOLLOW: &str = r#"use IO::Socket::UNIX; $| = 1; $SIG{PIPE} = "IGNORE"; my 
 
 /// A recorder that two users may call.
 fn recorder() -> Recording {
-    let dir = TempDir::new().unwrap();
+    recorder_in(TempDir::new().unwrap())
+}
+
+fn recorder_in(dir: TempDir) -> Recording {
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let [user, other] = [USER, OTHER].map(|user| user.to_string());
     Recording::start_in(dir, &["--display", DISPLAY, "--allow-user", &user, "--allow-user", &other])
@@ -86,8 +89,6 @@ fn hear(mut following: Following, compositor: &Compositor) -> Receiver<(Focused,
     let ((heard, news), sway) = (channel(), compositor.sway.0.id());
     std::thread::spawn(move || {
         loop {
-            let mut fds = [PollFd::from_borrowed_fd(following.fd(), PollFlags::IN)];
-            poll(&mut fds, None).unwrap();
             // It ends with the recorder, or with the test.
             let Ok(told) = following.news() else { return };
             let at = now_ns();
@@ -96,6 +97,7 @@ fn hear(mut following: Following, compositor: &Compositor) -> Receiver<(Focused,
                     return;
                 }
             }
+            poll(&mut [PollFd::from_borrowed_fd(following.fd(), PollFlags::IN)], None).unwrap();
         }
     });
     news
@@ -210,7 +212,7 @@ fn the_favour_goes_with_the_focus_on_sway() {
     forget_nice_value();
     let compositor = Compositor::start();
     let _keyboard = compositor.keyboard();
-    let recording = recorder();
+    let mut recording = recorder();
     let (first, second) = (compositor.terminal("first"), compositor.terminal("second"));
     let (mut command, dir) = (tipme(), TempDir::new().unwrap());
     command.env("XDG_RUNTIME_DIR", compositor.home());
@@ -228,11 +230,17 @@ fn the_favour_goes_with_the_focus_on_sway() {
     assert_eq!(role(first.0.id()), Some(&Value::from("focused")), "{status:#}");
     assert_ne!(role(second.0.id()), Some(&Value::from("focused")), "{status:#}");
     assert_eq!((&status["display"], &status["user"]), (&Value::from(DISPLAY), &Value::from(USER)), "{status:#}");
-    let gone = first.0.id();
-    drop(first);
+    let gone = second.0.id();
+    drop(second);
     until("the end of the terminal is seen", || {
         managed.status()["sets"].as_array().unwrap().iter().all(|set| set["pid"] != gone)
     });
+    recording.kill();
+    let third = compositor.terminal("third");
+    let _again = recorder_in(std::mem::replace(&mut recording.dir, TempDir::new().unwrap()));
+    give(&compositor, first.0.id());
+    give(&compositor, third.0.id());
+    until("the favour of the focused terminal, with another recorder", || nice(third.0.id()) < 0);
 }
 
 #[test]
