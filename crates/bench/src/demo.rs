@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole loop on a private display: type, suffer, press the key, read the cause.
+//! The whole loop on a private display, or on a compositor of Wayland: type, suffer, mark, read the cause.
 //!
-//! Recorder, agent and diagnosis are the product's own programs, started as a user starts them.
+//! Recorder, agent and diagnosis are the product's own programs, started as a user starts them. Under Wayland no agent
+//! is needed: its desktop binds keys, and a compositor alone does not.
 //! Whether the demonstration succeeds is read from the diagnosis and from nothing else.
 
 mod judge;
@@ -10,13 +11,13 @@ mod script;
 use crate::alone::Alone;
 use crate::demo_faults::DemoFault;
 use crate::interrupt::Interrupt;
-use crate::programs::{Diagnosis, Follower};
+use crate::programs::{self, Diagnosis, Follower};
 use crate::progress::Progress;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use schemars::JsonSchema;
-pub use script::Injected;
 use script::Stage;
+pub use script::{Injected, Place};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ const AGENT_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct Options {
     pub fault: DemoFault,
+    pub place: Place,
     /// The `tipme` executable.
     pub tipme: PathBuf,
     /// How worker programs are started.
@@ -68,17 +70,24 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     require_root(options)?;
     let _alone = Alone::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
     let state = state_dir(options)?;
-    progress.line("starting a private display and a terminal");
-    let mut stage = Stage::set(options.fault, &options.launcher)?;
+    progress.line(&format!("opening a terminal on {}", options.place.about()));
+    let mut stage = Stage::set(&options.place, options.fault, &options.launcher)?;
     progress.line("arming the recorder");
     let _recorder = start_recorder(options, &stage, &state, interrupt)?;
-    let agent = start_agent(options, &stage, &state, interrupt)?;
+    let agent = (options.place == Place::X11).then(|| start_agent(options, &stage, &state, interrupt)).transpose()?;
     stage.type_calmly(interrupt, progress)?;
     stage.suffer(interrupt, progress)?;
-    progress.line("pressing Ctrl-Alt-Minus");
-    stage.press_mark()?;
-    let incident = PathBuf::from(agent.wait_for("marked ", AGENT_TIMEOUT, interrupt)?);
-    drop(agent);
+    let incident = match agent {
+        Some(agent) => {
+            progress.line("pressing Ctrl-Alt-Minus");
+            stage.press_mark()?;
+            PathBuf::from(agent.wait_for("marked ", AGENT_TIMEOUT, interrupt)?)
+        }
+        None => {
+            progress.line("tipme mark");
+            programs::mark(&options.tipme, &state, interrupt)?
+        }
+    };
     let injected = stage.finish()?;
     progress.line("reading the cause");
     let diagnosis = Diagnosis::of(&options.tipme, &incident, interrupt)?;
@@ -121,9 +130,9 @@ fn state_dir(options: &Options) -> Result<PathBuf> {
 
 fn start_recorder(options: &Options, stage: &Stage, state: &Path, interrupt: &Interrupt) -> Result<Follower> {
     let mut command = Command::new(&options.tipme);
-    command.args(["record", "--hot-keys", "off", "--display", &stage.session().display_name()]);
+    command.args(["record", "--hot-keys", "off", "--display", &stage.screen().name()]);
     command.arg("--state-dir").arg(state);
-    stage.session().show(&mut command);
+    stage.screen().show(&mut command);
     let recorder = Follower::start("tipme record", command)?;
     recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
     Ok(recorder)
@@ -131,9 +140,9 @@ fn start_recorder(options: &Options, stage: &Stage, state: &Path, interrupt: &In
 
 fn start_agent(options: &Options, stage: &Stage, state: &Path, interrupt: &Interrupt) -> Result<Follower> {
     let mut command = Command::new(&options.tipme);
-    command.arg("agent").arg("--state-dir").arg(state).args(["--display", &stage.session().display_name()]);
+    command.arg("agent").arg("--state-dir").arg(state).args(["--display", &stage.screen().name()]);
     command.args(["--no-dialog", "--no-notification"]);
-    stage.session().show(&mut command);
+    stage.screen().show(&mut command);
     let agent = Follower::start("tipme agent", command)?;
     agent.wait_for("ready", AGENT_TIMEOUT, interrupt)?;
     Ok(agent)

@@ -12,10 +12,11 @@ mod scenario;
 
 use crate::cpu_work::last_cpu;
 use crate::selftest::disk;
-use crate::session::{self, Session};
+use crate::session;
 use crate::worker::WorkerLauncher;
 use anyhow::Result;
 pub use scenario::{InjectedJob, Scenario};
+use std::path::Path;
 
 /// What is done to the terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,13 +83,13 @@ impl DemoFault {
         }
     }
 
-    /// Prepares the fault on a session: its files, and what the terminal shall run.
-    pub fn prepare(self, session: &Session, launcher: &WorkerLauncher) -> Result<Box<dyn Scenario>> {
+    /// Prepares the fault: its files in a folder, and what the terminal shall run.
+    pub fn prepare(self, folder: &Path, launcher: &WorkerLauncher) -> Result<Box<dyn Scenario>> {
         session::require(&self.programs())?;
         Ok(match self {
-            DemoFault::Cpu => Box::new(cpu::Storm::prepare(session)?),
-            DemoFault::Io => Box::new(io::FullQueue::prepare(session, launcher)?),
-            DemoFault::Lock => Box::new(lock::HeldLock::prepare(session)?),
+            DemoFault::Cpu => Box::new(cpu::Storm::prepare(folder)?),
+            DemoFault::Io => Box::new(io::FullQueue::prepare(folder, launcher)?),
+            DemoFault::Lock => Box::new(lock::HeldLock::prepare(folder)?),
             DemoFault::Calm => Box::new(calm::Calm),
         })
     }

@@ -7,6 +7,7 @@
 
 pub mod alone;
 pub mod arms;
+pub mod compositor;
 mod cpu_work;
 pub mod demo;
 pub mod demo_faults;
@@ -27,6 +28,7 @@ pub mod process;
 mod programs;
 mod progress;
 pub mod random;
+pub mod screen;
 pub mod script;
 pub mod scroll;
 pub mod seen;

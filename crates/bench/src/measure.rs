@@ -178,7 +178,7 @@ fn play_once(
 fn watch(target: &Target) -> Result<Seen> {
     let watch = DamageWatch::open_screen(target)?;
     let _priority = Priority::raised();
-    Seen::watch(watch, STILL)
+    Seen::watch(Box::new(watch), STILL)
 }
 
 /// Waits until the application draws no more: it has started.

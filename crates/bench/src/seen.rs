@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What somebody in front of the terminal would see: the time from a key to the next drawing.
 //!
-//! Learnt by the DAMAGE extension and so independent of any recorder.
+//! Learnt by the DAMAGE extension of X11, or from what a compositor of Wayland says of its screen, and so independent of
+//! any recorder.
 
 use crate::session::Session;
 use anyhow::{Result, anyhow};
@@ -10,11 +11,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tipme_desktop::clock;
+use tipme_desktop::compositor::FrameWatch;
 use tipme_desktop::window::DamageWatch;
 use tipme_record::Nanos;
 
 /// How often the thread looks whether it shall end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What tells of drawings.
+pub trait Drawings: Send {
+    /// Waits for the next one; returns when it was, `None` when `timeout` ran out.
+    fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>>;
+}
+
+impl Drawings for DamageWatch {
+    fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>> {
+        Ok(DamageWatch::next(self, timeout)?)
+    }
+}
+
+impl Drawings for FrameWatch {
+    fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>> {
+        Ok(FrameWatch::next(self, timeout)?)
+    }
+}
 
 /// A thread that notes when the terminal draws.
 pub struct Seen {
@@ -26,17 +46,17 @@ pub struct Seen {
 impl Seen {
     /// Begins to note the drawings of the session's terminal, once it has been quiet for `quiet`.
     pub fn start(session: &Session, quiet: Duration) -> Result<Seen> {
-        Seen::watch(session.watch_terminal()?, quiet)
+        Seen::watch(Box::new(session.watch_terminal()?), quiet)
     }
 
-    /// Begins to note the drawings of any window, once it has been quiet for `quiet`.
+    /// Begins to note any drawings, once there have been none for `quiet`.
     ///
     /// The thread has the priority of the caller's.
-    pub fn watch(watch: DamageWatch, quiet: Duration) -> Result<Seen> {
-        watch.settle(quiet)?;
+    pub fn watch(mut watch: Box<dyn Drawings>, quiet: Duration) -> Result<Seen> {
+        while watch.next(quiet)?.is_some() {}
         let (stop, last) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (told, tell) = (Arc::clone(&stop), Arc::clone(&last));
-        let thread = std::thread::spawn(move || note(&watch, &told, &tell));
+        let thread = std::thread::spawn(move || note(&mut *watch, &told, &tell));
         Ok(Seen { stop, last, thread })
     }
 
@@ -57,7 +77,7 @@ impl Seen {
     }
 }
 
-fn note(watch: &DamageWatch, stop: &AtomicBool, last: &AtomicU64) -> Result<Vec<Nanos>> {
+fn note(watch: &mut dyn Drawings, stop: &AtomicBool, last: &AtomicU64) -> Result<Vec<Nanos>> {
     let mut drawn = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         if let Some(at) = watch.next(POLL_INTERVAL)? {

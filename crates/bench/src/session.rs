@@ -19,7 +19,7 @@ use tipme_desktop::{Target, authority_file};
 
 /// How long a program of the session may take to be ready; a first font cache takes fifteen seconds, and longer on an
 /// emulated machine.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What may be chosen about a session.
@@ -170,7 +170,8 @@ fn package(program: &str) -> &str {
         "dbus-run-session" => "dbus-daemon",
         "mke2fs" => "e2fsprogs",
         "mount" => "mount",
-        "flock" | "taskset" | "unshare" | "nsenter" | "blockdev" | "findmnt" => "util-linux",
+        "flock" | "taskset" | "unshare" | "nsenter" | "setpriv" | "blockdev" | "findmnt" => "util-linux",
+        "foot" => "foot fonts-dejavu-core",
         "xargs" => "findutils",
         "nice" | "sleep" | "date" | "chrt" => "coreutils",
         other => other,
@@ -236,14 +237,20 @@ pub(crate) fn first_line(output: impl std::io::Read + Send + 'static, timeout: D
     receiver.recv_timeout(timeout).context("nothing was written in time")?.context("its output cannot be read")
 }
 
-/// Gives a program the display and a home of its own, so that no setting of the user's counts.
+/// Gives a program the display and a home of its own.
 fn clean(command: &mut Command, folder: &Path, display: u32) {
     let authority: PathBuf = folder.join("authority");
+    own_home(command, folder);
     command.env("DISPLAY", format!(":{display}")).env("XAUTHORITY", authority);
+}
+
+/// Gives a program a home of its own and neither display nor session, so that no setting of the user's counts.
+pub(crate) fn own_home(command: &mut Command, folder: &Path) {
     command.env("HOME", folder).env("XDG_CONFIG_HOME", folder).env("XDG_CACHE_HOME", folder);
     command.env("HISTFILE", "/dev/null").env("LESSHISTFILE", "-").env("SHELL", "/bin/sh");
     for variable in ["LESS", "LESSOPEN", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "ENV"] {
         command.env_remove(variable);
     }
+    command.env_remove("DISPLAY").env_remove("XAUTHORITY");
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
 }

@@ -135,7 +135,7 @@ fn shot(session: &Session, name: &str) {
 fn measure(fault: DemoFault) -> Measured {
     let _alone = Alone::wait(&Interrupt::default(), || ()).expect("nobody else disturbs the machine");
     let mut session = Session::start(fault.options()).expect("a session");
-    let mut scenario = fault.prepare(&session, &launcher()).expect("a prepared fault");
+    let mut scenario = fault.prepare(session.folder(), &launcher()).expect("a prepared fault");
     session.open_terminal(&scenario.prefix(), &scenario.program()).expect("a terminal");
     let mut typist = Typist::open(&session.target(), Pace::default()).expect("a typist");
     let seen = Seen::start(&session, QUIET).expect("the terminal can be watched");

@@ -88,7 +88,7 @@ impl Stream for BoundedStream {
 }
 
 /// Waits until the descriptor is ready (true) or the deadline has passed (false).
-fn wait(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Nanos) -> io::Result<bool> {
+pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Nanos) -> io::Result<bool> {
     loop {
         let left = Duration::from_nanos(deadline.since(clock::now()).0);
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
@@ -216,14 +216,16 @@ fn dial(target: &Target) -> Result<OwnedFd, Error> {
     }
 }
 
-fn dial_address(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
+/// Connects to a socket, unless so many wait for that already that it would take time.
+pub(crate) fn dial_address(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&fd, address)?;
     Ok(fd)
 }
 
-fn peer(fd: &OwnedFd) -> io::Result<Listener> {
+/// Who listens at the other end.
+pub(crate) fn peer(fd: &OwnedFd) -> io::Result<Listener> {
     let credentials = sockopt::socket_peercred(fd)?;
     Ok(Listener { pid: credentials.pid.as_raw_nonzero().get() as u32, uid: credentials.uid.as_raw() })
 }

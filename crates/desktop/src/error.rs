@@ -25,8 +25,21 @@ pub enum Error {
     #[error("display :{display} has no {extension} extension")]
     NoExtension { display: u32, extension: &'static str },
     /// No key of this keyboard gives the symbol.
-    #[error("the keyboard of display :{display} has no key for {key}; choose another key")]
-    NoKey { display: u32, key: String },
+    #[error("the keyboard of display {display} has no key for {key}; choose another key")]
+    NoKey { display: String, key: String },
+    /// A compositor of Wayland is not there, does not answer, or refuses.
+    #[error("{display}: {reason}")]
+    Compositor { display: String, reason: String },
+    /// A compositor of Wayland has no way in which a program may press keys.
+    #[error(
+        "{display} lets no program type: it has neither zwp_virtual_keyboard_v1 (as sway has), nor org_kde_kwin_fake_input \
+         (KWin, started with KWIN_WAYLAND_NO_PERMISSION_CHECKS=1), nor org.gnome.Mutter.RemoteDesktop ({reason}); \
+         try a private compositor: --display wayland"
+    )]
+    NoInjection { display: String, reason: String },
+    /// The pointer of this display cannot be moved.
+    #[error("{display}: the pointer can be used on X displays only")]
+    NoPointer { display: String },
     /// The text does not name a key.
     #[error("cannot read hot key \"{text}\": {reason}; write it like ctrl+alt+minus")]
     BadChord { text: String, reason: String },

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Injected input by the XTEST extension, at a human pace.
+//! Injected input, at a human pace: into an X display by the XTEST extension, into a compositor of Wayland by what it offers.
+
+mod device;
+mod wayland;
+mod xtest;
 
 use crate::clock;
-use crate::connect::{Connection, Target};
+use crate::connect::Target;
 use crate::error::Error;
 use crate::hotkeys::Chord;
 use crate::keymap::{ALT, CONTROL, Key, Keymap, SHIFT, SUPER, symbol};
-use std::cell::Cell;
+use device::Device;
+use std::path::Path;
 use std::time::Duration;
 use tipme_record::Nanos;
-use x11rb::protocol::xproto::{ConnectionExt as _, ModMask};
-use x11rb::protocol::xtest::ConnectionExt as _;
-
-const KEY_PRESS: u8 = 2;
-const KEY_RELEASE: u8 = 3;
-const BUTTON_PRESS: u8 = 4;
-const BUTTON_RELEASE: u8 = 5;
-const MOTION: u8 = 6;
+use x11rb::protocol::xproto::ModMask;
+use xtest::Xtest;
 
 /// Modifiers are let go later than the key that they modify, by this.
 const MODIFIER_HOLD: Duration = Duration::from_millis(20);
@@ -82,22 +81,32 @@ impl Rhythm {
 
 /// Types, clicks and moves the pointer on a display.
 pub struct Typist {
-    connection: Connection,
+    device: Box<dyn Device + Send>,
     keymap: Keymap,
     rhythm: Rhythm,
     next_at: Nanos,
-    sent: Cell<u64>,
+    sent: u64,
 }
 
 impl Typist {
     /// Connects to a display that has the XTEST extension.
     pub fn open(target: &Target, pace: Pace) -> Result<Typist, Error> {
-        let connection = Connection::open(target)?;
-        let missing = Error::NoExtension { display: target.display, extension: "XTEST" };
-        let version = connection.wire().xtest_get_version(2, 2).map_err(|_| missing)?;
-        version.reply().map_err(|error| connection.failed(error))?;
-        let keymap = Keymap::load(&connection)?;
-        Ok(Typist { connection, keymap, rhythm: Rhythm::new(pace), next_at: Nanos(0), sent: Cell::new(0) })
+        let device = Xtest::open(target)?;
+        let keymap = Keymap::load(&device.connection)?;
+        Ok(Typist::with(Box::new(device), keymap, pace))
+    }
+
+    /// Connects to the compositor of Wayland behind a socket, with a US keyboard: the keys of another layout are pressed by
+    /// their place. The pointer cannot be used there.
+    ///
+    /// # Errors
+    /// Where the compositor cannot be reached, or lets nobody type: then with what helps.
+    pub fn on_compositor(socket: &Path, pace: Pace) -> Result<Typist, Error> {
+        Ok(Typist::with(wayland::keyboard(socket)?, Keymap::of_places(), pace))
+    }
+
+    fn with(device: Box<dyn Device + Send>, keymap: Keymap, pace: Pace) -> Typist {
+        Typist { device, keymap, rhythm: Rhythm::new(pace), next_at: Nanos(0), sent: 0 }
     }
 
     /// Changes the pace from the next key on.
@@ -142,14 +151,14 @@ impl Typist {
     pub fn scroll(&mut self, down: bool) -> Result<Nanos, Error> {
         self.take_turn();
         let button = if down { WHEEL_DOWN } else { WHEEL_UP };
-        let at = self.send(BUTTON_PRESS, button, (0, 0))?;
-        self.send(BUTTON_RELEASE, button, (0, 0))?;
+        let at = self.button(button, true)?;
+        self.button(button, false)?;
         Ok(at)
     }
 
     /// Requests that were sent to the server so far, to tell what typing costs.
     pub fn requests(&self) -> u64 {
-        self.sent.get()
+        self.sent
     }
 
     /// Types a text; returns when each press was sent.
@@ -173,9 +182,9 @@ impl Typist {
 
     /// Presses and releases a pointer button; returns when the press was sent.
     pub fn click(&mut self, button: u8) -> Result<Nanos, Error> {
-        let at = self.send(BUTTON_PRESS, button, (0, 0))?;
+        let at = self.button(button, true)?;
         std::thread::sleep(Duration::from_millis(60));
-        self.send(BUTTON_RELEASE, button, (0, 0))?;
+        self.button(button, false)?;
         Ok(at)
     }
 
@@ -184,7 +193,7 @@ impl Typist {
     pub fn drag(&mut self, from: (i16, i16), to: (i16, i16), steps: u8, button: u8) -> Result<Nanos, Error> {
         self.move_to(from.0, from.1)?;
         std::thread::sleep(AIM);
-        let at = self.send(BUTTON_PRESS, button, (0, 0))?;
+        let at = self.button(button, true)?;
         for step in 1..=i32::from(steps) {
             std::thread::sleep(DRAG_STEP);
             let between =
@@ -192,39 +201,40 @@ impl Typist {
             self.move_to(between(from.0, to.0) as i16, between(from.1, to.1) as i16)?;
         }
         std::thread::sleep(DRAG_STEP);
-        self.send(BUTTON_RELEASE, button, (0, 0))?;
+        self.button(button, false)?;
         Ok(at)
     }
 
     /// Moves the pointer to a place on the screen, in pixels; returns when that was sent.
     pub fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, Error> {
-        self.send(MOTION, 0, (x, y))
+        self.sent += 1;
+        self.device.move_to(x, y)
     }
 
     fn strike(&mut self, held: &[u8], code: u8, hold: Nanos) -> Result<Nanos, Error> {
         for modifier in held {
-            self.send(KEY_PRESS, *modifier, (0, 0))?;
+            self.send_key(*modifier, true)?;
         }
-        let at = self.send(KEY_PRESS, code, (0, 0))?;
+        let at = self.send_key(code, true)?;
         std::thread::sleep(Duration::from_nanos(hold.0));
-        self.send(KEY_RELEASE, code, (0, 0))?;
+        self.send_key(code, false)?;
         if !held.is_empty() {
             std::thread::sleep(MODIFIER_HOLD);
         }
         for modifier in held.iter().rev() {
-            self.send(KEY_RELEASE, *modifier, (0, 0))?;
+            self.send_key(*modifier, false)?;
         }
         Ok(at)
     }
 
-    fn send(&self, kind: u8, detail: u8, (x, y): (i16, i16)) -> Result<Nanos, Error> {
-        let root = self.connection.root();
-        self.sent.set(self.sent.get() + 1);
-        let sent = self.connection.wire().xtest_fake_input(kind, detail, 0, root, x, y, 0);
-        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
-        let at = clock::now();
-        self.connection.flush()?;
-        Ok(at)
+    fn send_key(&mut self, code: u8, pressed: bool) -> Result<Nanos, Error> {
+        self.sent += 1;
+        self.device.key(code, pressed)
+    }
+
+    fn button(&mut self, button: u8, pressed: bool) -> Result<Nanos, Error> {
+        self.sent += 1;
+        self.device.button(button, pressed)
     }
 
     fn find(&self, symbol: u32, name: &str) -> Result<Key, Error> {
@@ -232,13 +242,12 @@ impl Typist {
     }
 
     fn no_key(&self, name: &str) -> Error {
-        Error::NoKey { display: self.connection.display(), key: name.to_string() }
+        Error::NoKey { display: self.device.display(), key: name.to_string() }
     }
 
     /// Waits until the server has worked off everything sent so far.
-    pub fn settle(&self) -> Result<(), Error> {
-        let cookie = self.connection.wire().get_input_focus().map_err(|error| self.connection.failed(error))?;
-        cookie.reply().map_err(|error| self.connection.failed(error)).map(|_| ())
+    pub fn settle(&mut self) -> Result<(), Error> {
+        self.device.settle()
     }
 }
 

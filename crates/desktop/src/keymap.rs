@@ -54,11 +54,14 @@ const ROWS: [(u8, &str, &str); 4] = [
 ];
 
 /// Its other keys with a name: evdev code and symbol.
-const PLACES: [(u8, u32); 24] = [
+const PLACES: [(u8, u32); 28] = [
     (1, 0xff1b),
     (14, 0xff08),
     (15, 0xff09),
     (28, 0xff0d),
+    (29, CONTROL),
+    (42, SHIFT),
+    (56, ALT),
     (57, 0x20),
     (58, 0xffe5),
     (69, NUM_LOCK),
@@ -79,6 +82,7 @@ const PLACES: [(u8, u32); 24] = [
     (110, 0xff63),
     (111, 0xffff),
     (119, 0xff13),
+    (125, SUPER),
 ];
 
 /// Keys whose symbols follow one another: evdev code and symbol of the first, and their number. The keypad's

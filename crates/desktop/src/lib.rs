@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The desktop's side: X11 displays, hot keys, input injection, focus, dialogs, popups, evdev devices and the text
-//! console.
+//! The desktop's side: X11 displays, hot keys, input injection (into compositors of Wayland as well), focus, dialogs, popups,
+//! evdev devices and the text console.
 //!
 //! Nothing here may hold up its caller: every exchange with a display server has a time limit, since
 //! a hung server is just what the recorder is there to explain. A display that cannot be used is an
@@ -11,6 +11,7 @@ mod auth;
 pub mod chords;
 pub mod clipboard;
 pub mod clock;
+pub mod compositor;
 mod connect;
 pub mod console;
 pub mod dialog;

@@ -239,13 +239,4 @@ impl DamageWatch {
         }
         Ok(None)
     }
-
-    /// Forgets drawings until none has come for `quiet`; returns the last one.
-    pub fn settle(&self, quiet: Duration) -> Result<Option<Nanos>, Error> {
-        let mut last = None;
-        while let Some(at) = self.next(quiet)? {
-            last = Some(at);
-        }
-        Ok(last)
-    }
 }

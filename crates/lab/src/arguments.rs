@@ -35,6 +35,7 @@ pub use scroll::Scroll;
 use std::path::PathBuf;
 pub use system::System;
 pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
+use tipme_bench::demo::Place;
 use tipme_bench::demo_faults::DemoFault;
 use tipme_bench::selftest::App;
 use tipme_command::output::Colours;
@@ -106,13 +107,21 @@ pub fn command(layout: &Layout) -> Command {
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:
-  sudo tipme demo --fault io")]
+#[command(after_help = "Examples:
+  sudo tipme demo --fault io
+  sudo tipme demo --display wayland
+  sudo tipme demo --display wayland-0 --fault lock
+
+On a compositor of Wayland that runs, a terminal (foot) opens and is typed at for a quarter
+of a minute: leave it the focus.")]
 pub struct Demo {
     /// What goes wrong
     #[arg(long, value_parser = choice(&DemoFault::OFFERED, DemoFault::name, DemoFault::about),
         default_value = DemoFault::Cpu.name())]
     pub fault: DemoFault,
+    /// Where: on a private X server, on a private compositor of Wayland, or on one that runs, by the name or path of its socket
+    #[arg(long, value_name = "x11|wayland|wayland-N|PATH", default_value = "x11", value_parser = place)]
+    pub display: Place,
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,
@@ -150,6 +159,18 @@ pub struct Selftest {
     /// Keep every incident in this folder [default: only those of misses, in a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+}
+
+/// Reads where the demonstration takes place. The recorder knows compositors by the number of their socket.
+fn place(text: &str) -> Result<Place, String> {
+    let name = text.rsplit('/').next().unwrap_or_default();
+    let number = name.strip_prefix("wayland-").map(|number| number.parse::<u32>().is_ok());
+    match text {
+        "x11" => Ok(Place::X11),
+        "wayland" => Ok(Place::Wayland),
+        _ if number == Some(true) => Ok(Place::Compositor(text.to_owned())),
+        _ => Err(format!("{text:?} is neither x11, wayland nor a compositor such as wayland-0")),
+    }
 }
 
 /// A micro-benchmark.
@@ -192,6 +213,15 @@ mod tests {
     #[test]
     fn no_line_of_help_is_broken_twice() {
         assert!(tipme_command::checks::lines(whole()) > 20);
+    }
+
+    #[test]
+    fn compositors_are_named_as_their_sockets_are() {
+        assert_eq!([place("x11"), place("wayland")], [Ok(Place::X11), Ok(Place::Wayland)]);
+        for name in ["wayland-0", "/run/user/1000/wayland-12"] {
+            assert_eq!(place(name), Ok(Place::Compositor(name.to_owned())));
+        }
+        assert!(["wayland-", ":0", "wayland-0/", "", "wayland-x"].into_iter().all(|name| place(name).is_err()));
     }
 
     #[test]

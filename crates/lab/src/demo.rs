@@ -13,6 +13,7 @@ use tipme_command::output::layout;
 pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
     let options = Options {
         fault: arguments.fault,
+        place: arguments.display,
         launcher: programs::launcher()?,
         tipme: programs::tipme()?,
         state_dir: arguments.state_dir,
@@ -33,7 +34,9 @@ fn print(outcome: &Outcome) {
     let injected = &outcome.injected;
     let pids: Vec<String> = injected.pids.iter().take(5).map(u32::to_string).collect();
     println!("injected: {} (pids {}{})", injected.job.as_deref().unwrap_or("nothing"), pids.join(", "), more(injected));
-    println!("seen on the screen: {:.0} ms at worst, before it {:.0} ms", injected.fault_ms_max, injected.calm_ms_max);
+    if let (Some(fault), Some(calm)) = (injected.fault_ms_max, injected.calm_ms_max) {
+        println!("seen on the screen: {fault:.0} ms at worst, before it {calm:.0} ms");
+    }
     println!("incident: {}", outcome.incident.display());
     println!("{}", if outcome.ok { "demo: the injected cause was found" } else { "demo: FAILED" });
     if !outcome.ok {

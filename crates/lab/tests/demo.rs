@@ -12,38 +12,56 @@ use std::time::{Duration, Instant};
 use support::{lab, schema};
 use tempfile::TempDir;
 use tipme_bench::Progress;
-use tipme_bench::demo::{self, Options};
+use tipme_bench::demo::{self, Options, Place};
 use tipme_bench::demo_faults::DemoFault;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::worker::WorkerLauncher;
 
-fn assert_named(fault: &str) {
+fn assert_named(fault: &str, display: &str) {
     let folder = TempDir::new().unwrap();
-    let output = lab().args(["demo", "--fault", fault, "--json", "--state-dir"]).arg(folder.path()).output().unwrap();
+    let mut command = lab();
+    command.args(["demo", "--fault", fault, "--display", display, "--json", "--state-dir"]).arg(folder.path());
+    let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
     assert!(output.status.success(), "{}\n{}", outcome["why"], outcome["verdict"]);
     schema::assert_fits("demo", &outcome);
     assert_eq!((&outcome["schema"], &outcome["fault"], &outcome["ok"]), (&1.into(), &fault.into(), &true.into()));
-    let pids = outcome["injected"]["pids"].as_array().unwrap();
-    assert!(pids.contains(&outcome["verdict"]["findings"][0]["culprit"]["pid"]));
+    let injected = &outcome["injected"];
+    assert!(injected["pids"].as_array().unwrap().contains(&outcome["verdict"]["findings"][0]["culprit"]["pid"]));
+    assert!(injected["fault_ms_max"].as_f64() > injected["calm_ms_max"].as_f64(), "{injected}");
     assert!(Path::new(outcome["incident"].as_str().unwrap()).starts_with(folder.path()));
     assert!(said.contains("demo: calm typing 1/8 s\n"), "{said}");
 }
 
 #[test]
 fn a_storm_of_processes_is_named() {
-    assert_named("cpu");
+    assert_named("cpu", "x11");
 }
 
 #[test]
 fn a_full_disk_queue_is_named() {
-    assert_named("io");
+    assert_named("io", "x11");
 }
 
 #[test]
 fn a_held_lock_is_named() {
-    assert_named("lock");
+    assert_named("lock", "x11");
+}
+
+#[test]
+fn a_storm_of_processes_is_named_under_wayland() {
+    assert_named("cpu", "wayland");
+}
+
+#[test]
+fn a_full_disk_queue_is_named_under_wayland() {
+    assert_named("io", "wayland");
+}
+
+#[test]
+fn a_held_lock_is_named_under_wayland() {
+    assert_named("lock", "wayland");
 }
 
 struct Quiet;
@@ -54,9 +72,19 @@ impl Progress for Quiet {
 
 #[test]
 fn calm_typing_gives_no_finding() {
+    assert_calm(Place::X11);
+}
+
+#[test]
+fn calm_typing_gives_no_finding_under_wayland() {
+    assert_calm(Place::Wayland);
+}
+
+fn assert_calm(place: Place) {
     let folder = TempDir::new().unwrap();
     let options = Options {
         fault: DemoFault::Calm,
+        place,
         tipme: support::tipme(),
         launcher: WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-lab").into(), "worker".into()]),
         state_dir: Some(folder.path().to_path_buf()),

@@ -7,12 +7,13 @@ mod support;
 #[path = "support/compositor.rs"]
 mod compositor;
 
-use compositor::{Compositor, DISPLAY, Keyboard};
+use compositor::{Compositor, DISPLAY};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose, records};
 use tipme_bench::alone::Alone;
 use tipme_bench::interrupt::Interrupt;
+use tipme_desktop::inject::Typist;
 use tipme_record::Kind;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::WlMessage;
@@ -34,6 +35,12 @@ const EVENT_SENT: u8 = 2;
 /// A word that no program of this machine has in its command line, and the keys that it is typed with.
 const WORD: &str = "xyloquartz";
 const CODES: [u32; 10] = [45, 21, 38, 24, 16, 22, 30, 19, 20, 44];
+
+/// Types the word, and waits until the compositor has its keys.
+fn type_word(keyboard: &mut Typist) {
+    keyboard.text(WORD).unwrap();
+    keyboard.settle().unwrap();
+}
 
 fn messages(incident: &Incident) -> Vec<(WlMessage, Vec<WlWord>)> {
     let messages = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::WlMessage);
@@ -94,12 +101,12 @@ fn check_privacy(incident: &Incident, client: u32) {
 #[test]
 fn keys_of_a_compositor_are_seen_and_never_their_codes_nor_text() {
     let compositor = Compositor::start();
-    let mut keyboard = Keyboard::plug_in(&compositor);
+    let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
     assert!(recording.line.contains(&*compositor.socket().to_string_lossy()), "{}", recording.line);
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
-    CODES.iter().for_each(|code| keyboard.key(*code));
+    type_word(&mut keyboard);
     let (path, incident) = marked_with_keys(&recording, client, 2 * CODES.len());
     check_privacy(&incident, client);
     assert!(!contains(&std::fs::read(&path).unwrap(), WORD.as_bytes()), "the word is in the file");
@@ -119,12 +126,12 @@ fn keys_of_a_compositor_are_seen_and_never_their_codes_nor_text() {
 #[test]
 fn hidden_keys_leave_no_trace_of_when_they_were_pressed() {
     let compositor = Compositor::start();
-    let mut keyboard = Keyboard::plug_in(&compositor);
+    let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
     let terminal = compositor.terminal(WORD);
     let client = tipme_control::Client::new(recording.dir.path());
     client.call(&tipme_control::Request::Keys { record: false }).unwrap();
-    CODES.iter().for_each(|code| keyboard.key(*code));
+    type_word(&mut keyboard);
     let (_, incident) = recording.mark();
     assert_eq!(keys(&incident, terminal.0.id()), []);
     let told = messages(&incident).into_iter().flat_map(|(_, words)| words);
@@ -136,28 +143,27 @@ fn hidden_keys_leave_no_trace_of_when_they_were_pressed() {
 #[test]
 fn a_recorder_of_one_display_leaves_others_alone() {
     let compositor = Compositor::start();
-    let mut keyboard = Keyboard::plug_in(&compositor);
+    let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", "wayland-0"]);
     let _terminal = compositor.terminal(WORD);
-    CODES.iter().for_each(|code| keyboard.key(*code));
+    type_word(&mut keyboard);
     let (_, incident) = recording.mark();
     let server = compositor.sway.0.id();
     let seen = messages(&incident).into_iter().filter(|(message, _)| message.server.0 == server);
     assert_eq!(seen.count(), 0);
 }
 
-/// Types some keys, then one by `press` while a process is stopped; what is said of that, once the verdict is of the key.
+/// Types some keys, then one while a process is stopped; what is said of that, once the verdict is of the key.
 fn stopped_around_a_key(
     recording: &Recording,
-    keyboard: &mut Keyboard,
+    keyboard: &mut Typist,
     (stopped, client): (u32, u32),
-    press: fn(&mut Keyboard, u32),
 ) -> serde_json::Value {
-    CODES.iter().for_each(|code| keyboard.key(*code));
+    type_word(keyboard);
     marked_with_keys(recording, client, 2 * CODES.len());
     let process = rustix::process::Pid::from_raw(stopped as i32).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
-    press(keyboard, CODES[0]);
+    keyboard.key('x').unwrap();
     std::thread::sleep(STOPPED);
     rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
     let (path, _) = marked_with_keys(recording, client, 2 * CODES.len() + 2);
@@ -177,11 +183,11 @@ fn check_stopped(verdict: &serde_json::Value, client: u32, inferred: bool) {
 fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let compositor = Compositor::start();
-    let mut keyboard = Keyboard::plug_in(&compositor);
+    let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
-    let verdict = stopped_around_a_key(&recording, &mut keyboard, (client, client), Keyboard::key);
+    let verdict = stopped_around_a_key(&recording, &mut keyboard, (client, client));
     check_stopped(&verdict, client, false);
 }
 
@@ -189,11 +195,11 @@ fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
 fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let compositor = Compositor::start();
-    let mut keyboard = Keyboard::plug_in(&compositor);
+    let mut keyboard = compositor.keyboard();
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
     let recording = Recording::start(&["--display", DISPLAY]);
-    let verdict = stopped_around_a_key(&recording, &mut keyboard, (client, client), Keyboard::key);
+    let verdict = stopped_around_a_key(&recording, &mut keyboard, (client, client));
     check_stopped(&verdict, client, true);
     let notes = verdict["notes"].as_array().unwrap().iter().filter_map(serde_json::Value::as_str);
     assert!(notes.into_iter().any(|note| note.contains("inferred")), "{verdict:#}");
@@ -203,12 +209,12 @@ fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
 fn a_stopped_compositor_is_named() {
     let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
     let compositor = Compositor::start();
-    let mut keyboard = Keyboard::plug_in(&compositor);
+    let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
     let terminal = compositor.terminal(WORD);
     let client = terminal.0.id();
     let sway = compositor.sway.0.id();
-    let verdict = stopped_around_a_key(&recording, &mut keyboard, (sway, client), Keyboard::key_unanswered);
+    let verdict = stopped_around_a_key(&recording, &mut keyboard, (sway, client));
     check_stopped(&verdict, client, false);
     let finding = serde_json::to_string(&verdict["findings"][0]).unwrap();
     assert!(finding.contains("sway"), "{verdict:#}");

@@ -43,7 +43,7 @@ fn now_ms() -> u128 {
 /// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that is over.
 fn suffer(session: &mut Session) {
     let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
-    let mut scenario = DemoFault::Lock.prepare(session, &launcher).unwrap();
+    let mut scenario = DemoFault::Lock.prepare(session.folder(), &launcher).unwrap();
     session.open_terminal(&scenario.prefix(), &scenario.program()).unwrap();
     let seen = Seen::start(session, Duration::from_millis(400)).unwrap();
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is typed when.
 
+use crate::compositor::Compositor;
 use crate::demo_faults::{DemoFault, InjectedJob, Scenario};
 use crate::interrupt::Interrupt;
 use crate::priority::Priority;
 use crate::progress::Progress;
+use crate::screen::Screen;
 use crate::seen::{Seen, latencies};
 use crate::session::Session;
 use crate::worker::WorkerLauncher;
@@ -25,6 +27,40 @@ const FAULT: Nanos = Nanos::from_secs(5);
 const QUIET: Duration = Duration::from_millis(400);
 /// How long it may take to work off what was typed under the fault.
 const SETTLE: Nanos = Nanos::from_secs(10);
+/// How long that is waited for where nobody tells what is drawn.
+const UNSEEN: Duration = Duration::from_secs(4);
+
+/// Where the demonstration takes place.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Place {
+    /// A private X server.
+    #[default]
+    X11,
+    /// A private compositor of Wayland.
+    Wayland,
+    /// A compositor that runs, by the name or path of its socket.
+    Compositor(String),
+}
+
+impl Place {
+    /// For people.
+    pub(super) fn about(&self) -> String {
+        match self {
+            Place::X11 => "a private display".to_owned(),
+            Place::Wayland => "a private compositor of Wayland".to_owned(),
+            Place::Compositor(name) => name.clone(),
+        }
+    }
+
+    fn open(&self, fault: DemoFault) -> Result<Box<dyn Screen>> {
+        let options = fault.options();
+        Ok(match self {
+            Place::X11 => Box::new(Session::start(options)?),
+            Place::Wayland => Box::new(Compositor::start(options.cpu)?),
+            Place::Compositor(name) => Box::new(Compositor::running(name, options.cpu)?),
+        })
+    }
+}
 
 /// What was done, known without any recorder.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -35,35 +71,35 @@ pub struct Injected {
     pub job: Option<String>,
     /// Keys typed in all.
     pub keys: usize,
-    /// Longest time from a key to the next drawing before the fault, by the DAMAGE extension.
-    pub calm_ms_max: f64,
+    /// Longest time from a key to the next drawing before the fault, as the display tells it; `null` where it does not.
+    pub calm_ms_max: Option<f64>,
     /// The same from the beginning of the fault on.
-    pub fault_ms_max: f64,
+    pub fault_ms_max: Option<f64>,
 }
 
 /// The display with everything on it, ready to be typed at.
 pub(super) struct Stage {
-    seen: Seen,
+    seen: Option<Seen>,
     typist: Typist,
     job: Option<InjectedJob>,
     calm: Vec<Nanos>,
     fault: Vec<Nanos>,
     scenario: Box<dyn Scenario>,
-    session: Session,
+    screen: Box<dyn Screen>,
 }
 
 impl Stage {
-    pub(super) fn set(fault: DemoFault, launcher: &WorkerLauncher) -> Result<Stage> {
-        let mut session = Session::start(fault.options())?;
-        let scenario = fault.prepare(&session, launcher)?;
-        session.open_terminal(&scenario.prefix(), &scenario.program())?;
-        let typist = Typist::open(&session.target(), Pace::default())?;
-        let seen = Seen::start(&session, QUIET)?;
-        Ok(Stage { seen, typist, job: None, calm: Vec::new(), fault: Vec::new(), scenario, session })
+    pub(super) fn set(place: &Place, fault: DemoFault, launcher: &WorkerLauncher) -> Result<Stage> {
+        let mut screen = place.open(fault)?;
+        let scenario = fault.prepare(screen.folder(), launcher)?;
+        let mut typist = screen.typist(Pace::default())?;
+        screen.open_terminal(&mut typist, &scenario.prefix(), &scenario.program())?;
+        let seen = screen.watch()?.map(|watch| Seen::watch(watch, QUIET)).transpose()?;
+        Ok(Stage { seen, typist, job: None, calm: Vec::new(), fault: Vec::new(), scenario, screen })
     }
 
-    pub(super) fn session(&self) -> &Session {
-        &self.session
+    pub(super) fn screen(&self) -> &dyn Screen {
+        &*self.screen
     }
 
     /// Types at a human pace while nothing is wrong: what is usual is learnt from this.
@@ -115,7 +151,8 @@ impl Stage {
     fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
         let begin = clock::now();
         let last = self.fault.last().copied().unwrap_or_default();
-        while clock::now().since(begin) < SETTLE && !(self.seen.answered(last) && self.seen.quiet_for() >= QUIET) {
+        let Some(seen) = &self.seen else { return interrupt.sleep(UNSEEN) };
+        while clock::now().since(begin) < SETTLE && !(seen.answered(last) && seen.quiet_for() >= QUIET) {
             interrupt.sleep(Duration::from_millis(50))?;
             self.job.as_mut().map(InjectedJob::observe);
         }
@@ -132,8 +169,11 @@ impl Stage {
 
     /// Ends the job and the session, and tells what was injected and seen.
     pub(super) fn finish(self) -> Result<Injected> {
-        let drawn = self.seen.finish()?;
-        let slowest = |presses: &[Nanos]| latencies(presses, &drawn).into_iter().flatten().max().unwrap_or_default();
+        let drawn = self.seen.map(Seen::finish).transpose()?;
+        let slowest = |presses: &[Nanos]| {
+            let slowest = latencies(presses, drawn.as_ref()?).into_iter().flatten().max();
+            Some(slowest.unwrap_or_default().millis())
+        };
         let (root, pids) = self.job.as_ref().map_or((None, Vec::new()), |job| {
             (Some(job.root()), job.pids().iter().copied().filter(|pid| *pid != job.root()).collect())
         });
@@ -141,8 +181,8 @@ impl Stage {
             pids: root.into_iter().chain(pids).collect(),
             job: self.job.as_ref().map(|job| job.what.clone()),
             keys: self.calm.len() + self.fault.len(),
-            calm_ms_max: slowest(&self.calm).millis(),
-            fault_ms_max: slowest(&self.fault).millis(),
+            calm_ms_max: slowest(&self.calm),
+            fault_ms_max: slowest(&self.fault),
         })
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use std::ffi::OsString;
 
 /// What is typed into a shell: nothing that starts a process.
-pub(super) const SENTENCE: &str = "echo the quick brown fox jumps over the lazy dog\n";
+const SENTENCE: &str = "echo the quick brown fox jumps over the lazy dog\n";
 
 pub(super) struct Calm;
 

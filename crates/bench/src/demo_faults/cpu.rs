@@ -1,47 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starved by new processes: a job as of a parallel build works on the terminal's only CPU.
+//! Starved by new processes: a job as of a parallel build works on the only CPU of a terminal in which somebody reads.
 
-use super::calm::SENTENCE;
-use super::scenario::{InjectedJob, Scenario, shell};
+use super::scenario::{InjectedJob, Scenario};
 use crate::cpu_work::last_cpu;
 use crate::process::Process;
 use crate::random::text;
-use crate::session::Session;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Processes at a time: enough that each of the four or five wake-ups from a key to its echo waits tens of milliseconds.
+/// For each key: the next page of the file, which is argument 1. A terminal that has a page to draw uses up its time
+/// slices, and then waits for all others; for a mere echo the kernel lets it run soon.
+const PAGER: &str = r#"
+    stty -echo
+    exec 8<"$1"
+    while IFS= read -rsn1; do
+        mapfile -n 40 -u 8
+        printf '\e[H'
+        printf '%s' "${MAPFILE[@]}"
+    done"#;
+/// Processes at a time: enough that each of these waits takes hundreds of milliseconds.
 const PARALLEL: &str = "260";
 /// Processes in all, which bounds the job to about half a minute of one CPU.
-const TOTAL: usize = 1300;
-/// Bytes that each process compresses: some hundredths of a second of CPU time.
-const INPUT_BYTES: usize = 256 << 10;
+const TOTAL: usize = 300;
+/// Bytes that each process compresses: a tenth of a second of CPU time, so that they pile up even where a busy machine
+/// starts few in a second.
+const INPUT_BYTES: usize = 1 << 20;
+/// Bytes of the file that is read: more pages than are typed for.
+const DOCUMENT_BYTES: usize = 1 << 20;
 
 /// `xargs` keeps many `gzip` at work on the terminal's CPU.
 pub(super) struct Storm {
     list: PathBuf,
+    document: PathBuf,
 }
 
 impl Storm {
-    pub(super) fn prepare(session: &Session) -> Result<Storm> {
-        let (input, list) = (session.folder().join("input"), session.folder().join("list"));
+    pub(super) fn prepare(folder: &Path) -> Result<Storm> {
+        let (input, list, document) = (folder.join("input"), folder.join("list"), folder.join("document"));
+        std::fs::write(&document, text(DOCUMENT_BYTES))
+            .with_context(|| format!("cannot write {}", document.display()))?;
         std::fs::write(&input, text(INPUT_BYTES)).with_context(|| format!("cannot write {}", input.display()))?;
         let lines = format!("{}\n", input.display()).repeat(TOTAL);
         std::fs::write(&list, lines).with_context(|| format!("cannot write {}", list.display()))?;
-        Ok(Storm { list })
+        Ok(Storm { list, document })
     }
 }
 
 impl Scenario for Storm {
     fn program(&self) -> Vec<OsString> {
-        shell()
+        let words = ["bash", "--norc", "--noprofile", "-c", PAGER, "pager"].map(OsString::from);
+        words.into_iter().chain([self.document.clone().into_os_string()]).collect()
     }
 
     fn keys(&self) -> &'static str {
-        SENTENCE
+        " "
     }
 
     /// The parent may use any CPU, so that its children are not starved of new ones by themselves.

@@ -6,11 +6,10 @@
 use super::scenario::{InjectedJob, Scenario};
 use crate::random::text;
 use crate::selftest::disk::{Format, PrivateDisk};
-use crate::session::Session;
 use crate::worker::{self, WorkerLauncher};
 use anyhow::Result;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes of the file that is searched: from the page cache that takes some milliseconds.
@@ -39,11 +38,10 @@ pub(super) struct FullQueue {
 }
 
 impl FullQueue {
-    pub(super) fn prepare(session: &Session, launcher: &WorkerLauncher) -> Result<FullQueue> {
-        let folder = session.folder().to_path_buf();
-        let disk = PrivateDisk::make(&folder, Format::Plain)?;
+    pub(super) fn prepare(folder: &Path, launcher: &WorkerLauncher) -> Result<FullQueue> {
+        let disk = PrivateDisk::make(folder, Format::Plain)?;
         disk.write(DOCUMENT, &text(DOCUMENT_BYTES), 1)?;
-        Ok(FullQueue { disk, folder, launcher: launcher.clone() })
+        Ok(FullQueue { disk, folder: folder.to_path_buf(), launcher: launcher.clone() })
     }
 }
 

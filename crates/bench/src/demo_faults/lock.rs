@@ -3,15 +3,14 @@
 
 use super::scenario::{InjectedJob, Scenario};
 use crate::process::Process;
-use crate::session::Session;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// For each key: lock, show the key, unlock. The terminal does not echo by itself. Argument 1 is the lock file.
 const ECHO_WITH_LOCK: &str =
-    r#"stty -echo; exec 9>"$1"; while IFS= read -rsn1 key; do flock 9; printf '%s' "${key:-$'\n'}"; flock -u 9; done"#;
+    r#"stty -echo; exec 9<"$1"; while IFS= read -rsn1 key; do flock 9; printf '%s' "${key:-$'\n'}"; flock -u 9; done"#;
 /// Seconds that the job holds the lock.
 const HELD_S: &str = "1.5";
 
@@ -21,8 +20,8 @@ pub(super) struct HeldLock {
 }
 
 impl HeldLock {
-    pub(super) fn prepare(session: &Session) -> Result<HeldLock> {
-        let file = session.folder().join("lock");
+    pub(super) fn prepare(folder: &Path) -> Result<HeldLock> {
+        let file = folder.join("lock");
         std::fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
         Ok(HeldLock { file })
     }

@@ -55,7 +55,7 @@ impl Keyboard {
     pub(super) fn open(session: &Session, application: &Application) -> Result<Keyboard> {
         // The thread that watches is ahead of the fault as well.
         let _priority = Priority::raised();
-        let seen = Seen::watch(application.watch(session)?, QUIET)?;
+        let seen = Seen::watch(Box::new(application.watch(session)?), QUIET)?;
         let typist = Typist::open(&session.target(), PACE)?;
         let (calm, later) = (Vec::new(), Vec::new());
         Ok(Keyboard { typist, seen, keys: KEYS.chars().cycle(), calm, later, given_up: Nanos(0), calm_load: None })

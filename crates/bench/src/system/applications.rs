@@ -135,7 +135,7 @@ impl<'a> OpenApplications<'a> {
         let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
         let mut typist = Typist::open(&self.session.target(), pace)?;
         let _priority = Priority::realtime();
-        let seen = Seen::watch(DamageWatch::open_screen(&self.session.target())?, QUIET)?;
+        let seen = Seen::watch(Box::new(DamageWatch::open_screen(&self.session.target())?), QUIET)?;
         let mut played = Played { begun: clock::now(), ..Played::default() };
         for tool in (0..rounds).flat_map(|_| &self.tools) {
             self.visit(tool, &mut typist, &seen, &mut played, interrupt)?;

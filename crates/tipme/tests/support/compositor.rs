@@ -2,19 +2,14 @@
 //! A compositor without a screen, a terminal in it, and a virtual keyboard: unmodified programs of a user's.
 #![allow(dead_code, reason = "each test target uses a part")]
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use std::collections::HashMap;
 use std::fs::Permissions;
-use std::io::{IoSlice, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tipme_desktop::inject::{Pace, Typist};
 
 /// Who the compositor and its clients are; it has no account.
 pub const USER: u32 = 4242;
@@ -27,13 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 const CONFIGURATION: &str = "output HEADLESS-1 resolution 800x600\nxwayland disable\n";
 
-/// What a compositor compiles a keymap from, and its clients after it.
-const KEYMAP: &str = r#"xkb_keymap {
-    xkb_keycodes { include "evdev+aliases(qwerty)" };
-    xkb_types { include "complete" };
-    xkb_compat { include "complete" };
-    xkb_symbols { include "pc+us+inet(evdev)" };
-};"#;
+/// Quick, and so that the keys of a word do not overlap.
+const PACE: Pace = Pace { words_per_minute: 500.0, variation: 0.0, seed: 1 };
 
 /// A program that is killed with the value.
 pub struct Program(pub Child);
@@ -73,6 +63,11 @@ impl Compositor {
     fn control(&self) -> Option<PathBuf> {
         let files = std::fs::read_dir(self.dir.path()).unwrap().flatten().map(|file| file.path());
         files.into_iter().find(|path| path.to_string_lossy().contains("sway-ipc."))
+    }
+
+    /// A keyboard that exists only to the compositor.
+    pub fn keyboard(&self) -> Typist {
+        Typist::on_compositor(&self.socket(), PACE).unwrap()
     }
 
     /// A program of the user's, with the compositor as its display.
@@ -116,139 +111,4 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
         assert!(begun.elapsed() < TIMEOUT, "{what} did not come");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// A keyboard that exists only to its compositor. It speaks the protocol itself: no library is between the test and the wire.
-pub struct Keyboard {
-    socket: UnixStream,
-    objects: u32,
-    /// Names of interfaces with the numbers that the registry gives them.
-    globals: HashMap<String, u32>,
-    received: Vec<u8>,
-    keyboard: u32,
-}
-
-const DISPLAY_OBJECT: u32 = 1;
-const REGISTRY: u32 = 2;
-
-impl Keyboard {
-    pub fn plug_in(compositor: &Compositor) -> Keyboard {
-        let socket = UnixStream::connect(compositor.socket()).unwrap();
-        let (globals, received) = (HashMap::new(), Vec::new());
-        let mut new = Keyboard { socket, objects: REGISTRY, globals, received, keyboard: 0 };
-        new.request(DISPLAY_OBJECT, 1, &[REGISTRY]);
-        new.sync();
-        let (seat, manager) = (new.bind("wl_seat"), new.bind("zwp_virtual_keyboard_manager_v1"));
-        new.keyboard = new.next_object();
-        new.request(manager, 0, &[seat, new.keyboard]);
-        new.send_keymap();
-        new.sync();
-        new
-    }
-
-    /// Presses and releases a key, by its code of input devices.
-    pub fn key(&mut self, code: u32) {
-        self.press(code);
-        self.release(code);
-        self.sync();
-    }
-
-    fn press(&mut self, code: u32) {
-        self.request(self.keyboard, 1, &[now_ms(), code, 1]);
-    }
-
-    fn release(&mut self, code: u32) {
-        self.request(self.keyboard, 1, &[now_ms(), code, 0]);
-    }
-
-    /// The same without waiting until the compositor has it.
-    pub fn key_unanswered(&mut self, code: u32) {
-        self.press(code);
-        self.release(code);
-    }
-
-    fn next_object(&mut self) -> u32 {
-        self.objects += 1;
-        self.objects
-    }
-
-    fn request(&mut self, object: u32, opcode: u32, arguments: &[u32]) {
-        self.socket.write_all(&message(object, opcode, &bytes(arguments))).unwrap();
-    }
-
-    fn bind(&mut self, interface: &str) -> u32 {
-        let (name, new) = (self.globals[interface], self.next_object());
-        let mut text = interface.as_bytes().to_vec();
-        text.resize((text.len() + 1).next_multiple_of(4), 0);
-        let head = bytes(&[name, interface.len() as u32 + 1]);
-        let content = [head, text, bytes(&[1, new])].concat();
-        self.socket.write_all(&message(REGISTRY, 0, &content)).unwrap();
-        new
-    }
-
-    fn send_keymap(&mut self) {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(KEYMAP.as_bytes()).unwrap();
-        file.write_all(&[0]).unwrap();
-        let bytes = message(self.keyboard, 0, &bytes(&[1, KEYMAP.len() as u32 + 1]));
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let files = [file.as_fd()];
-        assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
-        sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty()).unwrap();
-    }
-
-    /// Waits until the compositor has handled what it was sent.
-    pub fn sync(&mut self) {
-        let callback = self.next_object();
-        self.request(DISPLAY_OBJECT, 0, &[callback]);
-        while !self.read_events(callback) {
-            let mut part = [0; 4_096];
-            let count = self.socket.read(&mut part).unwrap();
-            assert!(count > 0, "the compositor closed the connection");
-            self.received.extend_from_slice(&part[..count]);
-        }
-    }
-
-    /// Reads the events that are there; whether that of an object is among them.
-    fn read_events(&mut self, callback: u32) -> bool {
-        let mut found = false;
-        while let Some(size) = self.received.get(4..8).map(|bytes| (number(bytes) >> 16) as usize) {
-            if self.received.len() < size {
-                break;
-            }
-            let event: Vec<u8> = self.received.drain(..size).collect();
-            match (number(&event[..4]), number(&event[4..8]) & 0xffff) {
-                (DISPLAY_OBJECT, 0) => {
-                    panic!("the compositor does not understand: {}", String::from_utf8_lossy(&event))
-                }
-                (REGISTRY, 0) => {
-                    let end = 16 + number(&event[12..16]) as usize - 1;
-                    let name = String::from_utf8(event[16..end].to_vec()).unwrap();
-                    self.globals.insert(name, number(&event[8..12]));
-                }
-                (object, _) => found |= object == callback,
-            }
-        }
-        found
-    }
-}
-
-fn message(object: u32, opcode: u32, content: &[u8]) -> Vec<u8> {
-    let size = 8 + content.len() as u32;
-    [bytes(&[object, size << 16 | opcode]), content.to_vec()].concat()
-}
-
-fn bytes(numbers: &[u32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-}
-
-fn number(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes(bytes.try_into().unwrap())
-}
-
-/// The clock of input devices.
-fn now_ms() -> u32 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    (now.tv_sec * 1_000 + now.tv_nsec / 1_000_000) as u32
 }

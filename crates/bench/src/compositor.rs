@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A compositor of Wayland to type at: a private one without a screen, or one that runs on this machine.
+//!
+//! Nobody modified it, nor the terminal in it. A private compositor runs without any rights, in a user name space of its
+//! own: sway starts neither as root nor need it be. At one that runs, everything that can be typed at runs as its user.
+
+use crate::process::Process;
+use crate::screen::Screen;
+use crate::seen::Drawings;
+use crate::session::{START_TIMEOUT, own_home, require};
+use anyhow::{Context, Result, bail};
+use rustix::process::geteuid;
+use std::ffi::OsString;
+use std::fs::{File, Permissions};
+use std::ops::RangeInclusive;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tipme_desktop::compositor::{self, FrameWatch};
+use tipme_desktop::hotkeys::Chord;
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::server::find_compositors;
+
+/// How often it is looked whether a program is ready.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A screen that does not exist, and nothing but the terminal on it.
+const CONFIGURATION: &str = "output HEADLESS-1 resolution 800x600\nxwayland disable\n";
+
+/// What tells sway to have neither screen nor graphics card nor input devices.
+const HEADLESS: [(&str, &str); 3] =
+    [("WLR_BACKENDS", "headless"), ("WLR_LIBINPUT_NO_DEVICES", "1"), ("WLR_RENDERER", "pixman")];
+
+/// Numbers of displays that sway tries, one after the other.
+const NUMBERS: RangeInclusive<u32> = 1..=32;
+
+/// Pressed until the terminal has the focus: it does nothing where that goes elsewhere.
+const HARMLESS: &str = "left";
+
+/// From one press of it to the next.
+const PRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Run on the terminal: waits for a key, says so by the file 1, drops what is typed until a pause, and becomes the program
+/// behind it.
+const AWAIT_KEY: &str = r#"
+    file=$1
+    shift
+    IFS= read -rsn1
+    while IFS= read -rsn1 -t 0.3; do :; done
+    : >"$file"
+    exec "$@""#;
+
+/// A compositor, for as long as the value lives; one that runs is left as it is.
+pub struct Compositor {
+    socket: PathBuf,
+    /// User and group of who runs it.
+    owner: (u32, u32),
+    cpu: Option<usize>,
+    terminal: Option<Process>,
+    _server: Option<Process>,
+    folder: TempDir,
+}
+
+impl Compositor {
+    /// Starts a private one, on one CPU only where `cpu` names one; fails with what is missing, or after a minute.
+    pub fn start(cpu: Option<usize>) -> Result<Compositor> {
+        require(&["sway", "foot", "bash", "unshare"])?;
+        let folder = folder()?;
+        let (server, socket) = start_server(folder.path(), cpu)?;
+        let owner = compositor::owner(&socket)?;
+        Ok(Compositor { socket, owner, cpu, terminal: None, _server: Some(server), folder })
+    }
+
+    /// Uses one that runs, by the path or the name of its socket, such as `wayland-0`. The terminal there runs on one CPU
+    /// only where `cpu` names one, and belongs to who runs the compositor.
+    pub fn running(name: &str, cpu: Option<usize>) -> Result<Compositor> {
+        require(&["foot", "bash", "setpriv"])?;
+        let socket = compositor::socket(name)?;
+        let (owner, folder) = (compositor::owner(&socket)?, folder()?);
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).context("cannot open the folder")?;
+        let new = Compositor { socket, owner, cpu, terminal: None, _server: None, folder };
+        chown(new.home(), Some(new.owner.0), Some(new.owner.1)).context("cannot give a folder to the user")?;
+        Ok(new)
+    }
+
+    /// What belongs to who runs the compositor: nothing in it is looked at but whether it is there.
+    fn home(&self) -> PathBuf {
+        home(self.folder.path())
+    }
+
+    /// Words before a command that is to run as who runs the compositor.
+    fn as_owner(&self) -> Vec<OsString> {
+        let ((user, group), own) = (self.owner, geteuid().as_raw());
+        let (user_word, group_word) = (user.to_string(), group.to_string());
+        let drop = ["setpriv", "--reuid", &user_word, "--regid", &group_word, "--clear-groups"];
+        let words = drop.into_iter().chain(["--inh-caps=-all", "--pdeathsig", "KILL", "--"]);
+        if user == own { Vec::new() } else { words.map(OsString::from).collect() }
+    }
+
+    /// Presses a key until the program on the terminal has read it: then the terminal is there and has the focus.
+    fn wait_for_keys(&self, terminal: &mut Process, typist: &mut Typist, arrived: &Path) -> Result<()> {
+        let key: Chord = HARMLESS.parse()?;
+        let deadline = Instant::now() + START_TIMEOUT;
+        let mut press_at = Instant::now() + PRESS_INTERVAL;
+        while !arrived.exists() {
+            terminal.expect_alive()?;
+            if Instant::now() >= deadline {
+                bail!("no key arrives at the terminal on {}: has another window the focus?", self.socket.display());
+            }
+            if Instant::now() >= press_at {
+                typist.chord(&key)?;
+                press_at = Instant::now() + PRESS_INTERVAL;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+}
+
+impl Screen for Compositor {
+    fn name(&self) -> String {
+        self.socket.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn show(&self, command: &mut Command) {
+        command.env("WAYLAND_DISPLAY", &self.socket).env_remove("DISPLAY");
+    }
+
+    fn typist(&self, pace: Pace) -> Result<Typist> {
+        Ok(Typist::on_compositor(&self.socket, pace)?)
+    }
+
+    fn open_terminal(&mut self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<()> {
+        let arrived = self.home().join("key-arrived");
+        let shell = ["foot", "-c", "/dev/null", "bash", "--norc", "--noprofile", "-c", AWAIT_KEY, "wait-for-key"];
+        let words = prefix.iter().cloned().chain(self.as_owner()).chain(shell.map(OsString::from));
+        let words: Vec<OsString> = words.chain([arrived.clone().into()]).chain(program.iter().cloned()).collect();
+        let (first, rest) = words.split_first().context("no terminal to start")?;
+        let mut command = Command::new(first);
+        command.args(rest);
+        own_home(&mut command, &self.home());
+        command.env("XDG_RUNTIME_DIR", self.home());
+        self.show(&mut command);
+        let mut terminal = Process::start("the terminal", command, self.cpu)?;
+        self.wait_for_keys(&mut terminal, typist, &arrived)?;
+        self.terminal = Some(terminal);
+        Ok(())
+    }
+
+    fn watch(&self) -> Result<Option<Box<dyn Drawings>>> {
+        let watch = FrameWatch::open(&self.socket)?;
+        Ok(watch.map(|watch| Box::new(watch) as Box<dyn Drawings>))
+    }
+}
+
+/// A folder with a home in it, readable by its owner only.
+fn folder() -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
+    std::fs::create_dir(home(folder.path())).context("cannot make a folder")?;
+    std::fs::set_permissions(home(folder.path()), Permissions::from_mode(0o700)).context("cannot close a folder")?;
+    Ok(folder)
+}
+
+fn home(folder: &Path) -> PathBuf {
+    folder.join("home")
+}
+
+/// Starts sway, and waits until it takes connections; its socket.
+fn start_server(folder: &Path, cpu: Option<usize>) -> Result<(Process, PathBuf)> {
+    let (configuration, log) = (folder.join("configuration"), folder.join("server.log"));
+    std::fs::write(&configuration, CONFIGURATION).context("cannot write the compositor's configuration")?;
+    let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let mut command = Command::new("unshare");
+    command.args(["--user", "sway", "-c"]).arg(&configuration);
+    own_home(&mut command, &home(folder));
+    command.envs(HEADLESS).env("XDG_RUNTIME_DIR", home(folder)).stderr(errors);
+    let socket = leave_one(&home(folder), &find_compositors())?;
+    let mut server = Process::start("the compositor", command, cpu)?;
+    let said = || std::fs::read_to_string(&log).unwrap_or_default();
+    wait_for(&mut server, &socket).with_context(|| format!("the compositor did not start: {}", said().trim()))?;
+    Ok((server, socket))
+}
+
+/// Leaves sway only a number that no compositor of this machine has, since the recorder tells them apart by it: the lock
+/// files of those below are taken. The socket that it will have.
+fn leave_one(runtime: &Path, others: &[String]) -> Result<PathBuf> {
+    let is_free = |name: &String| !others.iter().any(|path| Path::new(path).ends_with(name));
+    for name in NUMBERS.map(|number| format!("wayland-{number}")) {
+        if is_free(&name) {
+            return Ok(runtime.join(name));
+        }
+        std::fs::create_dir(runtime.join(format!("{name}.lock"))).context("cannot take the lock file of a display")?;
+    }
+    bail!("too many compositors run on this machine")
+}
+
+/// Waits until somebody listens at the compositor's socket.
+fn wait_for(server: &mut Process, socket: &Path) -> Result<()> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    while compositor::owner(socket).is_err() {
+        server.expect_alive()?;
+        if Instant::now() >= deadline {
+            bail!("nobody listens at {} after {START_TIMEOUT:?}", socket.display());
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_compositor_has_a_number_of_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let others = ["/run/user/1/wayland-1", "/tmp/wayland-2", "/tmp/wayland-33"].map(str::to_owned);
+        let socket = leave_one(folder.path(), &others).expect("one is free");
+        assert_eq!(socket, folder.path().join("wayland-3"));
+        assert!(["wayland-1.lock", "wayland-2.lock"].iter().all(|name| folder.path().join(name).is_dir()));
+        let all = NUMBERS.map(|number| format!("/tmp/wayland-{number}")).collect::<Vec<_>>();
+        assert!(leave_one(&folder.path().join("none"), &all).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compositors of Wayland: where they are, whose they are, and what they show.
+
+mod frame;
+mod frames;
+mod link;
+
+use crate::error::Error;
+use crate::server::find_compositors;
+pub use frames::FrameWatch;
+pub(crate) use link::{Heard, Link};
+use rustix::net::sockopt;
+use std::path::{Path, PathBuf};
+
+/// The socket of a compositor, by its path or by its name, such as `wayland-0`: in `XDG_RUNTIME_DIR`, else the only one
+/// of that name on this machine.
+///
+/// # Errors
+/// Where there is none, or several of that name.
+pub fn socket(name: &str) -> Result<PathBuf, Error> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).unwrap_or_default();
+    let own = runtime.join(name);
+    if own.is_absolute() && own.exists() {
+        return Ok(own);
+    }
+    choose(name, find_compositors())
+}
+
+/// The only one of some sockets that has this name.
+fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, Error> {
+    let failed = |reason| Error::Compositor { display: name.to_owned(), reason };
+    let mut fit: Vec<String> = known.into_iter().filter(|path| Path::new(path).ends_with(name)).collect();
+    match fit.len() {
+        0 => Err(failed("no compositor of this name runs; tipme doctor lists those that do".to_owned())),
+        1 => Ok(PathBuf::from(fit.remove(0))),
+        _ => Err(failed(format!("there are several, name one by its path: {}", fit.join(", ")))),
+    }
+}
+
+/// Who runs a compositor: its user and group.
+///
+/// # Errors
+/// Where nobody listens at the socket.
+pub fn owner(socket: &Path) -> Result<(u32, u32), Error> {
+    let found = link::dial(socket).and_then(|stream| Ok(sockopt::socket_peercred(&stream)?));
+    let credentials = found.map_err(|error| link::failed(socket, error))?;
+    Ok((credentials.uid.as_raw(), credentials.gid.as_raw()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_must_stand_for_one_socket() {
+        let known =
+            || ["/run/user/1/wayland-0", "/run/user/2/wayland-0", "/tmp/x/wayland-1"].map(str::to_owned).to_vec();
+        assert_eq!(choose("wayland-1", known()).ok(), Some(PathBuf::from("/tmp/x/wayland-1")));
+        assert_eq!(choose("/run/user/2/wayland-0", known()).ok(), Some(PathBuf::from("/run/user/2/wayland-0")));
+        let several = choose("wayland-0", known()).expect_err("two have this name");
+        let named = "wayland-0: there are several, name one by its path: /run/user/1/wayland-0, /run/user/2/wayland-0";
+        assert_eq!(several.to_string(), named);
+        assert!(choose("wayland-10", known()).is_err() && choose("0", known()).is_err());
+    }
+
+    #[test]
+    fn who_closes_the_connection_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("wayland-3");
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        let closes = std::thread::spawn(move || drop(listener.accept()));
+        let error = Link::open(&path).err().expect("nobody speaks there");
+        assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+        closes.join().expect("it ends");
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("wayland-4")).expect("a socket");
+        assert_eq!(owner(&folder.path().join("wayland-4")).ok(), Some(own));
+        assert!(owner(&folder.path().join("wayland-5")).is_err());
+    }
+}

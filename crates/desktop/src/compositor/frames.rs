@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When a compositor shows something new, as somebody in front of its screen would see it.
+
+use super::frame::{Frame, Shape};
+use super::link::{Heard, Link, TIMEOUT};
+use crate::clock;
+use crate::error::Error;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+use tipme_record::Nanos;
+use wayland_client::protocol::wl_buffer::WlBuffer;
+use wayland_client::protocol::wl_output::WlOutput;
+use wayland_client::protocol::wl_shm::WlShm;
+use wayland_client::protocol::wl_shm_pool::WlShmPool;
+use wayland_client::{Connection, Dispatch, Proxy, QueueHandle, WEnum, delegate_noop};
+use wayland_protocols_wlr::screencopy::v1::client::zwlr_screencopy_frame_v1::{self, ZwlrScreencopyFrameV1};
+use wayland_protocols_wlr::screencopy::v1::client::zwlr_screencopy_manager_v1::ZwlrScreencopyManagerV1;
+
+delegate_noop!(Heard: ignore WlBuffer);
+delegate_noop!(Heard: ignore WlOutput);
+delegate_noop!(Heard: ignore WlShm);
+delegate_noop!(Heard: ignore WlShmPool);
+delegate_noop!(Heard: ignore ZwlrScreencopyManagerV1);
+
+/// The first version that waits for something new.
+const VERSION: u32 = 2;
+
+/// Bytes of a picture, at most.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// Sees when the first output of a compositor shows something new, by the protocol `zwlr_screencopy_v1`.
+pub struct FrameWatch {
+    link: Link,
+    manager: ZwlrScreencopyManagerV1,
+    output: WlOutput,
+    shm: WlShm,
+    /// Where pictures go that nobody looks at.
+    buffer: Option<WlBuffer>,
+    /// The picture that was asked for.
+    asked: Option<ZwlrScreencopyFrameV1>,
+}
+
+impl FrameWatch {
+    /// Begins to watch; `None` where the compositor does not tell.
+    ///
+    /// # Errors
+    /// Where it cannot be reached.
+    pub fn open(socket: &Path) -> Result<Option<FrameWatch>, Error> {
+        let mut link = Link::open(socket)?;
+        let manager = link.bind(VERSION).filter(|manager: &ZwlrScreencopyManagerV1| manager.version() == VERSION);
+        let (output, shm) = (link.bind(1), link.bind(1));
+        let (Some(manager), Some(output), Some(shm)) = (manager, output, shm) else { return Ok(None) };
+        Ok(Some(FrameWatch { link, manager, output, shm, buffer: None, asked: None }))
+    }
+
+    /// Waits until something new is shown; returns when it was, `None` when `timeout` ran out.
+    ///
+    /// # Errors
+    /// Where the compositor is gone, or gives no picture.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>, Error> {
+        if self.asked.is_none() {
+            self.asked = Some(self.ask()?);
+        }
+        let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
+        if !self.link.wait(deadline, |heard| heard.frame.shown.is_some() || heard.frame.failed)? {
+            return Ok(None);
+        }
+        self.asked.take().as_ref().inspect(|frame| frame.destroy());
+        let shown = std::mem::take(&mut self.link.heard.frame).shown;
+        shown.map(Some).ok_or_else(|| self.link.lost("it gives no picture of its screen any more"))
+    }
+
+    /// Asks for a picture once something is new.
+    fn ask(&mut self) -> Result<ZwlrScreencopyFrameV1, Error> {
+        self.link.heard.frame = Frame::default();
+        let frame = self.manager.capture_output(0, &self.output, &self.link.handle(), ());
+        let deadline = clock::now().after(TIMEOUT);
+        self.link.wait(deadline, |heard| heard.frame.shape.is_some() || heard.frame.failed)?;
+        let shape = self.link.heard.frame.shape.ok_or_else(|| self.link.lost("it gives no picture of its screen"))?;
+        if self.buffer.is_none() {
+            self.buffer = Some(self.make_buffer(shape)?);
+        }
+        self.buffer.as_ref().inspect(|buffer| frame.copy_with_damage(buffer));
+        Ok(frame)
+    }
+
+    fn make_buffer(&self, shape: Shape) -> Result<WlBuffer, Error> {
+        let bytes = u64::from(shape.stride) * u64::from(shape.height);
+        if bytes == 0 || bytes > BYTES_MAX {
+            return Err(self.link.lost(format!("its screen takes {bytes} bytes")));
+        }
+        let memory =
+            memfd_create("screen", MemfdFlags::CLOEXEC).and_then(|file| ftruncate(&file, bytes).map(|()| file));
+        let memory = memory.map_err(|error| self.link.lost(error))?;
+        let handle = self.link.handle();
+        let pool = self.shm.create_pool(memory.as_fd(), bytes as i32, &handle, ());
+        let (width, height, stride) = (shape.width as i32, shape.height as i32, shape.stride as i32);
+        let buffer = pool.create_buffer(0, width, height, stride, shape.format, &handle, ());
+        pool.destroy();
+        Ok(buffer)
+    }
+}
+
+impl Dispatch<ZwlrScreencopyFrameV1, ()> for Heard {
+    fn event(
+        heard: &mut Heard,
+        _: &ZwlrScreencopyFrameV1,
+        event: zwlr_screencopy_frame_v1::Event,
+        _: &(),
+        _: &Connection,
+        _: &QueueHandle<Heard>,
+    ) {
+        use zwlr_screencopy_frame_v1::Event;
+        match event {
+            Event::Buffer { format: WEnum::Value(format), width, height, stride } => {
+                heard.frame.shape = Some(Shape { format, width, height, stride });
+            }
+            Event::Ready { tv_sec_hi, tv_sec_lo, tv_nsec } => {
+                let seconds = u64::from(tv_sec_hi) << 32 | u64::from(tv_sec_lo);
+                heard.frame.shown = Some(Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(tv_nsec.into())));
+            }
+            Event::Failed => heard.frame.failed = true,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A connection to a compositor that never waits longer than it was allowed to.
+
+use super::frame::Frame;
+use crate::auth::Listener;
+use crate::clock;
+use crate::connect::{dial_address, peer, wait};
+use crate::error::Error;
+use rustix::event::PollFlags;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::SocketAddrUnix;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use tipme_record::Nanos;
+use wayland_client::backend::WaylandError;
+use wayland_client::protocol::wl_callback::{self, WlCallback};
+use wayland_client::protocol::wl_registry::{self, WlRegistry};
+use wayland_client::{Connection, Dispatch, EventQueue, Proxy, QueueHandle};
+
+/// The longest that one exchange may take.
+pub(super) const TIMEOUT: Nanos = Nanos::from_secs(30);
+
+/// Interfaces of a compositor that are kept, at most.
+const GLOBALS_MAX: usize = 1_000;
+
+/// Opens a connection to the socket of a compositor.
+pub(super) fn dial(socket: &Path) -> io::Result<OwnedFd> {
+    Ok(dial_address(&SocketAddrUnix::new(socket)?)?)
+}
+
+pub(super) fn failed(socket: &Path, reason: impl ToString) -> Error {
+    Error::Compositor { display: socket.display().to_string(), reason: reason.to_string() }
+}
+
+/// What a compositor told.
+#[derive(Default)]
+pub(crate) struct Heard {
+    /// Its interfaces: the number and version of each.
+    globals: BTreeMap<String, (u32, u32)>,
+    /// It has worked off everything that was sent before it was asked.
+    settled: bool,
+    pub(super) frame: Frame,
+}
+
+/// A connection to a compositor.
+pub(crate) struct Link {
+    name: String,
+    listener: Listener,
+    connection: Connection,
+    queue: EventQueue<Heard>,
+    registry: WlRegistry,
+    pub(super) heard: Heard,
+}
+
+impl Link {
+    /// Connects, and learns what the compositor offers.
+    pub(crate) fn open(socket: &Path) -> Result<Link, Error> {
+        let stream = dial(socket).map_err(|error| failed(socket, error))?;
+        let listener = peer(&stream).map_err(|error| failed(socket, error))?;
+        let connection = Connection::from_socket(UnixStream::from(stream)).map_err(|error| failed(socket, error))?;
+        let queue = connection.new_event_queue();
+        let registry = connection.display().get_registry(&queue.handle(), ());
+        let name = socket.display().to_string();
+        let mut link = Link { name, listener, connection, queue, registry, heard: Heard::default() };
+        link.settle()?;
+        Ok(link)
+    }
+
+    /// The compositor, as people name it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Who listens at its socket.
+    pub(crate) fn listener(&self) -> Listener {
+        self.listener
+    }
+
+    pub(crate) fn handle(&self) -> QueueHandle<Heard> {
+        self.queue.handle()
+    }
+
+    /// An object of an interface, of this version or the compositor's where that is lower; `None` where it has none.
+    pub(crate) fn bind<I: Proxy + 'static>(&mut self, version: u32) -> Option<I>
+    where
+        Heard: Dispatch<I, ()>,
+    {
+        let (number, offered) = *self.heard.globals.get(I::interface().name)?;
+        Some(self.registry.bind(number, version.min(offered), &self.handle(), ()))
+    }
+
+    /// Sends what is buffered.
+    pub(crate) fn flush(&self) -> Result<(), Error> {
+        match self.connection.flush() {
+            // The rest goes with the next exchange.
+            Err(WaylandError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            sent => sent.map_err(|error| self.lost(error)),
+        }
+    }
+
+    /// Waits until the compositor has worked off everything sent so far.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        self.heard.settled = false;
+        self.connection.display().sync(&self.handle(), ());
+        if self.wait(clock::now().after(TIMEOUT), |heard| heard.settled)? {
+            return Ok(());
+        }
+        Err(self.lost(format!("no answer within {} s: it hangs or is stopped", TIMEOUT.0 / 1_000_000_000)))
+    }
+
+    /// Takes in what the compositor tells until that is enough (true), or the deadline has passed (false).
+    pub(super) fn wait(&mut self, deadline: Nanos, enough: impl Fn(&Heard) -> bool) -> Result<bool, Error> {
+        loop {
+            let handled = self.queue.dispatch_pending(&mut self.heard);
+            handled.map_err(|error| self.lost(error))?;
+            if enough(&self.heard) {
+                return Ok(true);
+            }
+            self.flush()?;
+            let Some(guard) = self.queue.prepare_read() else { continue };
+            let ready = wait(guard.connection_fd().as_fd(), PollFlags::IN, deadline);
+            if !ready.map_err(|error| self.lost(error))? || clock::now() >= deadline {
+                return Ok(false);
+            }
+            match guard.read() {
+                Err(WaylandError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => drop(read.map_err(|error| self.lost(error))?),
+            }
+        }
+    }
+
+    pub(crate) fn lost(&self, reason: impl ToString) -> Error {
+        Error::Compositor { display: self.name.clone(), reason: reason.to_string() }
+    }
+}
+
+impl Dispatch<WlRegistry, ()> for Heard {
+    fn event(
+        heard: &mut Heard,
+        _: &WlRegistry,
+        event: wl_registry::Event,
+        _: &(),
+        _: &Connection,
+        _: &QueueHandle<Heard>,
+    ) {
+        if let wl_registry::Event::Global { name, interface, version } = event
+            && heard.globals.len() < GLOBALS_MAX
+        {
+            heard.globals.insert(interface, (name, version));
+        }
+    }
+}
+
+impl Dispatch<WlCallback, ()> for Heard {
+    fn event(heard: &mut Heard, _: &WlCallback, _: wl_callback::Event, _: &(), _: &Connection, _: &QueueHandle<Heard>) {
+        heard.settled = true;
+    }
+}

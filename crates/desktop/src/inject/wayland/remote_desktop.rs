@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A keyboard by Mutter's own interface for remote desktops, `org.gnome.Mutter.RemoteDesktop`, over D-Bus.
+
+use crate::clock;
+use crate::compositor::Link;
+use crate::error::Error;
+use crate::inject::device::Device;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_res_uid;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::mpsc;
+use std::time::Duration;
+use tipme_record::Nanos;
+use zbus::Address;
+use zbus::address::transport::{Transport, UnixSocket};
+use zbus::blocking::{Connection, Proxy, connection::Builder};
+use zbus::zvariant::OwnedObjectPath;
+
+const NAME: &str = "org.gnome.Mutter.RemoteDesktop";
+const OBJECT: &str = "/org/gnome/Mutter/RemoteDesktop";
+const SESSION: &str = "org.gnome.Mutter.RemoteDesktop.Session";
+/// The longest that the bus or Mutter may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The variable that names the bus of a session.
+const VARIABLE: &[u8] = b"DBUS_SESSION_BUS_ADDRESS=";
+
+/// A session of Mutter's in which keys can be pressed; it ends with the value.
+pub(super) struct RemoteDesktop {
+    session: Proxy<'static>,
+    display: String,
+}
+
+impl RemoteDesktop {
+    /// Opens a session at the compositor behind a link, on the bus of whoever runs it and with that one's rights.
+    ///
+    /// The error says why that cannot be done.
+    pub(super) fn open(link: &Link, socket: &Path) -> Result<RemoteDesktop, String> {
+        let display = link.name().to_owned();
+        let owner = Uid::from_raw(link.listener().uid);
+        let address = bus_address(link.listener().pid, socket)?;
+        let (sender, opened) = mpsc::sync_channel(1);
+        // Where nobody waits any more, the session ends here.
+        std::thread::spawn(move || drop(sender.send(session(&address, owner))));
+        let session = opened.recv_timeout(TIMEOUT).map_err(|_| "its message bus does not answer".to_owned())??;
+        Ok(RemoteDesktop { session, display })
+    }
+
+    fn failed(&self, error: &zbus::Error) -> Error {
+        Error::Compositor { display: self.display.clone(), reason: error.to_string() }
+    }
+}
+
+impl Device for RemoteDesktop {
+    fn display(&self) -> String {
+        self.display.clone()
+    }
+
+    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, Error> {
+        let at = clock::now();
+        let sent = self.session.call_noreply("NotifyKeyboardKeycode", &(u32::from(code), pressed));
+        sent.map_err(|error| self.failed(&error)).map(|()| at)
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        let peer =
+            self.session.connection().call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Peer"), "Ping", &());
+        peer.map(|_| ()).map_err(|error| self.failed(&error))
+    }
+}
+
+/// A session that was started.
+fn session(address: &SocketAddrUnix, owner: Uid) -> Result<Proxy<'static>, String> {
+    let stream = dial_as(owner, address.clone()).map_err(|error| format!("its message bus: {error}"))?;
+    let opened = (|| {
+        let bus = Builder::async_io_unix_stream(stream).user_id(owner.as_raw()).method_timeout(TIMEOUT).build()?;
+        let path: OwnedObjectPath = created(&bus)?;
+        let session = Proxy::new(&bus, NAME, path, SESSION)?;
+        session.call_method("Start", &())?;
+        Ok(session)
+    })();
+    opened.map_err(|error: zbus::Error| format!("on its message bus: {error}"))
+}
+
+fn created(bus: &Connection) -> zbus::Result<OwnedObjectPath> {
+    bus.call_method(Some(NAME), OBJECT, Some(NAME), "CreateSession", &())?.body().deserialize()
+}
+
+/// Connects with the rights of another user, whom alone a session's bus serves: those of one thread, which ends then.
+fn dial_as(owner: Uid, address: SocketAddrUnix) -> io::Result<UnixStream> {
+    let dial = move || -> io::Result<UnixStream> {
+        if owner != geteuid() {
+            set_thread_res_uid(owner, owner, owner)?;
+        }
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        connect(&socket, &address)?;
+        Ok(UnixStream::from(socket))
+    };
+    std::thread::spawn(dial).join().map_err(|_| io::Error::other("the thread that connects has failed"))?
+}
+
+/// Where the bus of a compositor's session is: by the compositor's own environment, else in the folder of its socket.
+fn bus_address(pid: u32, socket: &Path) -> Result<SocketAddrUnix, String> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let wrong = |error: &dyn std::fmt::Display| format!("its message bus has no address that can be used: {error}");
+    match named(&environment).map(|text| address(&text)) {
+        Some(found) => found.map_err(|error| wrong(&error)),
+        None => SocketAddrUnix::new(beside(socket)).map_err(|error| wrong(&error)),
+    }
+}
+
+fn beside(socket: &Path) -> PathBuf {
+    socket.with_file_name("bus")
+}
+
+/// The bus that an environment, as in `/proc/PID/environ`, names.
+fn named(environment: &[u8]) -> Option<String> {
+    let found = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(VARIABLE))?;
+    String::from_utf8(found.to_vec()).ok().filter(|text| !text.is_empty())
+}
+
+/// The socket of a bus's address.
+fn address(text: &str) -> Result<SocketAddrUnix, String> {
+    let address = Address::from_str(text).map_err(|error| error.to_string())?;
+    let Transport::Unix(unix) = address.transport() else { return Err(format!("{text} is no local socket")) };
+    let socket = match unix.path() {
+        UnixSocket::File(path) => SocketAddrUnix::new(path),
+        UnixSocket::Abstract(name) => SocketAddrUnix::new_abstract_name(name.as_encoded_bytes()),
+        _ => return Err(format!("{text} is no socket that somebody listens at")),
+    };
+    socket.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bus_is_where_the_compositor_was_told() {
+        let environment =
+            b"HOME=/root\0DBUS_SESSION_BUS_ADDRESS=unix:path=/tmp/dbus-a,guid=0123456789abcdef0123456789abcdef\0X=1\0";
+        let text = named(environment).expect("it is named");
+        assert_eq!(address(&text), Ok(SocketAddrUnix::new("/tmp/dbus-a").expect("a path")));
+        assert_eq!(address("unix:abstract=bus"), Ok(SocketAddrUnix::new_abstract_name(b"bus").expect("a name")));
+        assert_eq!(named(b"HOME=/root\0"), None);
+        assert!(address("tcp:host=localhost,port=1").is_err() && address("nonsense").is_err());
+    }
+
+    #[test]
+    fn who_names_none_has_it_beside_the_display() {
+        assert_eq!(beside(Path::new("/run/user/7/wayland-0")), Path::new("/run/user/7/bus"));
+    }
+}
