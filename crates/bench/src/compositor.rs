@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tipme_desktop::compositor::{self, FrameWatch};
+use tipme_desktop::compositor::{self, FrameWatch, Owner};
 use tipme_desktop::hotkeys::Chord;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::server::find_compositors;
@@ -44,19 +44,18 @@ const PRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Run on the terminal: waits for a key, says so by the file 1, drops what is typed until a pause, and becomes the program
 /// behind it.
-const AWAIT_KEY: &str = r#"
-    file=$1
-    shift
-    IFS= read -rsn1
-    while IFS= read -rsn1 -t 0.3; do :; done
-    : >"$file"
-    exec "$@""#;
+const AWAIT_KEY: &str = r#"file=$1
+shift
+IFS= read -rsn1
+while IFS= read -rsn1 -t 0.3; do :; done
+: >"$file"
+exec "$@"
+"#;
 
 /// A compositor, for as long as the value lives; one that runs is left as it is.
 pub struct Compositor {
     socket: PathBuf,
-    /// User and group of who runs it.
-    owner: (u32, u32),
+    owner: Owner,
     cpu: Option<usize>,
     terminal: Option<Process>,
     _server: Option<Process>,
@@ -81,8 +80,40 @@ impl Compositor {
         let (owner, folder) = (compositor::owner(&socket)?, folder()?);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).context("cannot open the folder")?;
         let new = Compositor { socket, owner, cpu, terminal: None, _server: None, folder };
-        chown(new.home(), Some(new.owner.0), Some(new.owner.1)).context("cannot give a folder to the user")?;
+        chown(new.home(), Some(new.owner.user), Some(new.owner.group)).context("cannot give a folder to the user")?;
         Ok(new)
+    }
+
+    /// The process that listens at its socket.
+    pub fn pid(&self) -> u32 {
+        self.owner.pid
+    }
+
+    /// Opens a terminal that runs `program`, and waits until keys of `typist` arrive there; it ends with the value.
+    ///
+    /// `prefix` is put before the terminal's own command, for instance to enter a name space.
+    pub fn open(&self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<Process> {
+        let arrived = self.home().join("key-arrived");
+        // One of a terminal before is not to be taken for this one's.
+        let _ = std::fs::remove_file(&arrived);
+        let mut terminal = Process::start("the terminal", self.terminal(prefix, program, &arrived)?, self.cpu)?;
+        self.wait_for_keys(&mut terminal, typist, &arrived)?;
+        Ok(terminal)
+    }
+
+    fn terminal(&self, prefix: &[OsString], program: &[OsString], arrived: &Path) -> Result<Command> {
+        let script = self.folder.path().join("await-key");
+        std::fs::write(&script, AWAIT_KEY).context("cannot write the script of the terminal")?;
+        let foot = ["foot", "-c", "/dev/null", "bash", "--norc", "--noprofile"].map(OsString::from);
+        let words = prefix.iter().cloned().chain(self.as_owner()).chain(foot).chain([script.into(), arrived.into()]);
+        let words: Vec<OsString> = words.chain(program.iter().cloned()).collect();
+        let (first, rest) = words.split_first().context("no terminal to start")?;
+        let mut command = Command::new(first);
+        command.args(rest);
+        own_home(&mut command, &self.home());
+        command.env("XDG_RUNTIME_DIR", self.home());
+        self.show(&mut command);
+        Ok(command)
     }
 
     /// What belongs to who runs the compositor: nothing in it is looked at but whether it is there.
@@ -92,11 +123,10 @@ impl Compositor {
 
     /// Words before a command that is to run as who runs the compositor.
     fn as_owner(&self) -> Vec<OsString> {
-        let ((user, group), own) = (self.owner, geteuid().as_raw());
-        let (user_word, group_word) = (user.to_string(), group.to_string());
+        let (user_word, group_word) = (self.owner.user.to_string(), self.owner.group.to_string());
         let drop = ["setpriv", "--reuid", &user_word, "--regid", &group_word, "--clear-groups"];
         let words = drop.into_iter().chain(["--inh-caps=-all", "--pdeathsig", "KILL", "--"]);
-        if user == own { Vec::new() } else { words.map(OsString::from).collect() }
+        if self.owner.user == geteuid().as_raw() { Vec::new() } else { words.map(OsString::from).collect() }
     }
 
     /// Presses a key until the program on the terminal has read it: then the terminal is there and has the focus.
@@ -137,19 +167,7 @@ impl Screen for Compositor {
     }
 
     fn open_terminal(&mut self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<()> {
-        let arrived = self.home().join("key-arrived");
-        let shell = ["foot", "-c", "/dev/null", "bash", "--norc", "--noprofile", "-c", AWAIT_KEY, "wait-for-key"];
-        let words = prefix.iter().cloned().chain(self.as_owner()).chain(shell.map(OsString::from));
-        let words: Vec<OsString> = words.chain([arrived.clone().into()]).chain(program.iter().cloned()).collect();
-        let (first, rest) = words.split_first().context("no terminal to start")?;
-        let mut command = Command::new(first);
-        command.args(rest);
-        own_home(&mut command, &self.home());
-        command.env("XDG_RUNTIME_DIR", self.home());
-        self.show(&mut command);
-        let mut terminal = Process::start("the terminal", command, self.cpu)?;
-        self.wait_for_keys(&mut terminal, typist, &arrived)?;
-        self.terminal = Some(terminal);
+        self.terminal = Some(self.open(typist, prefix, program)?);
         Ok(())
     }
 

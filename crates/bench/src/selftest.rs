@@ -28,7 +28,7 @@ use anyhow::{Context, Result, bail};
 pub use fault::{App, Fault, Injected, InjectedCause, Injection};
 pub use options::Options;
 pub use outcome::{NotRun, Outcome, Row};
-pub use site::Site;
+pub use site::{DisplayServer, Site};
 use std::path::PathBuf;
 pub use table::{markdown, text};
 use trial::{Observation, ProductFailed, Stage};

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tipme_bench::alone::Alone;
 use tipme_bench::interrupt::Interrupt;
 use tipme_bench::process::Process;
-use tipme_bench::selftest::{App, Fault, Injected, InjectedCause, Site, faults};
+use tipme_bench::selftest::{App, DisplayServer, Fault, Injected, InjectedCause, Site, faults};
 use tipme_bench::worker::WorkerLauncher;
 
 /// How long a program may take to be there.
@@ -70,8 +70,8 @@ impl Patient {
 fn suffer(fault: &Fault) -> (Injected, f64) {
     let mut patient = Patient::start();
     let folder = patient.folder.path().to_path_buf();
-    let site =
-        Site { folder: folder.clone(), display: 0, authority: PathBuf::new(), cpu: last_cpu(), launcher: launcher() };
+    let display = DisplayServer::X11 { number: 0, authority: PathBuf::new() };
+    let site = Site { folder: folder.clone(), display, cpu: last_cpu(), launcher: launcher() };
     let mut injection = (fault.prepare)(&site).expect("it is prepared");
     let calm = (0..5).map(|_| patient.key()).min();
     assert!(calm < Some(Duration::from_millis(250)), "{}: each key is slow before anything was done", fault.name);

@@ -31,20 +31,30 @@ fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, Error> {
     let failed = |reason| Error::Compositor { display: name.to_owned(), reason };
     let mut fit: Vec<String> = known.into_iter().filter(|path| Path::new(path).ends_with(name)).collect();
     match fit.len() {
-        0 => Err(failed("no compositor of this name runs; tipme doctor lists those that do".to_owned())),
+        0 => Err(failed("no compositor of this name runs; tipme status lists those that do".to_owned())),
         1 => Ok(PathBuf::from(fit.remove(0))),
         _ => Err(failed(format!("there are several, name one by its path: {}", fit.join(", ")))),
     }
 }
 
-/// Who runs a compositor: its user and group.
+/// Who runs a compositor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// The process that listens at the socket.
+    pub pid: u32,
+    pub user: u32,
+    pub group: u32,
+}
+
+/// Who runs a compositor.
 ///
 /// # Errors
 /// Where nobody listens at the socket.
-pub fn owner(socket: &Path) -> Result<(u32, u32), Error> {
+pub fn owner(socket: &Path) -> Result<Owner, Error> {
     let found = link::dial(socket).and_then(|stream| Ok(sockopt::socket_peercred(&stream)?));
     let credentials = found.map_err(|error| link::failed(socket, error))?;
-    Ok((credentials.uid.as_raw(), credentials.gid.as_raw()))
+    let (pid, user, group) = (credentials.pid.as_raw_nonzero().get() as u32, credentials.uid, credentials.gid);
+    Ok(Owner { pid, user: user.as_raw(), group: group.as_raw() })
 }
 
 #[cfg(test)]
@@ -72,7 +82,8 @@ mod tests {
         let error = Link::open(&path).err().expect("nobody speaks there");
         assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
         closes.join().expect("it ends");
-        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let own = Owner { pid: std::process::id(), user, group };
         let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("wayland-4")).expect("a socket");
         assert_eq!(owner(&folder.path().join("wayland-4")).ok(), Some(own));
         assert!(owner(&folder.path().join("wayland-5")).is_err());

@@ -33,7 +33,7 @@ pub enum Error {
     /// A compositor of Wayland has no way in which a program may press keys.
     #[error(
         "{display} lets no program type: it has neither zwp_virtual_keyboard_v1 (as sway has), nor org_kde_kwin_fake_input \
-         (KWin, started with KWIN_WAYLAND_NO_PERMISSION_CHECKS=1), nor org.gnome.Mutter.RemoteDesktop ({reason}); \
+         (KWin, started with KWIN_WAYLAND_NO_PERMISSION_CHECKS=1, for programs of its own user), nor org.gnome.Mutter.RemoteDesktop ({reason}); \
          try a private compositor: --display wayland"
     )]
     NoInjection { display: String, reason: String },

@@ -21,7 +21,7 @@ mod warmstart;
 
 pub use beside::{BesideOptions, ManagerOptions};
 use choice::choice;
-use clap::{Args, Command, CommandFactory, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use compare::Compare;
 pub use fork::{Fork, LoadChoice};
 pub use idle::Idle;
@@ -135,6 +135,7 @@ pub struct Demo {
 2 nothing could be measured. Examples:
   sudo tipme selftest
   sudo tipme selftest mutex-asleep clean --app xterm
+  sudo tipme selftest --display wayland
   sudo tipme selftest --repeat 5 --json --keep incidents > results.json
   tipme selftest --list")]
 pub struct Selftest {
@@ -147,9 +148,12 @@ pub struct Selftest {
     /// How often each fault is done to each application
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
     pub repeat: usize,
-    /// Do them to this application; may be given several times [default: patient and xterm]
-    #[arg(long, value_name = "APP", value_parser = choice(&App::ALL, App::name, App::about))]
+    /// Do them to this application; may be given several times [default: patient and xterm, under Wayland foot]
+    #[arg(long, value_name = "APP", value_parser = choice(&App::ALL, App::name, App::about), conflicts_with = "display")]
     pub app: Vec<App>,
+    /// On private displays of this kind
+    #[arg(long, value_enum, default_value_t = DisplayChoice::X11)]
+    pub display: DisplayChoice,
     /// List the faults, and run none
     #[arg(long)]
     pub list: bool,
@@ -171,6 +175,15 @@ fn place(text: &str) -> Result<Place, String> {
         _ if number == Some(true) => Ok(Place::Compositor(text.to_owned())),
         _ => Err(format!("{text:?} is neither x11, wayland nor a compositor such as wayland-0")),
     }
+}
+
+/// The kind of a private display.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DisplayChoice {
+    /// Xvfb and a window manager
+    X11,
+    /// sway without a screen; faults that need an X client are left out
+    Wayland,
 }
 
 /// A micro-benchmark.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme selftest`.
 
+use crate::arguments::{self, DisplayChoice};
 use crate::lines::Lines;
-use crate::{arguments, programs};
+use crate::programs;
 use anyhow::Result;
 use std::process::ExitCode;
 use tipme_bench::interrupt::Interrupt;
@@ -22,7 +23,7 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
     let options = Options {
         names: arguments.names,
         repeat: arguments.repeat,
-        apps: apps(arguments.app),
+        apps: apps(arguments.app, arguments.display),
         clean: CLEAN_RUNS,
         keep: arguments.keep,
         launcher: programs::launcher()?,
@@ -41,9 +42,13 @@ fn exit_code(outcome: &Outcome) -> ExitCode {
     ExitCode::from(if outcome.is_empty() { NOT_MEASURED } else { u8::from(!outcome.is_good()) })
 }
 
-/// Those that were named, else those that need nothing installed.
-fn apps(named: Vec<App>) -> Vec<App> {
-    if named.is_empty() { vec![App::Patient, App::Xterm] } else { named }
+/// Those that were named, else those of the display that need little installed.
+fn apps(named: Vec<App>, display: DisplayChoice) -> Vec<App> {
+    match display {
+        _ if !named.is_empty() => named,
+        DisplayChoice::X11 => vec![App::Patient, App::Xterm],
+        DisplayChoice::Wayland => vec![App::Foot],
+    }
 }
 
 /// One line: name, what it is, and the applications that it can be done to.

@@ -4,6 +4,10 @@
 
 mod support;
 
+#[path = "../../tipme/tests/support/compositor.rs"]
+mod compositor;
+
+use compositor::Compositor;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -62,6 +66,22 @@ fn a_full_disk_queue_is_named_under_wayland() {
 #[test]
 fn a_held_lock_is_named_under_wayland() {
     assert_named("lock", "wayland");
+}
+
+/// One that runs already, of another user; the terminal in it is that user's, too.
+#[test]
+fn a_held_lock_is_named_on_a_compositor_of_somebody() {
+    let compositor = Compositor::start();
+    assert_named("lock", compositor.socket().to_str().unwrap());
+}
+
+#[test]
+fn a_compositor_that_does_not_run_is_told() {
+    let output = lab().args(["demo", "--display", "wayland-4711"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let told = "tipme: wayland-4711: no compositor of this name runs; tipme status lists those that do\n";
+    assert!(said.ends_with(told), "{said}");
 }
 
 struct Quiet;

@@ -12,9 +12,13 @@ use tempfile::TempDir;
 /// Faults of different kinds, none of which needs the CPU and so comes out otherwise on a busy machine.
 const FAULTS: [&str; 5] = ["own-sleep", "file-lock", "sleeping-helper", "child-wait", "stopped"];
 
-/// Runs the self-test on our own client; exit code, document, and what it said.
-fn selftest(arguments: &[&str]) -> (Option<i32>, Value, String) {
-    let output = lab().args(["selftest", "--json", "--app", "patient"]).args(arguments).output().unwrap();
+/// Our own client, and a terminal of Wayland.
+const PATIENT: [&str; 2] = ["--app", "patient"];
+const FOOT: [&str; 2] = ["--display", "wayland"];
+
+/// Runs the self-test on some application; exit code, document, and what it said.
+fn selftest(application: [&str; 2], arguments: &[&str]) -> (Option<i32>, Value, String) {
+    let output = lab().args(["selftest", "--json"]).args(application).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
     (output.status.code(), document, said)
@@ -22,12 +26,21 @@ fn selftest(arguments: &[&str]) -> (Option<i32>, Value, String) {
 
 #[test]
 fn known_faults_are_named() {
+    assert_named(PATIENT, "patient", &FAULTS);
+}
+
+#[test]
+fn known_faults_are_named_under_wayland() {
+    assert_named(FOOT, "foot", &[&FAULTS[..], &["compositor-stopped"]].concat());
+}
+
+fn assert_named(application: [&str; 2], name: &str, faults: &[&str]) {
     let folder = TempDir::new().unwrap();
     let keep = folder.path().to_str().unwrap();
-    let (code, document, said) = selftest(&[&FAULTS[..], &["--keep", keep]].concat());
+    let (code, document, said) = selftest(application, &[faults, &["--keep", keep]].concat());
     schema::assert_fits("selftest", &document);
     let results = document["results"].as_array().unwrap();
-    assert_eq!(results.len(), FAULTS.len(), "{said}");
+    assert_eq!(results.len(), faults.len(), "{said}");
     for result in results {
         assert_eq!(result["hit"], true, "{result:#}");
         assert!(result["expected_kinds"].as_array().unwrap().contains(&result["kind"]), "{result:#}");
@@ -37,13 +50,23 @@ fn known_faults_are_named() {
         assert!(Path::new(result["incident"].as_str().unwrap()).starts_with(folder.path()), "{result:#}");
     }
     assert_eq!((code, &document["schema"], &document["accuracy"]), (Some(0), &1.into(), &1.0.into()));
-    assert_eq!((&document["n"], &document["clean_runs"]), (&FAULTS.len().into(), &0.into()));
-    assert!(said.contains("selftest: 1/5 ") && said.contains(" on patient ... "), "{said}");
+    assert_eq!((&document["n"], &document["clean_runs"]), (&faults.len().into(), &0.into()));
+    let first = format!("selftest: 1/{} ", faults.len());
+    assert!(said.contains(&first) && said.contains(&format!(" on {name} ... ")), "{said}");
 }
 
 #[test]
 fn a_clean_run_has_no_finding() {
-    let (code, document, said) = selftest(&["clean-idle"]);
+    assert_clean(PATIENT);
+}
+
+#[test]
+fn a_clean_run_has_no_finding_under_wayland() {
+    assert_clean(FOOT);
+}
+
+fn assert_clean(application: [&str; 2]) {
+    let (code, document, said) = selftest(application, &["clean-idle"]);
     assert_eq!((code, &document["false_findings"]), (Some(0), &0.into()), "{document:#}");
     assert_eq!((&document["n"], &document["clean_runs"], &document["accuracy"]), (&0.into(), &2.into(), &Value::Null));
     assert!(said.contains("no finding hit"), "{said}");
@@ -64,4 +87,7 @@ fn the_list_names_the_faults() {
     for name in FAULTS.into_iter().chain(["clean-idle", "clean-work"]) {
         assert!(list.lines().any(|line| line.split(' ').next() == Some(name)), "{name} is not in:\n{list}");
     }
+    let of = |name: &str| list.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    assert!(of("server-grab").ends_with("[patient, xterm, gtk, chromium]"), "{list}");
+    assert!(of("compositor-stopped").ends_with("[foot]"), "{list}");
 }

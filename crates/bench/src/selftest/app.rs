@@ -3,16 +3,20 @@
 
 use super::fault::App;
 use super::patient;
-use super::site::Site;
+use super::site::{DisplayServer, Site};
+use crate::compositor::Compositor;
 use crate::interrupt::Interrupt;
 use crate::process::Process;
-use crate::session::{self, Session};
+use crate::screen::Screen;
+use crate::seen::Drawings;
+use crate::session::{self, Session, SessionOptions};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use tipme_desktop::inject::Typist;
 use tipme_desktop::window::{DamageWatch, Watcher};
 
 /// How long an application may take to show a window that has the focus.
@@ -29,13 +33,20 @@ const PAGE: &str = "<!doctype html><meta charset=\"utf-8\"><title>text</title>
 
 impl App {
     /// All of them.
-    pub const ALL: [App; 4] = [App::Patient, App::Xterm, App::Gtk, App::Chromium];
+    pub const ALL: [App; 5] = [App::Patient, App::Xterm, App::Foot, App::Gtk, App::Chromium];
+
+    /// Those that obey orders.
+    pub(super) const OURS: &[App] = &[App::Patient, App::Xterm, App::Foot];
+
+    /// Those on X displays.
+    pub(super) const OF_X11: &[App] = &[App::Patient, App::Xterm, App::Gtk, App::Chromium];
 
     /// The name on the command line and in the table.
     pub fn name(self) -> &'static str {
         match self {
             App::Patient => "patient",
             App::Xterm => "xterm",
+            App::Foot => "foot",
             App::Gtk => "gtk",
             App::Chromium => "chromium",
         }
@@ -46,6 +57,7 @@ impl App {
         match self {
             App::Patient => "An X client of our own",
             App::Xterm => "A terminal with a program of our own on it",
+            App::Foot => "The same on a terminal of Wayland (foot, on sway)",
             App::Gtk => "A GTK text editor (mousepad)",
             App::Chromium => "A browser with a text field",
         }
@@ -54,7 +66,7 @@ impl App {
     /// Programs that must be installed.
     fn programs(self) -> &'static [&'static str] {
         match self {
-            App::Patient => &[],
+            App::Patient | App::Foot => &[],
             App::Xterm => &["xterm"],
             App::Gtk => &["mousepad"],
             App::Chromium => &["chromium"],
@@ -63,7 +75,45 @@ impl App {
 
     /// It obeys orders.
     fn obeys(self) -> bool {
-        matches!(self, App::Patient | App::Xterm)
+        App::OURS.contains(&self)
+    }
+
+    /// Its display is a compositor of Wayland.
+    pub fn is_of_wayland(self) -> bool {
+        !App::OF_X11.contains(&self)
+    }
+}
+
+/// A private display that is kept from trial to trial.
+pub(super) enum Display {
+    X11(Session),
+    Wayland(Compositor),
+}
+
+impl Display {
+    /// Starts the display of an application, with everything on one CPU where `cpu` names one.
+    pub(super) fn start(app: App, cpu: Option<usize>) -> Result<Display> {
+        Ok(match app.is_of_wayland() {
+            true => Display::Wayland(Compositor::start(cpu)?),
+            false => Display::X11(Session::start(SessionOptions { cpu, ..SessionOptions::default() })?),
+        })
+    }
+
+    pub(super) fn screen(&self) -> &dyn Screen {
+        match self {
+            Display::X11(session) => session,
+            Display::Wayland(compositor) => compositor,
+        }
+    }
+
+    /// As faults are told of it.
+    pub(super) fn server(&self) -> DisplayServer {
+        match self {
+            Display::X11(session) => {
+                DisplayServer::X11 { number: session.target().display, authority: session.folder().join("authority") }
+            }
+            Display::Wayland(compositor) => DisplayServer::Wayland { compositor: compositor.pid() },
+        }
     }
 }
 
@@ -71,7 +121,8 @@ impl App {
 pub(super) struct Application {
     app: App,
     process: Process,
-    window: u32,
+    /// Of an X display.
+    window: Option<u32>,
     folder: PathBuf,
 }
 
@@ -81,12 +132,30 @@ impl Application {
     /// Returns once its window has the focus and, where it is one of ours, takes keys.
     pub(super) fn start(
         app: App,
-        session: &Session,
+        display: &Display,
+        typist: &mut Typist,
         site: &Site,
         home: &Path,
         prefix: &[OsString],
         interrupt: &Interrupt,
     ) -> Result<Application> {
+        let (process, window) = match display {
+            Display::X11(session) => Application::open(app, session, site, home, prefix)?,
+            Display::Wayland(compositor) => (compositor.open(typist, prefix, &words(app, site, home)?)?, None),
+        };
+        let mut started = Application { app, process, window, folder: site.folder.clone() };
+        started.wait_for_patient(interrupt)?;
+        Ok(started)
+    }
+
+    /// Opens it on an X display; its process and its outermost window.
+    fn open(
+        app: App,
+        session: &Session,
+        site: &Site,
+        home: &Path,
+        prefix: &[OsString],
+    ) -> Result<(Process, Option<u32>)> {
         session::require(app.programs())?;
         let watcher = Watcher::open(&session.target())?;
         let log = home.join("errors");
@@ -98,9 +167,7 @@ impl Application {
         let window = watcher.wait_for_focus(process.pid(), TIMEOUT);
         process.expect_alive().with_context(|| last_line(&log))?;
         let window = watcher.outermost(process.pid(), window?)?;
-        let mut started = Application { app, process, window, folder: site.folder.clone() };
-        started.wait_for_patient(interrupt)?;
-        Ok(started)
+        Ok((process, Some(window)))
     }
 
     /// The process with the window.
@@ -108,9 +175,12 @@ impl Application {
         self.process.pid()
     }
 
-    /// Begins to watch what it draws.
-    pub(super) fn watch(&self, session: &Session) -> Result<DamageWatch> {
-        Ok(DamageWatch::open(&session.target(), self.window)?)
+    /// Begins to watch what it draws; under Wayland nobody else draws.
+    pub(super) fn watch(&self, display: &Display) -> Result<Box<dyn Drawings>> {
+        match (display, self.window) {
+            (Display::X11(session), Some(window)) => Ok(Box::new(DamageWatch::open(&session.target(), window)?)),
+            _ => display.screen().watch()?.context("the display does not tell what it shows"),
+        }
     }
 
     /// Fails where it has ended, or could not do what it was told.
@@ -135,23 +205,28 @@ impl Application {
     }
 }
 
-/// The application's own command.
+/// The application's own command; of a terminal of Wayland, which the compositor opens, what runs on it.
 fn words(app: App, site: &Site, home: &Path) -> Result<Vec<OsString>> {
     let plain = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
     Ok(match app {
         App::Patient => {
-            let authority = site.authority.as_os_str().to_owned();
-            let arguments = ["patient".into(), site.display.to_string().into(), authority, site.folder.clone().into()];
-            ours(site, &home.join("patient"), &arguments)?
+            let DisplayServer::X11 { number, authority } = &site.display else { bail!("it takes an X display") };
+            let (number, authority) = (number.to_string().into(), authority.as_os_str().to_owned());
+            ours(site, &home.join("patient"), &["patient".into(), number, authority, site.folder.clone().into()])?
         }
         App::Xterm => {
-            let program = ours(site, &home.join("tty-patient"), &["tty-patient".into(), site.folder.clone().into()])?;
             let xterm = ["xterm", "-geometry", "100x30+20+20", "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"];
-            plain(&xterm).into_iter().chain(program).collect()
+            plain(&xterm).into_iter().chain(on_terminal(site, home)?).collect()
         }
+        App::Foot => on_terminal(site, home)?,
         App::Gtk => plain(&["mousepad", "--disable-server"]),
         App::Chromium => chromium(home)?,
     })
+}
+
+/// The program of ours that sits on a terminal.
+fn on_terminal(site: &Site, home: &Path) -> Result<Vec<OsString>> {
+    ours(site, &home.join("tty-patient"), &["tty-patient".into(), site.folder.clone().into()])
 }
 
 /// A worker program under a name of its own.

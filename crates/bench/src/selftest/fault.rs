@@ -12,6 +12,8 @@ pub enum App {
     Patient,
     /// xterm, with a program on its terminal that does what it is told before it echoes.
     Xterm,
+    /// foot, a terminal of Wayland, with the same program.
+    Foot,
     /// A GTK text editor.
     Gtk,
     /// Chromium with a page that has a text field.

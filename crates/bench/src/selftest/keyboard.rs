@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Typing at an application, and what somebody in front of it would see.
 
-use super::app::Application;
 use crate::interrupt::Interrupt;
 use crate::kernel_text::cpu_ticks;
 use crate::priority::Priority;
-use crate::seen::{Seen, latencies};
-use crate::session::Session;
+use crate::seen::{Drawings, Seen, latencies};
 use anyhow::Result;
 use std::time::Duration;
 use tipme_desktop::clock;
@@ -16,7 +14,7 @@ use tipme_record::Nanos;
 /// Typed over and over; needs no Shift.
 const KEYS: &str = "thequickbrownfoxjumpsoverthelazydog";
 /// Ten keys a second.
-const PACE: Pace = Pace { words_per_minute: 120.0, variation: 0.3, seed: 7 };
+pub(super) const PACE: Pace = Pace { words_per_minute: 120.0, variation: 0.3, seed: 7 };
 /// A window that has drawn nothing for so long has worked everything off.
 const QUIET: Duration = Duration::from_millis(300);
 /// How long the answer to a key is waited for.
@@ -52,11 +50,10 @@ pub(super) struct Latency {
 
 impl Keyboard {
     /// Begins to watch the window, once it has been quiet.
-    pub(super) fn open(session: &Session, application: &Application) -> Result<Keyboard> {
+    pub(super) fn open(typist: Typist, window: Box<dyn Drawings>) -> Result<Keyboard> {
         // The thread that watches is ahead of the fault as well.
         let _priority = Priority::raised();
-        let seen = Seen::watch(Box::new(application.watch(session)?), QUIET)?;
-        let typist = Typist::open(&session.target(), PACE)?;
+        let seen = Seen::watch(window, QUIET)?;
         let (calm, later) = (Vec::new(), Vec::new());
         Ok(Keyboard { typist, seen, keys: KEYS.chars().cycle(), calm, later, given_up: Nanos(0), calm_load: None })
     }

@@ -13,15 +13,21 @@ use std::time::Duration;
 /// How long a worker program may take to be in place.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The display of a trial.
+#[derive(Clone, Debug)]
+pub enum DisplayServer {
+    /// The display's number and authority file.
+    X11 { number: u32, authority: PathBuf },
+    /// The process of the compositor.
+    Wayland { compositor: u32 },
+}
+
 /// Where a fault takes place.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// A folder for this trial alone; the application's is the same.
     pub folder: PathBuf,
-    /// Number of the display.
-    pub display: u32,
-    /// Its authority file.
-    pub authority: PathBuf,
+    pub display: DisplayServer,
     /// The CPU that the application is bound to where the fault is `pinned`.
     pub cpu: usize,
     pub launcher: WorkerLauncher,

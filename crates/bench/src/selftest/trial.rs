@@ -4,18 +4,19 @@
 //! Application, recorder and folders are fresh for each trial, so no trial sees another's; the private
 //! displays are kept, since starting one takes longer than the rest. A trial that fails costs its display.
 
-use super::app::Application;
+use super::app::{Application, Display};
 use super::fault::{App, Fault, Injected};
-use super::keyboard::{Keyboard, Latency};
+use super::keyboard::{Keyboard, Latency, PACE};
 use super::options::Options;
 use super::site::Site;
 use crate::alone::Alone;
 use crate::cpu_work::last_cpu;
 use crate::interrupt::Interrupt;
 use crate::programs::{self, Follower};
-use crate::session::{self, Session};
+use crate::screen::Screen;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -55,9 +56,8 @@ pub(super) struct Stage<'a> {
     options: &'a Options,
     interrupt: &'a Interrupt,
     cpu: usize,
-    free: Option<Session>,
-    /// With everything on one CPU.
-    pinned: Option<Session>,
+    /// Those that are free, by whether they are of Wayland and have everything on one CPU.
+    free: BTreeMap<(bool, bool), Display>,
 }
 
 /// A trial's own folders.
@@ -67,7 +67,7 @@ struct Places {
 
 impl<'a> Stage<'a> {
     pub(super) fn new(options: &'a Options, interrupt: &'a Interrupt) -> Stage<'a> {
-        Stage { options, interrupt, cpu: last_cpu().unwrap_or_default(), free: None, pinned: None }
+        Stage { options, interrupt, cpu: last_cpu().unwrap_or_default(), free: BTreeMap::new() }
     }
 
     /// Runs one trial, alone on this machine; `waiting` is called where another has to end first.
@@ -75,12 +75,14 @@ impl<'a> Stage<'a> {
     /// An error says why it could not be run.
     pub(super) fn run(&mut self, fault: &Fault, app: App, waiting: impl FnOnce()) -> Result<Observation> {
         let _alone = Alone::wait(self.interrupt, waiting)?;
-        let session = self.take_session(fault.pinned)?;
-        let observed = self.observe(&session, fault, app);
-        if observed.is_ok() {
-            *self.slot(fault.pinned) = Some(session);
-        }
-        observed
+        let kind = (app.is_of_wayland(), fault.pinned);
+        let display = match self.free.remove(&kind) {
+            Some(display) => display,
+            None => Display::start(app, fault.pinned.then_some(self.cpu))?,
+        };
+        let observed = self.observe(&display, fault, app)?;
+        self.free.insert(kind, display);
+        Ok(observed)
     }
 
     /// Lets others have the machine for a moment.
@@ -88,25 +90,14 @@ impl<'a> Stage<'a> {
         self.interrupt.sleep(PAUSE)
     }
 
-    fn slot(&mut self, pinned: bool) -> &mut Option<Session> {
-        if pinned { &mut self.pinned } else { &mut self.free }
-    }
-
-    fn take_session(&mut self, pinned: bool) -> Result<Session> {
-        let cpu = pinned.then_some(self.cpu);
-        match self.slot(pinned).take() {
-            Some(session) => Ok(session),
-            None => Session::start(session::SessionOptions { cpu, ..session::SessionOptions::default() }),
-        }
-    }
-
-    fn observe(&self, session: &Session, fault: &Fault, app: App) -> Result<Observation> {
+    fn observe(&self, display: &Display, fault: &Fault, app: App) -> Result<Observation> {
         let places = Places::make()?;
-        let (home, state, site) = (places.home(), places.state(), self.site(session, places.site()));
+        let (home, state, site) = (places.home(), places.state(), self.site(display, places.site()));
         let mut injection = (fault.prepare)(&site).context("cannot prepare it")?;
-        let mut application = Application::start(app, session, &site, &home, &injection.prefix(), self.interrupt)?;
-        let recorder = self.start_recorder(session, &state).context(ProductFailed)?;
-        let mut keyboard = Keyboard::open(session, &application)?;
+        let (mut typist, prefix) = (display.screen().typist(PACE)?, injection.prefix());
+        let mut application = Application::start(app, display, &mut typist, &site, &home, &prefix, self.interrupt)?;
+        let recorder = self.start_recorder(display.screen(), &state).context(ProductFailed)?;
+        let mut keyboard = Keyboard::open(typist, application.watch(display)?)?;
         keyboard.type_calmly(CALM_KEYS, self.interrupt)?;
         injection.begin(application.pid()).context("cannot begin it")?;
         let keys = if fault.kinds.is_empty() { CLEAN_KEYS } else { 1 };
@@ -127,21 +118,15 @@ impl<'a> Stage<'a> {
         Ok(Observation { verdict, diagnosis, injected, latency, incident, folder: Some(places.folder) })
     }
 
-    fn site(&self, session: &Session, folder: PathBuf) -> Site {
-        Site {
-            folder,
-            display: session.target().display,
-            authority: session.folder().join("authority"),
-            cpu: self.cpu,
-            launcher: self.options.launcher.clone(),
-        }
+    fn site(&self, display: &Display, folder: PathBuf) -> Site {
+        Site { folder, display: display.server(), cpu: self.cpu, launcher: self.options.launcher.clone() }
     }
 
-    fn start_recorder(&self, session: &Session, state: &Path) -> Result<Follower> {
+    fn start_recorder(&self, screen: &dyn Screen, state: &Path) -> Result<Follower> {
         let mut command = Command::new(&self.options.tipme);
         command.args(["record", "--hot-keys", "off", "--window", "20"]);
-        command.args(["--display", &session.display_name(), "--state-dir"]).arg(state);
-        session.show(&mut command);
+        command.args(["--display", &screen.name(), "--state-dir"]).arg(state);
+        screen.show(&mut command);
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", ARM_TIMEOUT, self.interrupt)?;
         Ok(recorder)

@@ -3,9 +3,10 @@
 
 use crate::process::Process;
 use crate::selftest::fault::{App, Fault, Injected, Injection};
-use crate::selftest::site::Site;
+use crate::selftest::site::{DisplayServer, Site};
+use crate::session;
 use anyhow::{Context, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tipme_desktop::Target;
@@ -16,17 +17,17 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "clean-idle",
         about: "nothing is wrong on a machine that does nothing else",
         kinds: &[],
-        apps: &[App::Patient, App::Xterm, App::Gtk, App::Chromium],
+        apps: &App::ALL,
         programs: &[],
         pinned: false,
         prepare: |_| Ok(Box::new(Nothing)),
     },
     Fault {
         name: "clean-work",
-        about: "nothing is wrong while others work: a niced computation on the other CPU, small writes, a second terminal",
+        about: "nothing is wrong while others work: a niced computation on the other CPU, small writes, under X11 a second terminal",
         kinds: &[],
-        apps: &[App::Patient, App::Xterm, App::Gtk, App::Chromium],
-        programs: &["sh", "nice", "taskset", "sleep", "xterm"],
+        apps: &App::ALL,
+        programs: &["sh", "nice", "taskset", "sleep"],
         pinned: true,
         prepare: |site| Ok(Box::new(Work::prepare(site)?)),
     },
@@ -61,21 +62,28 @@ struct Work {
 }
 
 impl Work {
-    /// Opens the second terminal, before the application's window and so without its focus.
+    /// Opens the second terminal, before the application's window and so without its focus. Under Wayland there is none: the
+    /// whole screen is watched there for the answer.
     fn prepare(site: &Site) -> Result<Work> {
-        let target = Target {
-            authority: Some(site.authority.clone()),
-            timeout: Duration::from_secs(10),
-            ..Target::new(site.display)
+        let jobs = match &site.display {
+            DisplayServer::X11 { number, authority } => vec![second_terminal(*number, authority)?],
+            DisplayServer::Wayland { .. } => Vec::new(),
         };
-        let watcher = Watcher::open(&target)?;
-        let mut command = Command::new("xterm");
-        command.args(["-geometry", "40x10+600+500", "-xrm", "XTerm*cursorBlink: false", "-e", "sh", "-c", PRINT]);
-        command.env("DISPLAY", format!(":{}", site.display)).env("XAUTHORITY", &site.authority);
-        let terminal = start("the second terminal", command, None)?;
-        watcher.wait_for_focus(terminal.pid(), TIMEOUT)?;
-        Ok(Work { jobs: vec![terminal], cpu: site.cpu, file: site.folder.join("log") })
+        Ok(Work { jobs, cpu: site.cpu, file: site.folder.join("log") })
     }
+}
+
+fn second_terminal(number: u32, authority: &Path) -> Result<Process> {
+    session::require(&["xterm"])?;
+    let target =
+        Target { authority: Some(authority.to_owned()), timeout: Duration::from_secs(10), ..Target::new(number) };
+    let watcher = Watcher::open(&target)?;
+    let mut command = Command::new("xterm");
+    command.args(["-geometry", "40x10+600+500", "-xrm", "XTerm*cursorBlink: false", "-e", "sh", "-c", PRINT]);
+    command.env("DISPLAY", format!(":{number}")).env("XAUTHORITY", authority);
+    let terminal = start("the second terminal", command, None)?;
+    watcher.wait_for_focus(terminal.pid(), TIMEOUT)?;
+    Ok(terminal)
 }
 
 impl Injection for Work {

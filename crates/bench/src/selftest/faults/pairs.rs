@@ -7,7 +7,6 @@
 use super::waits::{OrderedCauses, causes};
 use crate::selftest::fault::{App, Fault};
 
-const OURS: &[App] = &[App::Patient, App::Xterm];
 /// Length of each cause.
 const EACH_MS: u32 = 400;
 
@@ -16,7 +15,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "pair-computation-child",
         about: "the application computes, then waits for a child",
         kinds: &[&["own-computation"], &["child-wait"]],
-        apps: OURS,
+        apps: App::OURS,
         programs: &["sleep"],
         pinned: false,
         prepare: |site| {
@@ -27,7 +26,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "pair-lock-helper",
         about: "the application waits for a file lock, then for a slow helper",
         kinds: &[&["lock-wait"], &["peer-wait"]],
-        apps: OURS,
+        apps: App::OURS,
         programs: &[],
         pinned: false,
         prepare: |site| OrderedCauses::prepare(site, &[(causes::file_lock, EACH_MS), (causes::slow_helper, EACH_MS)]),
@@ -36,7 +35,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "pair-sleep-computation",
         about: "the application sleeps, then computes",
         kinds: &[&["timer-sleep"], &["own-computation"]],
-        apps: OURS,
+        apps: App::OURS,
         programs: &[],
         pinned: false,
         prepare: |site| {
@@ -47,7 +46,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "pair-mutex-helper",
         about: "the application waits for its own thread's lock, then for a slow helper",
         kinds: &[&["lock-wait"], &["peer-wait"]],
-        apps: OURS,
+        apps: App::OURS,
         programs: &[],
         pinned: false,
         prepare: |site| {
@@ -58,7 +57,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "pair-lock-child",
         about: "the application waits for a file lock, then for a child",
         kinds: &[&["lock-wait"], &["child-wait"]],
-        apps: OURS,
+        apps: App::OURS,
         programs: &["sleep"],
         pinned: false,
         prepare: |site| OrderedCauses::prepare(site, &[(causes::file_lock, EACH_MS), (causes::child_wait, EACH_MS)]),
@@ -67,7 +66,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "pair-service-computation",
         about: "the application waits for a service on the loopback address, then computes",
         kinds: &[&["network-wait"], &["own-computation"]],
-        apps: OURS,
+        apps: App::OURS,
         programs: &[],
         pinned: false,
         prepare: |site| {
@@ -78,7 +77,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "pair-pipe-sleep",
         about: "the application writes to a full pipe, then sleeps",
         kinds: &[&["peer-wait"], &["timer-sleep"]],
-        apps: OURS,
+        apps: App::OURS,
         programs: &[],
         pinned: false,
         prepare: |site| OrderedCauses::prepare(site, &[(causes::full_pipe, EACH_MS), (causes::own_sleep, EACH_MS)]),

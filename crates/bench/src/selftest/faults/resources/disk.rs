@@ -9,13 +9,11 @@ use crate::selftest::site::{Site, text};
 use anyhow::{Context, Result};
 use std::path::Path;
 
-const OURS: &[App] = &[App::Patient, App::Xterm];
-
 pub(super) const PAGE_IN: Fault = Fault {
     name: "page-in",
     about: "the application touches pages of a mapped file that are no longer in memory",
     kinds: &[&["page-in"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, DOCUMENT_BLOCKS, "touch-file", false)?)),
@@ -25,7 +23,7 @@ pub(super) const PAGE_IN_BEHIND_WRITER: Fault = Fault {
     name: "page-in-behind-writer",
     about: "the same, while a job keeps the queue of that disk full",
     kinds: &[&["page-in", "disk-queue"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, SMALL_BLOCKS, "touch-file", true)?)),
@@ -35,7 +33,7 @@ pub(super) const QUEUE: Fault = Fault {
     name: "disk-queue",
     about: "the application reads a file, while a job keeps the queue of that disk full",
     kinds: &[&["disk-queue"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, SMALL_BLOCKS, "read-file", true)?)),
@@ -45,7 +43,7 @@ pub(super) const FSYNC: Fault = Fault {
     name: "fsync-behind-writeback",
     about: "the application has a few bytes put on the disk, while a job has much that waits to be written there",
     kinds: &[&["fsync"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, Syncing { disk: PrivateDisk::make(&site.folder, Format::Journal)? })),
@@ -55,7 +53,7 @@ pub(super) const LOCK_OWNER: Fault = Fault {
     name: "lock-owner-on-disk",
     about: "the application needs a file lock, whose owner reads from a disk with a full queue",
     kinds: &[&["disk-queue", "page-in"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::LockOwner, disk: small_disk(&site.folder)? })),
@@ -65,7 +63,7 @@ pub(super) const HELPER: Fault = Fault {
     name: "helper-on-disk",
     about: "the application asks a helper, which reads from a disk with a full queue",
     kinds: &[&["disk-queue", "page-in"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::Helper, disk: small_disk(&site.folder)? })),

@@ -10,13 +10,11 @@ use crate::worker;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 
-const OURS: &[App] = &[App::Patient, App::Xterm];
-
 pub(super) const SOFTIRQ: Fault = Fault {
     name: "softirq-load",
     about: "the application computes on the CPU that receives a flood of packets",
     kinds: &[&["interrupt", "cpu-competition"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &["unshare", "sh", "mount", "ip"],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Flooded { picoseconds: round_picoseconds() })),
@@ -26,7 +24,7 @@ pub(super) const MEMORY_MAP: Fault = Fault {
     name: "mmap-lock",
     about: "a thread of the application fills much memory, while another one wants to map a page",
     kinds: &[&["kernel-lock"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &[],
     pinned: false,
     prepare: |site| Ok(shortfall(site, MemoryMap)),
@@ -36,7 +34,7 @@ pub(super) const INODE: Fault = Fault {
     name: "inode-lock",
     about: "the application appends to a file that another process writes in large portions",
     kinds: &[&["kernel-lock", "disk-queue"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, Inode { disk: PrivateDisk::make(&site.folder, Format::Plain)? })),

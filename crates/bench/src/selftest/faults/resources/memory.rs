@@ -11,13 +11,11 @@ use crate::worker;
 use anyhow::Result;
 use std::ffi::OsString;
 
-const OURS: &[App] = &[App::Patient, App::Xterm];
-
 pub(super) const HOG: Fault = Fault {
     name: "memory-hog",
     about: "the application needs memory, and its control group's is full of another process's unwritten data",
     kinds: &[&["reclaim", "page-in"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, Pressure::prepare(site, Need::Memory)?)),
@@ -27,7 +25,7 @@ pub(super) const THRASHING: Fault = Fault {
     name: "thrashing",
     about: "the application touches a mapped file, which another process has pushed out of their control group's memory",
     kinds: &[&["page-in"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
     prepare: |site| Ok(shortfall(site, Pressure::prepare(site, Need::File)?)),

@@ -20,15 +20,11 @@ use std::time::{Duration, Instant};
 use tipme_desktop::clock;
 use tipme_record::Nanos;
 
-/// Those that carry out orders.
-const OURS: &[App] = &[App::Patient, App::Xterm];
-const ALL: &[App] = &[App::Patient, App::Xterm, App::Gtk, App::Chromium];
-
 pub(super) const HOGS: Fault = Fault {
     name: "cpu-hogs",
     about: "forty processes of one parent compute on the application's CPU",
     kinds: &[&["cpu-competition"]],
-    apps: OURS,
+    apps: App::OURS,
     programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Hogs)),
@@ -38,7 +34,7 @@ pub(super) const STORM: Fault = Fault {
     name: "fork-storm",
     about: "a job compresses many small files on the application's CPU, each with a process of its own",
     kinds: &[&["cpu-competition"]],
-    apps: ALL,
+    apps: &App::ALL,
     programs: &["xargs", "gzip", "taskset"],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Storm { observer: None })),
@@ -48,7 +44,7 @@ pub(super) const REALTIME: Fault = Fault {
     name: "realtime-hog",
     about: "a process of real-time priority computes on the application's CPU",
     kinds: &[&["cpu-competition"]],
-    apps: ALL,
+    apps: &App::ALL,
     programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Realtime)),

@@ -4,10 +4,10 @@
 //! How long the key took is seen on the screen.
 
 use crate::selftest::fault::{Injected, InjectedCause, Injection};
-use crate::selftest::site::Site;
+use crate::selftest::site::{DisplayServer, Site};
 use crate::selftest::workers::Stopped;
 use crate::worker::Ready;
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 /// How long each of the requests keeps the server busy.
 const REQUEST_MS: &str = "700";
@@ -54,16 +54,26 @@ pub(super) fn server_grab(site: &Site) -> Result<Box<dyn Injection>> {
 }
 
 fn client(site: &Site, alias: &str, program: &str, words: &[&str]) -> Result<Ready> {
-    let (display, authority) = (site.display.to_string(), site.authority.to_string_lossy());
+    let DisplayServer::X11 { number, authority } = &site.display else { bail!("this takes an X display") };
+    let (display, authority) = (number.to_string(), authority.to_string_lossy());
     site.start(alias, &[&[program, &display, &*authority], words].concat(), None)
 }
 
 /// The job stops the process that takes the keys, and lets it go on after a time.
 pub(super) fn stopped(site: &Site) -> Result<Box<dyn Injection>> {
-    prepare(site, |site, app| {
-        let patient = site.patient()?.unwrap_or(app);
-        let stopped = Stopped::by_another(patient)?;
-        let job = site.start("power-saver", &["stopper", &patient.to_string(), HELD_MS], None)?;
-        Ok((job, Some(stopped)))
+    prepare(site, |site, app| stop(site, site.patient()?.unwrap_or(app)))
+}
+
+/// The same to the compositor.
+pub(super) fn compositor_stopped(site: &Site) -> Result<Box<dyn Injection>> {
+    prepare(site, |site, _| match site.display {
+        DisplayServer::Wayland { compositor } => stop(site, compositor),
+        DisplayServer::X11 { .. } => bail!("this takes a compositor of Wayland"),
     })
+}
+
+fn stop(site: &Site, pid: u32) -> Result<(Ready, Option<Stopped>)> {
+    let stopped = Stopped::by_another(pid)?;
+    let job = site.start("power-saver", &["stopper", &pid.to_string(), HELD_MS], None)?;
+    Ok((job, Some(stopped)))
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Typing into private compositors of Wayland that nobody modified, and what they tell of their screen. Needs sway and foot.
+
+use std::time::{Duration, Instant};
+use tipme_bench::compositor::Compositor;
+use tipme_bench::screen::Screen;
+use tipme_desktop::Error;
+use tipme_desktop::inject::{Pace, Typist};
+
+/// Only a test that fails waits for so long.
+const LONG: Duration = Duration::from_secs(60);
+const QUIET: Duration = Duration::from_millis(400);
+const PACE: Pace = Pace { words_per_minute: 300.0, variation: 0.5, seed: 1 };
+
+/// A compositor with a terminal on which a shell runs this script.
+fn terminal(script: &str) -> (Compositor, Typist) {
+    let mut compositor = Compositor::start(None).expect("a compositor");
+    let mut typist = compositor.typist(PACE).expect("a keyboard");
+    let program = ["sh", "-c", script, "script"].map(Into::into);
+    let folder = compositor.folder().as_os_str().to_owned();
+    let program: Vec<_> = program.into_iter().chain([folder]).collect();
+    compositor.open_terminal(&mut typist, &[], &program).expect("a terminal that takes keys");
+    (compositor, typist)
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn typed_text_arrives_as_it_was_typed() {
+    let (compositor, mut typist) = terminal("stty -echo; : >\"$1/ready\"; cat >\"$1/typed\"");
+    wait_until("nothing is echoed any more", || compositor.folder().join("ready").exists());
+    let text = "Hello, World: 3 + 4 = 7 (ok?)\n";
+    let stamps = typist.text(text).expect("all keys are on the keyboard");
+    assert!(stamps.len() == text.len() && stamps.is_sorted());
+    let typed = compositor.folder().join("typed");
+    wait_until("the text arrives", || std::fs::read_to_string(&typed).is_ok_and(|typed| typed == text));
+}
+
+#[test]
+fn what_is_shown_is_told() {
+    let (compositor, mut typist) = terminal("cat");
+    let mut watch = compositor.watch().expect("it answers").expect("sway tells what it shows");
+    while watch.next(QUIET).expect("it goes on").is_some() {}
+    let pressed = typist.key('x').expect("a key");
+    let shown = watch.next(LONG).expect("it goes on").expect("the echo is shown");
+    assert!(pressed < shown, "{pressed:?} {shown:?}");
+}
+
+#[test]
+fn each_has_a_name_of_its_own() {
+    let (one, other) = (Compositor::start(None).expect("a compositor"), Compositor::start(None).expect("a compositor"));
+    assert_ne!(one.name(), other.name());
+    assert!([one.name(), other.name()].iter().all(|name| name.starts_with("wayland-")));
+}
+
+#[test]
+fn the_pointer_is_refused_with_the_reason() {
+    let compositor = Compositor::start(None).expect("a compositor");
+    let refused = compositor.typist(PACE).expect("a keyboard").click(1);
+    assert!(matches!(refused, Err(Error::NoPointer { .. })), "{refused:?}");
+}
