@@ -158,3 +158,67 @@ impl Dispatch<WlCallback, ()> for Heard {
         heard.settled = true;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixListener;
+
+    /// What a client asks of a compositor first: for the registry, and for an answer, as objects 2 and 3.
+    const ASKED_BYTES: usize = 24;
+
+    /// A compositor that has a seat, and has worked off what it was sent.
+    fn answer() -> Vec<u8> {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let seat = [words(&[2, 28 << 16, 7, 8]), b"wl_seat\0".to_vec(), words(&[5])].concat();
+        [seat, words(&[3, 12 << 16, 1])].concat()
+    }
+
+    /// Connects to somebody who answers so.
+    fn open(answer: Vec<u8>, says_no_more: bool) -> Result<Link, Error> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("wayland-3");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let compositor = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().expect("a client");
+            client.read_exact(&mut [0; ASKED_BYTES]).expect("it asks");
+            client.write_all(&answer).expect("it listens");
+            if says_no_more {
+                client.shutdown(Shutdown::Write).expect("it listens");
+            }
+            client
+        });
+        let opened = Link::open(&path);
+        drop(compositor.join().expect("the compositor answers"));
+        opened
+    }
+
+    #[test]
+    fn what_a_compositor_offers_is_known() {
+        let link = open(answer(), false).expect("it answers");
+        assert_eq!(link.heard.globals, BTreeMap::from([("wl_seat".to_owned(), (7, 5))]));
+        assert_eq!(link.listener().pid, std::process::id());
+    }
+
+    #[test]
+    fn no_answer_of_a_compositor_ends_the_program() {
+        let (whole, mut state) = (answer(), 1u64);
+        let mut random = |end: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % end
+        };
+        let mut refused = 0;
+        for _ in 0..400 {
+            let mut bytes = whole.clone();
+            for _ in 0..=random(3) {
+                let at = random(bytes.len());
+                bytes[at] = random(256) as u8;
+            }
+            bytes.truncate(bytes.len() - random(2) * random(whole.len()));
+            refused += usize::from(open(bytes, true).is_err());
+        }
+        assert!(refused > 200, "{refused}");
+    }
+}
