@@ -117,9 +117,10 @@ fn assert_calm(place: Place) {
 /// Starts a demonstration whose temporary files lie in `folder`, and waits until the fault begins.
 ///
 /// The error output must stay open for as long as the child runs.
-fn start_io_demo(folder: &Path) -> (Child, impl Iterator<Item = String>) {
+fn start_io_demo(folder: &Path, display: &str) -> (Child, impl Iterator<Item = String>) {
     let mut command = lab();
-    command.args(["demo", "--fault", "io", "--state-dir"]).arg(folder.join("state")).env("TMPDIR", folder);
+    command.args(["demo", "--fault", "io", "--display", display, "--state-dir"]).arg(folder.join("state"));
+    command.env("TMPDIR", folder);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let begun = lines.any(|line| line.starts_with("demo: the fault begins"));
@@ -162,8 +163,17 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
 
 #[test]
 fn an_interrupt_leaves_nothing_behind() {
+    assert_interrupted("x11");
+}
+
+#[test]
+fn an_interrupt_leaves_nothing_behind_under_wayland() {
+    assert_interrupted("wayland");
+}
+
+fn assert_interrupted(display: &str) {
     let folder = TempDir::new().unwrap();
-    let (mut child, _lines) = start_io_demo(folder.path());
+    let (mut child, _lines) = start_io_demo(folder.path(), display);
     assert!(processes(folder.path()).len() >= 8, "{:?}", processes(folder.path()));
     signal(&child, rustix::process::Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(2));
@@ -174,8 +184,17 @@ fn an_interrupt_leaves_nothing_behind() {
 
 #[test]
 fn even_a_killed_demonstration_leaves_no_process() {
+    assert_killed("x11");
+}
+
+#[test]
+fn even_a_killed_demonstration_leaves_no_process_under_wayland() {
+    assert_killed("wayland");
+}
+
+fn assert_killed(display: &str) {
     let folder = TempDir::new().unwrap();
-    let (mut child, _lines) = start_io_demo(folder.path());
+    let (mut child, _lines) = start_io_demo(folder.path(), display);
     signal(&child, rustix::process::Signal::KILL);
     child.wait().unwrap();
     assert_gone(folder.path());
