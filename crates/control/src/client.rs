@@ -79,6 +79,14 @@ impl<D: Daemon> ClientOf<D> {
         Ok(Dialogue::new(self, stream, server))
     }
 
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(crate) fn closed(&self) -> CallError {
+        CallError::Closed { daemon: D::NAME, path: self.path.clone() }
+    }
+
     fn exchange(&self, mut stream: &UnixStream, request: &D::Request) -> Result<D::Response, CallError> {
         let line = message::to_line(request);
         if line.len() > MAX_LINE_BYTES {
@@ -94,7 +102,7 @@ impl<D: Daemon> ClientOf<D> {
         }
     }
 
-    fn connect(&self) -> io::Result<UnixStream> {
+    pub(crate) fn connect(&self) -> io::Result<UnixStream> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         set_socket_timeout(&socket, Timeout::Send, Some(self.timeout))?;
         set_socket_timeout(&socket, Timeout::Recv, Some(self.timeout))?;
@@ -109,16 +117,16 @@ impl<D: Daemon> ClientOf<D> {
         match read {
             // The connection is reset where the daemon closes it with part of the request unread.
             Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(self.error(error)),
-            _ if line.is_empty() => Err(CallError::Closed { daemon: D::NAME, path: self.path.clone() }),
+            _ if line.is_empty() => Err(self.closed()),
             _ => message::response(&line).map_err(|why| self.foreign(why)),
         }
     }
 
-    fn foreign(&self, why: String) -> CallError {
+    pub(crate) fn foreign(&self, why: String) -> CallError {
         CallError::Foreign { daemon: D::NAME, path: self.path.clone(), why }
     }
 
-    fn error(&self, cause: io::Error) -> CallError {
+    pub(crate) fn error(&self, cause: io::Error) -> CallError {
         let (daemon, path) = (D::NAME, self.path.clone());
         match cause.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {

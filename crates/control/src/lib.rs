@@ -20,6 +20,7 @@ mod connection;
 mod conversation;
 mod daemon;
 mod folder;
+mod following;
 mod gate;
 pub mod interrupt;
 pub mod journal;
@@ -36,11 +37,12 @@ pub use connection::{Caller, Connection, READ_TIMEOUT};
 pub use conversation::{Conversation, Heard};
 pub use daemon::Daemon;
 pub use folder::{FolderError, secure};
+pub use following::{Following, FollowingOf};
 pub use gate::{Entitled, GROUP, Gate, Judged};
 pub use listener::{BindError, Listener};
-pub use message::{AutoCounts, Recorder, Request, Response, Status, Trigger};
+pub use message::{AutoCounts, Focused, Recorder, Request, Response, Status, Trigger};
 pub use rates::Rates;
-pub use server::{Call, CallOf, MAX_CONNECTIONS, Server, ServerOf, USER_CONNECTIONS};
+pub use server::{Call, CallOf, Follower, FollowerOf, MAX_CONNECTIONS, Server, ServerOf, USER_CONNECTIONS};
 
 /// Bytes of a line, its end included, at most.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;

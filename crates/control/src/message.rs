@@ -38,6 +38,9 @@ pub enum Request {
     Keys { record: bool },
     /// Answer: [`Response::Status`].
     Status,
+    /// Follows the keyboard focus on the caller's compositors. Answer: [`Response::Done`], then [`Response::Focus`] for each
+    /// of them, and again with each change, as long as the connection lasts.
+    Follow,
     /// Goes on recording everything, input too where that was stopped. Answer: [`Response::Done`].
     Start,
 }
@@ -59,6 +62,8 @@ pub enum Response {
     },
     Done,
     Status(Status),
+    /// Who has the focus from now on.
+    Focus(Focused),
     /// It could not be done: the object and the remedy, for people.
     Error(String),
 }
@@ -114,11 +119,25 @@ pub struct Status {
     pub input_stopped_s: f64,
     /// Displays that are recorded, such as `:0`.
     pub displays: Vec<String>,
+    /// Who has the keyboard focus on compositors of the one who asks; left out where nobody is known to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub focus: Vec<Focused>,
     /// What cannot be recorded, and why.
     pub missing: Vec<String>,
     /// What became of latencies that the recorder noticed by itself; left out where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<AutoCounts>,
+}
+
+/// Who has the keyboard focus on a compositor of Wayland, as the compositor told its clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Focused {
+    /// The process of the compositor.
+    pub server: u32,
+    /// The process of the client; `null` where none has it, or one of another user.
+    pub client: Option<u32>,
+    /// Since when, CLOCK_MONOTONIC.
+    pub since_ns: u64,
 }
 
 fn is_zero(value: &f64) -> bool {

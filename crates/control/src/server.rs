@@ -7,6 +7,7 @@ use crate::gate::{Entitled, Gate};
 use crate::listener::{BindError, Listener};
 use crate::message::{self, Recorder};
 use crate::rates::Rates;
+use rustix::net::{RecvFlags, recv};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -32,6 +33,9 @@ const REQUEST_EVERY: Duration = Duration::from_millis(50);
 /// A request to the recorder.
 pub type Call = CallOf<Recorder>;
 
+/// A follower of the recorder.
+pub type Follower = FollowerOf<Recorder>;
+
 /// A request that waits for its answer. Dropped without one, the caller sees a closed connection.
 #[derive(Debug)]
 pub struct CallOf<D: Daemon> {
@@ -43,9 +47,36 @@ pub struct CallOf<D: Daemon> {
 }
 
 impl<D: Daemon> CallOf<D> {
+    /// Keeps the connection, to tell the caller more.
+    pub fn follow(self) -> FollowerOf<D> {
+        FollowerOf { caller: self.caller, stream: self.stream, daemon: PhantomData }
+    }
+
     /// Sends the answer, and closes the connection. A caller that is gone, or does not read, misses it.
     pub fn answer(self, response: &D::Response) {
         reply(&self.stream, response);
+    }
+}
+
+/// A caller who stays to be told what happens, until the connection ends.
+#[derive(Debug)]
+pub struct FollowerOf<D> {
+    pub caller: Caller,
+    stream: UnixStream,
+    daemon: PhantomData<D>,
+}
+
+impl<D: Daemon> FollowerOf<D> {
+    /// Tells, and waits for nothing; false where the caller is gone, or has not read what it was told.
+    pub fn tell(&self, response: &D::Response) -> bool {
+        reply(&self.stream, response)
+    }
+
+    /// Whether the caller still holds the connection; it has nothing more to say.
+    pub fn is_there(&self) -> bool {
+        let mut byte = [0];
+        let read = recv(&self.stream, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        matches!(read, Err(error) if error == rustix::io::Errno::AGAIN)
     }
 }
 

@@ -36,6 +36,9 @@ pub enum Error {
     /// No daemon took a notification.
     #[error("no notification is shown: {reason}")]
     NoNotification { reason: String },
+    /// A compositor is gone, or nobody tells of its focus.
+    #[error("display {}: {reason}", socket.display())]
+    NoCompositor { socket: std::path::PathBuf, reason: String },
     /// The message bus of the session cannot be used.
     #[error("no agent can be reached by the session's message bus: {reason}")]
     NoBus { reason: String },

@@ -2,16 +2,18 @@
 //! Loading and attaching the programs, one class at a time as far as the kernel has it.
 
 use crate::detail::{Detail, Limits};
+use crate::focus::{FocusChange, FocusChanges, of_holder};
 use crate::memory::{Pool, Shares};
 use crate::perf::cpu_clock;
 use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
+use crate::skeleton::types::holder;
 use crate::skeleton::{OpenTipmeSkel, TipmeSkel, TipmeSkelBuilder};
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Btf, Link, OpenObject, ProgramMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, IntoRawFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd};
 use tipme_record::incident::Missing;
 use tipme_record::{Class, Nanos};
 
@@ -47,6 +49,7 @@ pub struct Kernel<'a> {
     pools: [Pool; 3],
     /// The walk over all tasks.
     pub(crate) walk: Link,
+    focus: FocusChanges,
     /// Held for their effect: what is dropped is detached.
     _links: Vec<Link>,
     shares: Shares,
@@ -79,7 +82,8 @@ impl<'a> Kernel<'a> {
         ];
         let attached = attach(&skeleton, &mut chosen, options.hertz)?;
         let walk = attached.walk.context("the task walk is not there")?;
-        Ok(Kernel { skeleton, pools, walk, _links: attached.links, shares, chosen })
+        let focus = FocusChanges::open(&skeleton.maps.focus_changes)?;
+        Ok(Kernel { skeleton, pools, walk, focus, _links: attached.links, shares, chosen })
     }
 
     /// Classes that are being recorded.
@@ -116,6 +120,24 @@ impl<'a> Kernel<'a> {
     /// Records of the class that found no chunk since the start.
     pub fn dropped(&self, class: Class) -> u64 {
         self.volatile(|bss| &raw const bss.dropped[class as usize])
+    }
+
+    /// Becomes readable when the focus has changed on a compositor; ask then for [`Kernel::focus_changes`].
+    pub fn focus_fd(&self) -> BorrowedFd<'_> {
+        self.focus.fd()
+    }
+
+    /// The changes of the focus since the last call, in the order of time.
+    pub fn focus_changes(&self) -> Vec<FocusChange> {
+        self.focus.take()
+    }
+
+    /// Who has the focus on compositors now, as the last change of each: also of those that were too many to be told.
+    pub fn focuses(&self) -> Vec<FocusChange> {
+        let holders = self.skeleton.maps.bss_data.as_deref().map(|bss| &bss.holders);
+        // SAFETY: a reference is valid for reads; the kernel writes plain integers there meanwhile.
+        let read = |place: &holder| of_holder(|| unsafe { std::ptr::from_ref(place).read_volatile() });
+        holders.into_iter().flatten().filter_map(read).collect()
     }
 
     /// Stops or restarts the recording of input: while hidden, key and pointer events leave no trace.

@@ -4,6 +4,7 @@
 use crate::actuator::{self, Actuator};
 use crate::busy;
 use crate::desktop_state::DesktopState;
+use crate::display::Display;
 use crate::helper_service::messages::{Applied, Restored};
 use crate::memory::{ProcessFacts, Watch};
 use crate::prefetch::Prefetch;
@@ -15,10 +16,11 @@ use crate::times::Recent;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tipme_control::manager::{Counts, Response, Server};
 use tipme_control::{Gate, journal};
-use tipme_desktop::attention::{Attention, Change, Core};
+use tipme_desktop::attention::{Change, Core};
 use tipme_desktop::{Error, clock};
 use tipme_policy::{Action, Assignment, Event, Identity, Policy, SetId, Strength};
 use tipme_record::Nanos;
@@ -52,13 +54,13 @@ pub enum Ended {
 pub fn run(options: &Options) -> Result<Ended> {
     let lock = options.state.lock()?;
     let signals = Signals::catch()?;
-    let target = session::target(options.display.as_deref())?;
-    let mut attention = Attention::open(&target)?;
+    let place = session::place(options.display.as_deref(), &options.recorder)?;
+    let mut attention = Display::open(&place, Path::new("/proc"))?;
     let first = attention.changes()?;
     let helper = actuator::find(options)?;
     // What the helper can use is not asked of this process.
     let asked = Options { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
-    let mut setting = Setting::find(&asked, target, &attention)?;
+    let mut setting = Setting::find(&asked, place, &attention)?;
     let mut server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
     let (actuator, restored) = Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
@@ -85,7 +87,7 @@ pub(crate) fn tell_restored(whose: &str, restored: &Restored) {
 /// The state of a manager.
 pub(crate) struct Manager {
     pub(crate) setting: Setting,
-    attention: Attention,
+    attention: Display,
     /// The display server and the window manager, as they were taken into the core.
     pub(crate) parts: Core,
     window_manager: Option<Identity>,
@@ -112,7 +114,7 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    fn new(options: &Options, setting: Setting, attention: Attention, actuator: Actuator) -> Manager {
+    fn new(options: &Options, setting: Setting, attention: Display, actuator: Actuator) -> Manager {
         let now = clock::now();
         Manager {
             parts: attention.core(),
@@ -174,7 +176,9 @@ impl Manager {
 
     /// Waits for news, a request, a signal, or what is due; whether there may be news of the display.
     fn wait(&self, server: &Server, signals: &Signals) -> Result<bool> {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.attention.fd(), PollFlags::IN)];
+        let mut fds: Vec<PollFd<'_>> =
+            self.attention.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let of_display = fds.len();
         fds.push(PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN));
         fds.extend(server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let now = clock::now();
@@ -183,7 +187,7 @@ impl Manager {
         let time = Duration::from_nanos(due.since(now).0).min(timeout);
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
-            Ok(_) => Ok(!fds[0].revents().is_empty()),
+            Ok(_) => Ok(fds[..of_display].iter().any(|fd| !fd.revents().is_empty())),
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error).context("cannot wait for news"),
         }
@@ -317,6 +321,10 @@ impl Manager {
     /// What is looked at each second.
     fn tick(&mut self, now: Nanos) -> Result<(), Error> {
         self.revive_helper(now);
+        let changes = self.attention.look()?;
+        if !changes.is_empty() {
+            self.take(changes, now);
+        }
         let idle_ms = self.attention.idle_ms()?;
         self.schedule.input(now.before(Nanos::from_millis(idle_ms.unwrap_or(0))));
         let present = idle_ms.is_none_or(|idle_ms| idle_ms < AWAY_AFTER_MS);
@@ -388,7 +396,7 @@ impl Manager {
     fn reconnect(&mut self, error: &Error) -> Option<String> {
         let mut why = error.to_string();
         for _ in 0..RECONNECTS_MAX {
-            match Attention::open(&self.setting.target) {
+            match Display::open(&self.setting.place, &self.setting.proc) {
                 Ok(attention) => {
                     self.attention = attention;
                     let events = self.desktop.clear();

@@ -128,7 +128,8 @@ mod tests {
         let state = StateDir::choose(Some(dir));
         let (strength, backend, display) = (Strength::Normal, None, None);
         let helper = crate::setting::UseHelper::Never;
-        Options { strength, backend, display, under: None, cgroup: None, state, predict, helper }
+        let recorder = dir.to_owned();
+        Options { strength, backend, display, recorder, under: None, cgroup: None, state, predict, helper }
     }
 
     fn set(pid: u32) -> SetId {

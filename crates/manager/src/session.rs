@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose session it is, and which of its processes every answer needs.
 
+use crate::display::Place;
 use crate::installed;
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tipme_desktop::{Target, server};
 use tipme_policy::Identity;
 use tipme_sched::processes;
@@ -68,20 +69,36 @@ const NAME_BYTES: usize = 15;
 /// Of these programs, processes that are counted to the session's core at most.
 const PROGRAMS_MAX: usize = 16;
 
-/// The display that is named, else `$DISPLAY`, else the only one of the machine.
+/// The display that is named, else that of the session, else the only one of the machine; a compositor before the X servers
+/// that it may have. `recorder` tells of compositors.
 ///
 /// # Errors
 /// Where none is named and there is none, or more than one.
-pub(crate) fn target(named: Option<&str>) -> Result<Target> {
-    let variable = std::env::var("DISPLAY").ok().filter(|name| !name.is_empty());
-    if let Some(name) = named.map(str::to_owned).or(variable) {
-        return Ok(Target::parse(&name)?);
+pub(crate) fn place(named: Option<&str>, recorder: &Path) -> Result<Place> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|name| !name.is_empty());
+    let named = named.map(str::to_owned).or_else(|| variable("WAYLAND_DISPLAY")).or_else(|| variable("DISPLAY"));
+    if let Some(name) = named {
+        return named_place(&name, recorder);
     }
-    match server::find()[..] {
-        [display] => Ok(Target::new(display)),
-        [] => bail!("no display is named and none is found; give --display, or start it where DISPLAY is set"),
-        _ => bail!("no display is named and there are several; give --display :N"),
+    match (&server::find_compositors()[..], &server::find()[..]) {
+        ([socket], _) => Ok(Place::Wayland(socket.into(), recorder.to_owned())),
+        ([], [display]) => Ok(Place::X11(Target::new(*display))),
+        ([], []) => bail!("no display is named and none is found; give --display, or start it where DISPLAY is set"),
+        _ => bail!("no display is named and there are several; give --display :N, or --display wayland-N"),
     }
+}
+
+/// `:0`, `wayland-0`, or the path of a compositor's socket.
+fn named_place(name: &str, recorder: &Path) -> Result<Place> {
+    if !name.starts_with("wayland-") && !name.starts_with('/') {
+        return Ok(Place::X11(Target::parse(name)?));
+    }
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).unwrap_or_default();
+    let socket = folder.join(name);
+    if !socket.is_absolute() {
+        bail!("XDG_RUNTIME_DIR is not set; name the compositor's socket by its path: --display /run/user/UID/{name}");
+    }
+    Ok(Place::Wayland(socket, recorder.to_owned()))
 }
 
 /// The user whose display it is: the server's, where that is not root; else the one who called sudo; else the

@@ -2,18 +2,14 @@
 //! What is managed, for whom, and by which means.
 
 use crate::connections::are_connected;
+use crate::display::{Display, Place, knows_clients};
 use crate::session;
 use crate::state::StateDir;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use tipme_control::journal;
-use tipme_desktop::attention::Attention;
-use tipme_desktop::{Target, server};
 use tipme_policy::{Backend, Identity, Strength};
 use tipme_sched::{Config, DesktopOwner, Offer, processes};
-
-/// The extension by which a display server says which processes its clients are.
-const RESOURCE_EXTENSION: &str = "X-Resource";
 
 /// Whether the helper is asked.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -32,8 +28,10 @@ pub struct Options {
     pub strength: Strength,
     /// `None`: the best that can be used.
     pub backend: Option<Backend>,
-    /// As in `:0`; `None`: `$DISPLAY`, or the only one.
+    /// As in `:0` and `wayland-0`; `None`: that of the session, or the only one.
     pub display: Option<String>,
+    /// The folder of the recorder, which tells of compositors.
+    pub recorder: PathBuf,
     /// Only processes below this one are changed.
     pub under: Option<u32>,
     /// A control group (version 2) that was delegated to tipme.
@@ -48,8 +46,8 @@ pub struct Options {
 /// What was found at the start, and stays.
 pub(crate) struct Setting {
     pub(crate) proc: PathBuf,
-    pub(crate) target: Target,
-    /// As in `:0`.
+    pub(crate) place: Place,
+    /// As in `:0` and `wayland-0`.
     pub(crate) display: String,
     pub(crate) user: u32,
     pub(crate) under: Option<Identity>,
@@ -62,7 +60,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    pub(crate) fn find(options: &Options, target: Target, attention: &Attention) -> Result<Setting> {
+    pub(crate) fn find(options: &Options, place: Place, attention: &Display) -> Result<Setting> {
         let proc = PathBuf::from("/proc");
         let parts = attention.core();
         let user = session::user(&proc, parts.server_pid, parts.manager)?;
@@ -70,13 +68,11 @@ impl Setting {
         let under = options.under.map(below).transpose()?;
         let desktop = DesktopOwner { user, window_manager: parts.manager };
         let (backend, missing) = choose(options, &proc, desktop)?;
-        let extensions = server::describe(&target)?.extensions;
-        let server_knows = extensions.iter().any(|extension| extension.name == RESOURCE_EXTENSION);
-        let display = format!(":{}", target.display);
+        let (server_knows, display) = (knows_clients(&place)?, place.to_string());
         // The manager is a client itself, so it knows how a connection looks.
         let seen = are_connected(&proc, std::process::id(), parts.server_pid) == Some(true);
         let server = seen.then_some(parts.server_pid);
-        Ok(Setting { proc, target, display, user, under, backend, server_knows, server, missing })
+        Ok(Setting { proc, place, display, user, under, backend, server_knows, server, missing })
     }
 
     pub(crate) fn config(&self, options: &Options) -> Config {

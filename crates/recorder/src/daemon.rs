@@ -6,6 +6,7 @@ use crate::capture::{Capture, Mark, Sources};
 use crate::counter::Counter;
 use crate::descriptions::Descriptions;
 use crate::displays::Displays;
+use crate::focus::Focuses;
 use crate::hot_keys::{Causes, HotKeyOptions, Scope};
 use crate::identity::command_lines;
 use crate::inputs::Inputs;
@@ -157,6 +158,7 @@ struct Recorder<'a> {
     marks: Rates,
     inquiries: Inquiries,
     descriptions: Descriptions,
+    focuses: Focuses,
 }
 
 impl<'a> Recorder<'a> {
@@ -191,6 +193,7 @@ impl<'a> Recorder<'a> {
             marks: Rates::new(MARKS_BURST, MARK_EVERY),
             inquiries: Inquiries::default(),
             descriptions,
+            focuses: Focuses::default(),
         })
     }
 
@@ -246,7 +249,8 @@ impl<'a> Recorder<'a> {
                 next_tick = now.after(self.period());
             }
             let rest = server.timeout(Instant::now()).map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
-            let ready = wait(&server, signals, next_tick.since(clock::now()).min(rest))?;
+            let ready = wait(&server, signals, &self.kernel, next_tick.since(clock::now()).min(rest))?;
+            self.focuses.hear(self.kernel.focus_changes());
             // Without connections there is nothing to look at; silent ones are, since their timeout may end.
             if !ready && server.timeout(Instant::now()).is_none() {
                 continue;
@@ -267,6 +271,7 @@ impl<'a> Recorder<'a> {
     fn turn(&mut self, now: Nanos) -> Result<()> {
         self.tick(now)?;
         self.learning.tick(&self.kernel, now);
+        self.focuses.hear(self.kernel.focuses());
         self.answer_keys();
         self.notice(now);
         self.inputs.forget(now.before(self.options.window));
@@ -351,7 +356,11 @@ impl<'a> Recorder<'a> {
             Request::Remove { id } => done(self.folder.remove(&id, uid)),
             Request::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
             Request::Keys { record } => self.record_keys(uid, record),
-            Request::Status => Response::Status(Status { because: call.entitled.to_string(), ..self.status() }),
+            Request::Status => {
+                let (because, focus) = (call.entitled.to_string(), self.focuses.seen_by(uid));
+                Response::Status(Status { because, focus, ..self.status() })
+            }
+            Request::Follow => return self.focuses.follow(call),
             Request::Start => self.record_keys(uid, true),
         };
         call.answer(&response);
@@ -384,6 +393,7 @@ impl<'a> Recorder<'a> {
             lost: self.watch.lost(),
             allowed: self.options.allowed.clone(),
             because: String::new(),
+            focus: Vec::new(),
             hot_keys: hot_keys.map(|keys| keys.announce(devices)),
             any_keyboard: hot_keys.is_some_and(|keys| keys.scope == Scope::Always),
             keys: !self.unrecorded.is_stopped(),
@@ -559,11 +569,11 @@ fn marked(incident: std::path::PathBuf, begun: Instant, input_stopped: bool) -> 
     Response::Marked { incident, id, seconds: begun.elapsed().as_secs_f64(), input_stopped }
 }
 
-/// Waits for a request, a signal, or the next tick; whether it was one of the first two.
-fn wait(server: &Server, signals: &Signals, until_tick: Nanos) -> Result<bool> {
+/// Waits for a request, a signal, a change of the focus, or the next tick; whether it was one of the first three.
+fn wait(server: &Server, signals: &Signals, kernel: &Kernel<'_>, until_tick: Nanos) -> Result<bool> {
     let mut fds: Vec<PollFd<'_>> =
         server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-    fds.push(PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN));
+    fds.extend([signals.fd(), kernel.focus_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     let timeout = Timespec { tv_sec: 0, tv_nsec: until_tick.0.min(999_999_999) as i64 };
     match poll(&mut fds, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),

@@ -14,6 +14,7 @@ mod counter;
 mod daemon;
 mod descriptions;
 mod displays;
+mod focus;
 mod fuzz;
 mod hot_keys;
 mod identity;

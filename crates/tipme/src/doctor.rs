@@ -80,7 +80,8 @@ fn displays() -> Vec<Finding> {
 /// No protocol of Wayland names the process of a window, and none lets a program grab a key.
 fn compositors() -> impl Iterator<Item = Finding> {
     let what = "a Wayland compositor; input is recorded up to the frames that answer it; \
-                hot keys: tipme setup, or tipme record --hot-keys always; the manager follows X11 windows only";
+                hot keys: tipme setup, or tipme record --hot-keys always; the manager follows its keyboard focus, \
+                as the recorder tells it";
     let found = tipme_desktop::server::find_compositors().into_iter();
     found.map(move |socket| Finding { what: format!("display {socket}"), result: Ok(what.to_owned()) })
 }

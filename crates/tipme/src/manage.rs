@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use rustix::process::geteuid;
 use std::process::ExitCode;
 use tipme_analysis::clean;
-use tipme_control::journal;
 use tipme_control::manager::{Client, Request, Response, Status};
+use tipme_control::{DEFAULT_STATE_DIR, journal};
 use tipme_manager::{Backend, Ended, HelperOptions, Options, StateDir, Strength, UseHelper};
 
 /// Manages until it is stopped, or asks a running manager.
@@ -29,6 +29,7 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
         strength: strength(arguments.strength),
         backend: backend(arguments.backend),
         display: arguments.display,
+        recorder: arguments.recorder.unwrap_or_else(|| DEFAULT_STATE_DIR.into()),
         under: arguments.under,
         cgroup: arguments.cgroup,
         state: StateDir::choose(arguments.state_dir.as_deref()),

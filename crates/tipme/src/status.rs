@@ -12,8 +12,9 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tipme_analysis::clean;
 use tipme_command::output::layout;
-use tipme_control::{CallError, Client, Request, Response, Status};
+use tipme_control::{CallError, Client, Focused, Request, Response, Status};
 use tipme_desktop::presence::{self, Agent};
 use tipme_desktop::{Target, notify, on_bus, portal, server};
 use tipme_recorder::StateDirs;
@@ -250,8 +251,18 @@ fn of_recorder(status: &Status) -> Vec<(&'static str, String)> {
         ("may mark", [vec!["root".to_owned()], may].concat().join(", ")),
         ("you may", format!("since {}", status.because)),
     ];
+    lines.extend(status.focus.iter().map(|focused| ("focus", focus(focused))));
     lines.extend(status.missing.iter().map(|missing| ("not recorded", missing.clone())));
     lines
+}
+
+/// Who has the keyboard focus on a compositor.
+fn focus(focused: &Focused) -> String {
+    let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let client =
+        focused.client.map_or("nobody of yours".to_owned(), |pid| format!("{} (process {pid})", name(pid).trim_end()));
+    let server = name(focused.server);
+    clean(&format!("{client}, under {} (process {})", server.trim_end(), focused.server))
 }
 
 fn lost(records: u64) -> String {

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod conversation;
 #[cfg(test)]
+mod following;
+#[cfg(test)]
 mod manager;
 #[cfg(test)]
 mod messages;

@@ -2,7 +2,7 @@
 //! The JSON forms, which clients in other languages rely on.
 
 use proptest::prelude::*;
-use tipme_control::{Request, Response, Status, Trigger};
+use tipme_control::{Focused, Request, Response, Status, Trigger};
 
 fn line(text: &str) -> Vec<u8> {
     format!("{text}\n").into_bytes()
@@ -28,6 +28,7 @@ fn requests_have_these_forms() {
         (r#"{"keys":{"record":false}}"#, Request::Keys { record: false }),
         (r#""status""#, Request::Status),
         (r#""start""#, Request::Start),
+        (r#""follow""#, Request::Follow),
     ];
     for (json, request) in forms {
         assert_eq!(request.to_line(), line(json));
@@ -64,9 +65,14 @@ fn responses_have_these_forms() {
                 keys: true,
                 input_stopped_s: 1.5,
                 displays: vec![":0".into()],
+                focus: vec![],
                 missing: vec![],
                 auto: None,
             }),
+        ),
+        (
+            r#"{"focus":{"server":7,"client":null,"since_ns":9}}"#,
+            Response::Focus(Focused { server: 7, client: None, since_ns: 9 }),
         ),
         (r#"{"error":"disk full"}"#, Response::Error("disk full".into())),
     ];

@@ -6,6 +6,7 @@
  * of the receiver's queue. */
 #pragma once
 #include "answers.h"
+#include "focus.h"
 #include "sends.h"
 #include "sockets.h"
 #include "wayland.h"
@@ -162,6 +163,8 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	read_sent(reading, &side, bytes);
 	write_message(&side, reading, bytes, reading->request ? REQUEST_SENT : EVENT_SENT);
 	note_sent(&side, reading);
+	if (side.wayland && !reading->request && (reading->keyboard || reading->left))
+		note_focus(&side.parties, reading);
 	return 0;
 }
 

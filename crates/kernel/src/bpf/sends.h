@@ -39,6 +39,8 @@ struct reading {
 	 * `attaches`: they prepare a drawing; `strange`: what was taken for the head of a message is none. */
 	__u8 request, started, swapped, press, injects, draws, attaches, strange;
 	__u32 stamp_ms;
+	/* Of Wayland: the keyboard that may be about to enter; that the client has from then on; that leaves it. */
+	__u32 entering, keyboard, left;
 	__u32 words[WORDS];
 	/* Where in what was sent the bytes in the window begin, and how many they are. */
 	__u32 window_begin, window_bytes;
@@ -50,6 +52,7 @@ static __always_inline void forget(struct reading *reading)
 {
 	reading->heads = reading->count = 0;
 	reading->press = reading->injects = reading->draws = reading->attaches = reading->strange = 0;
+	reading->entering = reading->keyboard = reading->left = 0;
 }
 
 struct {

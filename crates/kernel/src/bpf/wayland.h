@@ -73,6 +73,27 @@ static __always_inline void look_at_key(struct reading *reading, __u32 *head, st
 	reading->stamp_ms = stamp;
 }
 
+/* Whether an event has the shape of one by which something enters a surface: serial, surface, and a list that fills the rest. */
+static __always_inline bool is_enter(__u32 *head, __u32 opcode, __u32 size)
+{
+	return opcode == 1 && size >= 20 && !(head[4] & 3) && size == 20 + head[4];
+}
+
+/* Who has the focus: what enters is a keyboard where its modifiers follow, and where a key of it is pressed. */
+static __always_inline void look_at_focus(struct reading *reading, __u32 *head, __u32 opcode, __u32 size)
+{
+	if (is_enter(head, opcode, size)) {
+		reading->entering = head[0];
+	} else if (opcode == 4 && size == 28 && head[0] == reading->entering) {
+		reading->keyboard = head[0];
+		reading->left = 0;
+	} else if (opcode == 3 && size == 24 && head[5] == 1 && !is_button(head[4]) && is_near(head[3])) {
+		reading->keyboard = head[0];
+	} else if (opcode == 2 && size == 16) {
+		reading->left = head[0];
+	}
+}
+
 /* Whether an event has the shape of one that tells of input. */
 static __always_inline bool is_input(__u32 opcode, __u32 size)
 {
@@ -87,7 +108,7 @@ static __always_inline void look_at_event(struct reading *reading, __u32 *head, 
 		kept->hint = HINT_HIDDEN;
 	} else if (opcode == 3 && size == 24) {
 		look_at_key(reading, head, kept);
-	} else if (opcode == 1 && size >= 20 && !(head[4] & 3) && size == 20 + head[4]) {
+	} else if (is_enter(head, opcode, size)) {
 		kept->wanted = 1;
 		kept->hint = HINT_ENTERED;
 		kept->argument = as_object(head[3]);
@@ -195,6 +216,8 @@ __noinline int read_wayland_head(struct reading *reading)
 		look_at_request(reading, head, opcode, size, &kept);
 	else
 		look_at_event(reading, head, opcode, size, &kept);
+	if (!reading->request)
+		look_at_focus(reading, head, opcode, size);
 	if (kept.wanted)
 		keep(reading, head, opcode, size, &kept);
 	reading->heads++;

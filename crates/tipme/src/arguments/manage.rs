@@ -27,9 +27,12 @@ pub struct Manage {
     /// By which means
     #[arg(long, value_enum, value_name = "BACKEND", default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
-    /// The display [default: $DISPLAY, or the only one]
-    #[arg(long, value_name = ":N")]
+    /// The display: an X server, or a compositor [default: $WAYLAND_DISPLAY, $DISPLAY, or the only one]
+    #[arg(long, value_name = ":N|wayland-N|SOCKET")]
     pub display: Option<String>,
+    /// The recorder's folder; under Wayland it tells who has the focus [default: /run/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub recorder: Option<PathBuf>,
     /// Change only this process and those below it
     #[arg(long, value_name = "PID")]
     pub under: Option<u32>,

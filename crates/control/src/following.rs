@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The side that is told what happens, over a connection that lasts.
+
+use crate::client::{CallError, ClientOf};
+use crate::connection::{Caller, Connection, Progress};
+use crate::daemon::Daemon;
+use crate::message::{self, Recorder};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+/// What the recorder tells.
+pub type Following = FollowingOf<Recorder>;
+
+/// What a daemon tells. Each line of it has the bounds of a request.
+#[derive(Debug)]
+pub struct FollowingOf<D> {
+    client: ClientOf<D>,
+    connection: Connection,
+}
+
+impl<D: Daemon> FollowingOf<D> {
+    /// Asks a daemon to be told what happens, and waits until that is granted.
+    ///
+    /// # Errors
+    /// As [`ClientOf::call`].
+    pub fn begin(client: ClientOf<D>, request: &D::Request) -> Result<FollowingOf<D>, CallError> {
+        let asked =
+            client.connect().and_then(|stream| (&stream).write_all(&message::to_line(request)).map(|()| stream));
+        let stream = asked.map_err(|error| client.error(error))?;
+        stream.set_nonblocking(true).map_err(|error| client.error(error))?;
+        let daemon = Caller { pid: 0, uid: 0 };
+        let mut following = FollowingOf { connection: Connection::new(stream, daemon, None), client };
+        loop {
+            if let Some(granted) = following.next()? {
+                return D::granted(granted).map(|_| following).map_err(CallError::Refused);
+            }
+            following.wait()?;
+        }
+    }
+
+    /// Becomes readable when something is told; the first [`FollowingOf::news`] is due without it.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.connection.stream.as_fd()
+    }
+
+    /// What was told since the last call; never waits.
+    ///
+    /// # Errors
+    /// Where the daemon is gone, or says what is not understood; nothing more comes then.
+    pub fn news(&mut self) -> Result<Vec<D::Response>, CallError> {
+        let mut news = Vec::new();
+        while let Some(response) = self.next()? {
+            news.push(response);
+        }
+        Ok(news)
+    }
+
+    fn next(&mut self) -> Result<Option<D::Response>, CallError> {
+        match self.connection.read(Instant::now()) {
+            Progress::Pending => Ok(None),
+            Progress::Whole(line) => message::response(&line).map(Some).map_err(|why| self.client.foreign(why)),
+            Progress::Ended => Err(self.client.closed()),
+            Progress::Bad(why) => Err(self.client.foreign(why)),
+        }
+    }
+
+    fn wait(&self) -> Result<(), CallError> {
+        let timeout = self.client.timeout();
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        match poll(&mut [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => Err(self.client.error(io::ErrorKind::TimedOut.into())),
+            Err(error) if error != rustix::io::Errno::INTR => Err(self.client.error(error.into())),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes of the keyboard focus on compositors, as the display tap sees them.
+
+use crate::skeleton::types::holder;
+use anyhow::{Context, Result};
+use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+use std::cell::RefCell;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use tipme_record::{Nanos, Pid};
+
+/// Somebody has the focus from now on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FocusChange {
+    pub at: Nanos,
+    /// The compositor.
+    pub server: Pid,
+    /// The client that has it; `None` where no client has.
+    pub client: Option<Pid>,
+}
+
+/// What the kernel has told and nobody has asked for yet: at most a page of it.
+pub(crate) struct FocusChanges {
+    ring: RingBuffer<'static>,
+    told: Rc<RefCell<Vec<FocusChange>>>,
+}
+
+impl FocusChanges {
+    pub(crate) fn open(map: &dyn MapCore) -> Result<FocusChanges> {
+        let told = Rc::<RefCell<Vec<FocusChange>>>::default();
+        let (heard, mut rings) = (Rc::clone(&told), RingBufferBuilder::new());
+        rings.add(map, move |bytes: &[u8]| {
+            heard.borrow_mut().extend(change(bytes));
+            0
+        })?;
+        Ok(FocusChanges { ring: rings.build().context("cannot map the ring of focus changes")?, told })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is the ring's, which lives as long as `self`.
+        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+    }
+
+    /// Those since the last call.
+    pub(crate) fn take(&self) -> Vec<FocusChange> {
+        // What cannot be read now is read the next time.
+        self.ring.consume().ok();
+        self.told.take()
+    }
+}
+
+/// The change that made somebody the holder; `None` where the kernel is writing it.
+pub(crate) fn of_holder(read: impl Fn() -> holder) -> Option<FocusChange> {
+    let (first, again) = (read(), read());
+    let same = (first.at, first.server, first.client) == (again.at, again.server, again.client);
+    let client = (first.client != 0).then_some(Pid(first.client));
+    (same && first.server != 0).then_some(FocusChange { at: Nanos(first.at), server: Pid(first.server), client })
+}
+
+/// Reads `struct focus_change`.
+fn change(bytes: &[u8]) -> Option<FocusChange> {
+    let number = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let at = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
+    let (server, client) = (number(8)?, number(12)?);
+    Some(FocusChange { at: Nanos(at), server: Pid(server), client: (client != 0).then_some(Pid(client)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_read_where_it_is_whole() {
+        let bytes = [7u64.to_ne_bytes().as_slice(), &9u32.to_ne_bytes(), &0u32.to_ne_bytes()].concat();
+        assert_eq!(change(&bytes), Some(FocusChange { at: Nanos(7), server: Pid(9), client: None }));
+        assert_eq!(change(&bytes[..15]), None);
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The focus on a compositor of Wayland, as the recorder tells it: no protocol of Wayland says which process a window belongs to, but
+//! who is told that a keyboard enters has the focus.
+//!
+//! A client counts as one window. Of others than the one with the focus nobody says whether they can be seen: they count as hidden.
+//! While the recorder is away, the focus stays as it was.
+
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{RecvFlags, recv};
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tipme_control::{CallError, Client, Following, Request, Response};
+use tipme_desktop::attention::{Change, Core, Dropped, Owner, WINDOWS_MAX, WindowState};
+use tipme_desktop::{Error, How};
+use tipme_policy::Identity;
+use tipme_sched::processes;
+
+/// How long the recorder may take to say that it will tell.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Looks from one time that a recorder that was away is asked to the next.
+const ASK_EVERY: u32 = 10;
+
+pub(crate) struct Compositor {
+    proc: PathBuf,
+    socket: PathBuf,
+    recorder: PathBuf,
+    /// Held, and never spoken over: it ends with the compositor.
+    connection: UnixStream,
+    server_pid: u32,
+    following: Option<Following>,
+    /// Clients that had the focus, each with the number of its window.
+    windows: BTreeMap<Identity, u32>,
+    focused: Option<Identity>,
+    numbers: u32,
+    looks: u32,
+    dropped: Dropped,
+}
+
+impl Compositor {
+    pub(crate) fn open(socket: &Path, recorder: &Path, proc: &Path) -> Result<Compositor, Error> {
+        let lost = |reason: String| Error::NoCompositor { socket: socket.to_owned(), reason };
+        let connection = UnixStream::connect(socket).map_err(|error| lost(error.to_string()))?;
+        let peer = socket_peercred(&connection).map_err(|error| lost(error.to_string()))?;
+        let following = follow(recorder).map_err(|error| lost(error.to_string()))?;
+        Ok(Compositor {
+            proc: proc.to_owned(),
+            socket: socket.to_owned(),
+            recorder: recorder.to_owned(),
+            connection,
+            server_pid: peer.pid.as_raw_nonzero().get().unsigned_abs(),
+            following: Some(following),
+            windows: BTreeMap::new(),
+            focused: None,
+            numbers: 0,
+            looks: 0,
+            dropped: Dropped::default(),
+        })
+    }
+
+    pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        let following = self.following.as_ref().map(Following::fd);
+        [self.connection.as_fd()].into_iter().chain(following).collect()
+    }
+
+    pub(crate) fn core(&self) -> Core {
+        Core { server_pid: self.server_pid, manager: Some(self.server_pid) }
+    }
+
+    pub(crate) fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// What was told since the last call.
+    ///
+    /// # Errors
+    /// Where the compositor is gone.
+    pub(crate) fn changes(&mut self) -> Result<Vec<Change>, Error> {
+        self.see_whether_it_lives()?;
+        let told = self.following.as_mut().map_or(Ok(Vec::new()), Following::news);
+        let news = told.unwrap_or_else(|_| {
+            self.following = None;
+            Vec::new()
+        });
+        let own = |response: &Response| match response {
+            Response::Focus(focus) if focus.server == self.server_pid => Some(focus.client),
+            _ => None,
+        };
+        // Of several only the last one counts.
+        let last = news.iter().filter_map(own).next_back();
+        Ok(last.map(|client| self.turn(client)).unwrap_or_default())
+    }
+
+    /// Clients that have ended; now and then a recorder that was away is asked again.
+    ///
+    /// # Errors
+    /// Where the compositor is gone.
+    pub(crate) fn look(&mut self) -> Result<Vec<Change>, Error> {
+        let mut changes = Vec::new();
+        self.looks = self.looks.wrapping_add(1);
+        if self.following.is_none() && self.looks.is_multiple_of(ASK_EVERY) {
+            self.following = follow(&self.recorder).ok();
+            changes = self.changes()?;
+        }
+        let proc = &self.proc;
+        self.windows.retain(|client, window| {
+            let lives = processes::lives(proc, *client);
+            changes.extend((!lives).then_some(Change::Gone(*window)));
+            lives
+        });
+        self.focused = self.focused.filter(|client| self.windows.contains_key(client));
+        Ok(changes)
+    }
+
+    /// The focus went to a process, or to none that is known.
+    fn turn(&mut self, client: Option<u32>) -> Vec<Change> {
+        let client = client.and_then(|pid| processes::identity(&self.proc, pid));
+        let client = client.filter(|client| self.has_room(*client));
+        let before = std::mem::replace(&mut self.focused, client).filter(|before| Some(*before) != client);
+        let mut changes: Vec<Change> = before.and_then(|before| self.window(before, false)).into_iter().collect();
+        changes.extend(client.and_then(|client| self.window(client, true)));
+        changes.push(Change::Keyboard(client.and_then(|client| self.windows.get(&client).copied())));
+        changes
+    }
+
+    fn has_room(&mut self, client: Identity) -> bool {
+        if self.windows.contains_key(&client) {
+            return true;
+        }
+        if self.windows.len() >= WINDOWS_MAX {
+            self.dropped.windows += 1;
+            return false;
+        }
+        self.numbers += 1;
+        self.windows.insert(client, self.numbers);
+        true
+    }
+
+    fn window(&self, client: Identity, visible: bool) -> Option<Change> {
+        let owner = Some(Owner { pid: client.pid, how: How::Server });
+        let window = *self.windows.get(&client)?;
+        Some(Change::Window(WindowState { window, owner, helpers: Vec::new(), visible, iconic: false }))
+    }
+
+    /// A compositor sends nothing to who asks nothing.
+    fn see_whether_it_lives(&self) -> Result<(), Error> {
+        let ended =
+            recv(&self.connection, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).map(|(read, _)| read) == Ok(0);
+        let gone = || Error::NoCompositor { socket: self.socket.clone(), reason: "it has ended".to_owned() };
+        if ended { Err(gone()) } else { Ok(()) }
+    }
+}
+
+fn follow(recorder: &Path) -> Result<Following, CallError> {
+    Following::begin(Client::new(recorder).with_timeout(TIMEOUT), &Request::Follow)
+}

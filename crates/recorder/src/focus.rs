@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who has the keyboard focus on compositors, and who is told so: of a compositor its user, and of clients their user; root
+//! of all.
+
+use crate::processes;
+use crate::told::refuse;
+use std::collections::BTreeMap;
+use tipme_control::{Call, Focused, Follower, Response};
+use tipme_kernel::FocusChange;
+
+/// Compositors whose focus is kept: those that changed it last.
+const KEPT_MAX: usize = 64;
+/// Callers who follow it at a time; of these, those that are left to root, and those that one other user may have.
+const FOLLOWERS_MAX: usize = 16;
+const ROOT_FOLLOWERS: usize = 4;
+const USER_FOLLOWERS: usize = 4;
+
+/// The focus on a compositor, with whose processes they are.
+struct Held {
+    focused: Focused,
+    server_user: Option<u32>,
+    client_user: Option<u32>,
+}
+
+#[derive(Default)]
+pub(crate) struct Focuses {
+    /// By compositor.
+    held: BTreeMap<u32, Held>,
+    followers: Vec<Follower>,
+}
+
+impl Focuses {
+    /// Takes changes in, and tells those that are new.
+    pub(crate) fn hear(&mut self, changes: Vec<FocusChange>) {
+        for change in changes {
+            if self.held.get(&change.server.0).is_some_and(|held| held.focused.since_ns >= change.at.0) {
+                continue;
+            }
+            let held = Held::of(change);
+            let told = |follower: &Follower| held.seen_by(follower.caller.uid).is_none_or(|seen| tell(follower, seen));
+            self.followers.retain(told);
+            self.held.insert(change.server.0, held);
+        }
+        while self.held.len() > KEPT_MAX {
+            let oldest = self.held.iter().min_by_key(|(_, held)| held.focused.since_ns).map(|(server, _)| *server);
+            oldest.map(|server| self.held.remove(&server));
+        }
+    }
+
+    /// The focus on the compositors of a user that are still there.
+    pub(crate) fn seen_by(&mut self, uid: u32) -> Vec<Focused> {
+        self.held.retain(|server, held| held.server_user.is_some() && processes::user(*server) == held.server_user);
+        self.held.values().filter_map(|held| held.seen_by(uid)).collect()
+    }
+
+    /// Tells a caller from now on.
+    pub(crate) fn follow(&mut self, call: Call) {
+        let uid = call.caller.uid;
+        self.followers.retain(Follower::is_there);
+        if let Some(why) = self.crowd(uid) {
+            return call.answer(&refuse(why));
+        }
+        let (seen, follower) = (self.seen_by(uid), call.follow());
+        if follower.tell(&Response::Done) && seen.into_iter().all(|seen| tell(&follower, seen)) {
+            self.followers.push(follower);
+        }
+    }
+
+    /// Why there is no room for one more follower of this user.
+    fn crowd(&self, uid: u32) -> Option<String> {
+        let (all, root) = (self.followers.len(), uid == 0);
+        let own = self.followers.iter().filter(|follower| follower.caller.uid == uid).count();
+        let most = if root { FOLLOWERS_MAX } else { FOLLOWERS_MAX - ROOT_FOLLOWERS };
+        let full = all >= most || (!root && own >= USER_FOLLOWERS);
+        full.then(|| {
+            format!(
+                "too many follow the focus: user {uid} {own} times ({USER_FOLLOWERS} at most), and all users {all} ({most} at \
+                 most); end one of them"
+            )
+        })
+    }
+}
+
+fn tell(follower: &Follower, seen: Focused) -> bool {
+    follower.tell(&Response::Focus(seen))
+}
+
+impl Held {
+    fn of(change: FocusChange) -> Held {
+        let (server, client) = (change.server.0, change.client.map(|client| client.0));
+        Held {
+            focused: Focused { server, client, since_ns: change.at.0 },
+            server_user: processes::user(server),
+            client_user: client.and_then(processes::user),
+        }
+    }
+
+    /// What a user is told of it; `None` for nothing.
+    fn seen_by(&self, uid: u32) -> Option<Focused> {
+        let all = uid == 0;
+        let client = self.focused.client.filter(|_| all || self.client_user == Some(uid));
+        (all || self.server_user == Some(uid)).then_some(Focused { client, ..self.focused })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_told_of_own_compositors_and_own_clients() {
+        let focused = Focused { server: 7, client: Some(9), since_ns: 1 };
+        let held = |server, client| Held { focused, server_user: Some(server), client_user: Some(client) };
+        assert_eq!(held(1000, 1000).seen_by(1000), Some(focused));
+        assert_eq!(held(1000, 1001).seen_by(1000), Some(Focused { client: None, ..focused }));
+        assert_eq!(held(1001, 1000).seen_by(1000), None);
+        assert_eq!(held(1001, 1002).seen_by(0), Some(focused));
+        let gone = Held { focused, server_user: None, client_user: None };
+        assert_eq!((gone.seen_by(1000), gone.seen_by(0)), (None, Some(focused)));
+    }
+}

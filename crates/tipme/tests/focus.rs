@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who has the keyboard focus on a compositor, by what passes over its sockets: against what sway says itself, told to nobody
+//! else, and followed by the manager. Needs root, sway, foot and perl.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/compositor.rs"]
+mod compositor;
+
+#[path = "support/family.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
+mod family;
+
+#[path = "manage/fixture.rs"]
+#[allow(dead_code, reason = "each test target uses a part")]
+mod fixture;
+
+use compositor::{Compositor, DISPLAY, Keyboard, Program, USER};
+use family::until;
+use fixture::{Managed, forget_nice_value, nice};
+use rustix::event::{PollFd, PollFlags, poll};
+use serde_json::Value;
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use support::{Recording, tipme};
+use tempfile::TempDir;
+use tipme_analysis::focus_changes;
+use tipme_control::{Client, Focused, Following, Request, Response};
+
+/// Others than the compositor's user: one may mark, and one may not.
+const OTHER: u32 = 4343;
+const NOBODY: u32 = 4444;
+
+/// Only a test that fails waits for so long.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How often the focus changes; `TIPME_FOCUS_CHANGES` has another number.
+const CHANGES: usize = 40;
+
+/// Follows the focus as a program of another user does, and prints what it is told.
+const FOLLOW: &str = r#"use IO::Socket::UNIX; $| = 1; $SIG{PIPE} = "IGNORE"; my $s = IO::Socket::UNIX->new($ARGV[0]) or die $!;
+    print $s "\"follow\"\n"; $s->flush; print while <$s>;"#;
+
+/// A recorder that two users may call.
+fn recorder() -> Recording {
+    recorder_in(TempDir::new().unwrap())
+}
+
+fn recorder_in(dir: TempDir) -> Recording {
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let [user, other] = [USER, OTHER].map(|user| user.to_string());
+    Recording::start_in(dir, &["--display", DISPLAY, "--allow-user", &user, "--allow-user", &other])
+}
+
+/// Has sway give the focus to a window of a process.
+fn give(compositor: &Compositor, pid: u32) {
+    let mut command = compositor.command("swaymsg");
+    command.arg("-s").arg(compositor.control().unwrap()).arg(format!("[pid={pid}] focus"));
+    assert!(command.stdout(Stdio::null()).status().unwrap().success());
+}
+
+/// The process of the window that has the focus, as sway says.
+fn focused(compositor: &Compositor) -> Option<u64> {
+    fn of(node: &Value) -> Option<u64> {
+        let children = ["nodes", "floating_nodes"].iter().filter_map(|name| node[name].as_array()).flatten();
+        node["pid"].as_u64().filter(|_| node["focused"] == true).or_else(|| children.filter_map(of).next())
+    }
+    of(&serde_json::from_str(&compositor.tree()).unwrap())
+}
+
+fn follow(recording: &Recording) -> Following {
+    Following::begin(Client::new(recording.dir.path()), &Request::Follow).unwrap()
+}
+
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Hears what is told of a compositor, each with when it came; root is told of all.
+fn hear(mut following: Following, compositor: &Compositor) -> Receiver<(Focused, u64)> {
+    let ((heard, news), sway) = (channel(), compositor.sway.0.id());
+    std::thread::spawn(move || {
+        loop {
+            // It ends with the recorder, or with the test.
+            let Ok(told) = following.news() else { return };
+            let at = now_ns();
+            for focused in told.into_iter().filter_map(|news| focus_of(news, sway)) {
+                if heard.send((focused, at)).is_err() {
+                    return;
+                }
+            }
+            poll(&mut [PollFd::from_borrowed_fd(following.fd(), PollFlags::IN)], None).unwrap();
+        }
+    });
+    news
+}
+
+fn focus_of(news: Response, server: u32) -> Option<Focused> {
+    match news {
+        Response::Focus(focused) => Some(focused).filter(|focused| focused.server == server),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is told until a process has the focus.
+fn told(news: &Receiver<(Focused, u64)>, pid: u32) -> Vec<(Focused, u64)> {
+    let mut told: Vec<(Focused, u64)> = Vec::new();
+    while told.last().is_none_or(|(focused, _)| focused.client != Some(pid)) {
+        told.push(news.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("only {told:?} was told")));
+    }
+    told
+}
+
+#[test]
+fn the_focus_is_with_whom_sways_own_tree_says() {
+    let compositor = Compositor::start();
+    let _keyboard = Keyboard::plug_in(&compositor);
+    let recording = recorder();
+    let terminals: Vec<Program> = (0..3).map(|number| compositor.terminal(&format!("terminal {number}"))).collect();
+    let pids: Vec<u32> = terminals.iter().map(|terminal| terminal.0.id()).collect();
+    let news = hear(follow(&recording), &compositor);
+    told(&news, pids[2]);
+    let changes = std::env::var("TIPME_FOCUS_CHANGES").map_or(CHANGES, |number| number.parse().unwrap());
+    let (mut late, mut expected) = (Vec::new(), Vec::new());
+    for turn in 0..changes {
+        let (pid, begun) = (pids[(turn * turn + turn / 2) % 3], now_ns());
+        if expected.last().unwrap_or(&pids[2]) == &pid {
+            continue;
+        }
+        give(&compositor, pid);
+        assert_eq!(focused(&compositor), Some(u64::from(pid)));
+        let told = told(&news, pid);
+        let wrong = told.iter().filter(|(focused, _)| focused.client.is_some_and(|client| client != pid)).count();
+        let (last, came) = *told.last().unwrap();
+        assert_eq!(wrong, 0, "{told:?}");
+        assert!(begun <= last.since_ns && last.since_ns <= came, "{begun} {last:?} {came}");
+        late.push(came - last.since_ns);
+        expected.push(pid);
+    }
+    late.sort_unstable();
+    let us = |share: usize| late[(late.len() - 1) * share / 100] / 1_000;
+    println!("{} changes, told after {} us (p50), {} us (p99), {} us (max)", late.len(), us(50), us(99), us(100));
+    // A machine that does nothing else needs a few hundred microseconds.
+    assert!(us(50) < 1_000_000, "{late:?}");
+    let (_, incident) = recording.mark();
+    let own =
+        focus_changes(&incident).unwrap().into_iter().filter(|change| change.server_pid == compositor.sway.0.id());
+    let found: Vec<u32> = own.filter_map(|change| change.client_pid).collect();
+    assert!(found.ends_with(&expected), "{found:?} does not end with {expected:?}");
+}
+
+/// A program of a user that follows the focus, and the first line that it is told.
+fn follower(recording: &Recording, uid: u32) -> (Program, BufReader<ChildStdout>, String) {
+    let mut command = Command::new("perl");
+    command.args(["-e", FOLLOW]).arg(recording.dir.path().join(tipme_control::SOCKET_NAME)).uid(uid).gid(uid);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("perl is installed");
+    let (mut told, mut first) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    told.read_line(&mut first).unwrap();
+    (Program(child), told, first)
+}
+
+fn status(uid: u32, recording: &Recording) -> Output {
+    let mut command = tipme();
+    command.args(["status", "--json", "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid);
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap()
+}
+
+/// What `tipme status` says to a user of the focus.
+fn focus_told_to(uid: u32, recording: &Recording) -> Value {
+    let output = status(uid, recording);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(document["recorder"].is_object(), "{document:#}");
+    document["recorder"]["focus"].clone()
+}
+
+#[test]
+fn nobody_is_told_of_the_focus_of_another_user() {
+    let compositor = Compositor::start();
+    let _keyboard = Keyboard::plug_in(&compositor);
+    let recording = recorder();
+    let (own, other) = (follower(&recording, USER), follower(&recording, OTHER));
+    assert_eq!((own.2.as_str(), other.2.as_str()), ("\"done\"\n", "\"done\"\n"));
+    assert!(follower(&recording, NOBODY).2.starts_with("{\"error\":"));
+    let all = hear(follow(&recording), &compositor);
+    let terminal = compositor.terminal("terminal");
+    let pid = terminal.0.id();
+    told(&all, pid);
+    let seen = focus_told_to(USER, &recording);
+    // Other tests may have compositors of the same user.
+    let of_sway = seen.as_array().unwrap().iter().find(|focused| focused["server"] == compositor.sway.0.id());
+    assert_eq!(of_sway.map(|focused| &focused["client"]), Some(&pid.into()), "{seen}");
+    assert_eq!(focus_told_to(OTHER, &recording), Value::Null);
+    let refused: Value = serde_json::from_slice(&status(NOBODY, &recording).stdout).unwrap();
+    assert_eq!(refused["recorder"], Value::Null);
+    // When it ends, its followers have been told all that they ever are.
+    drop(recording);
+    let told = std::io::read_to_string(own.1).unwrap();
+    assert!(told.contains(&format!("\"client\":{pid},")), "{told}");
+    assert_eq!(std::io::read_to_string(other.1).unwrap(), "");
+}
+
+#[test]
+fn the_favour_goes_with_the_focus_on_sway() {
+    forget_nice_value();
+    let compositor = Compositor::start();
+    let _keyboard = Keyboard::plug_in(&compositor);
+    let mut recording = recorder();
+    let (first, second) = (compositor.terminal("first"), compositor.terminal("second"));
+    let (mut command, dir) = (tipme(), TempDir::new().unwrap());
+    command.env("XDG_RUNTIME_DIR", compositor.home());
+    let recorder = recording.dir.path().display().to_string();
+    let managed = Managed::start_by(command, dir, DISPLAY, &["--recorder", &recorder]);
+    for (on, off) in [(&first, &second), (&second, &first), (&first, &second)] {
+        let (on, off) = (on.0.id(), off.0.id());
+        give(&compositor, on);
+        until("the favour of the focused terminal", || nice(on) < 0);
+        until("the end of the other's favour", || nice(off) > nice(on));
+    }
+    let status = managed.status();
+    let role =
+        |pid: u32| status["sets"].as_array().unwrap().iter().find(|set| set["pid"] == pid).map(|set| &set["role"]);
+    assert_eq!(role(first.0.id()), Some(&Value::from("focused")), "{status:#}");
+    assert_ne!(role(second.0.id()), Some(&Value::from("focused")), "{status:#}");
+    assert_eq!((&status["display"], &status["user"]), (&Value::from(DISPLAY), &Value::from(USER)), "{status:#}");
+    let gone = second.0.id();
+    drop(second);
+    until("the end of the terminal is seen", || {
+        managed.status()["sets"].as_array().unwrap().iter().all(|set| set["pid"] != gone)
+    });
+    recording.kill();
+    let third = compositor.terminal("third");
+    let _again = recorder_in(std::mem::replace(&mut recording.dir, TempDir::new().unwrap()));
+    give(&compositor, first.0.id());
+    give(&compositor, third.0.id());
+    until("the favour of the focused terminal, with another recorder", || nice(third.0.id()) < 0);
+}
+
+#[test]
+fn no_more_follow_than_may() {
+    let recording = Recording::start(&["--display", "none", "--allow-user", &OTHER.to_string()]);
+    std::fs::set_permissions(recording.dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let mut four: Vec<_> = (0..4).map(|_| follower(&recording, OTHER)).collect();
+    assert!(four.iter().all(|(.., first)| first == "\"done\"\n"));
+    assert!(follower(&recording, OTHER).2.contains("too many follow the focus: user 4343 4 times"));
+    drop(four.pop());
+    assert_eq!(follower(&recording, OTHER).2, "\"done\"\n", "who has ended makes room");
+    drop(follow(&recording));
+}
+
+/// A message of Wayland.
+fn message(object: u32, opcode: u32, arguments: &[u32]) -> Vec<u8> {
+    let size = 8 + 4 * arguments.len() as u32;
+    [&[object, size << 16 | opcode], arguments].concat().iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn a_focus_that_never_rests_is_told_now_and_then() {
+    const KEYBOARD: u32 = 8;
+    let dir = TempDir::new().unwrap();
+    let listener = UnixListener::bind(dir.path().join("wayland-77")).unwrap();
+    let recording = Recording::start(&["--display", "wayland-77"]);
+    let mut following = follow(&recording);
+    let connect = || {
+        let client = UnixStream::connect(dir.path().join("wayland-77")).unwrap();
+        (client, listener.accept().unwrap().0)
+    };
+    let mut connections = [connect(), connect()];
+    let enter = [message(KEYBOARD, 1, &[1, 3, 0]), message(KEYBOARD, 4, &[2, 0, 0, 0, 0])].concat();
+    let (begun, mut told) = (Instant::now(), 0);
+    for turn in 0..5_000 {
+        let (client, server) = &mut connections[turn % 2];
+        server.write_all(&enter).unwrap();
+        client.read_exact(&mut vec![0; enter.len()]).unwrap();
+        // Who does not read is told no more.
+        told += following.news().unwrap().len();
+    }
+    let halves = begun.elapsed().as_millis() as usize / 500 + 1;
+    // The recorder answers in order: all that was told before is there then.
+    focus_told_to(0, &recording);
+    told += following.news().unwrap().len();
+    // With each tick, of which there are ten a second at most, one may be told besides.
+    assert!((2..=255 * halves).contains(&told), "{told} in {halves} times half a second");
+}
