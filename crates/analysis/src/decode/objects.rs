@@ -80,7 +80,7 @@ impl Objects {
         for (at, word) in words.iter().enumerate() {
             let again = is_key(word) && word.argument != 0 && !pressed.insert((word.argument, word.hint));
             // A client with two keyboards is told of one key twice.
-            meanings.extend(self.event(word, &words[at + 1..]).filter(|_| !again));
+            meanings.extend(self.event(word, words, at).filter(|_| !again));
         }
         meanings
     }
@@ -140,13 +140,13 @@ impl Objects {
         Some(Meaning { act: Act::Commit, inferred: !seen })
     }
 
-    fn event(&mut self, word: &WlWord, after: &[WlWord]) -> Option<Meaning> {
+    fn event(&mut self, word: &WlWord, words: &[WlWord], at: usize) -> Option<Meaning> {
         match (word.hint & hint::SHAPE, word.opcode, word.units) {
             (hint::RELEASED..=hint::REPEATED, ..) => self.press(word),
-            (hint::ENTERED, ..) => self.enter(word, after),
+            (hint::ENTERED, ..) => self.enter(word, words),
             (hint::MOVED, ..) => self.points(word.object, Act::Motion),
             (hint::SCROLLED, ..) => self.points(word.object, Act::Scroll),
-            (_, 0, ONE_ARGUMENT) => self.frame_done(word.object, after),
+            (_, 0, ONE_ARGUMENT) => self.frame_done(word.object, &words[at + 1..]),
             (_, 2, LEAVE) => self.keyboards.get(&word.object).map(|seen| Meaning { act: Act::Leave, inferred: !seen }),
             (_, 1, ONE_ARGUMENT) if word.object == DISPLAY => {
                 self.forget(word.argument);
@@ -178,11 +178,11 @@ impl Objects {
         Some(Meaning { act, inferred: !seen })
     }
 
-    /// A keyboard enters a surface: its modifiers follow.
-    fn enter(&mut self, word: &WlWord, after: &[WlWord]) -> Option<Meaning> {
-        let modifiers = |next: &WlWord| next.object == word.object && next.hint & hint::SHAPE == hint::MODIFIERS;
+    /// A keyboard enters a surface: its modifiers are told in the same send, before or behind.
+    fn enter(&mut self, word: &WlWord, words: &[WlWord]) -> Option<Meaning> {
+        let modifiers = |other: &WlWord| other.object == word.object && other.hint & hint::SHAPE == hint::MODIFIERS;
         let known = self.keyboards.contains_key(&word.object);
-        if self.pointers.contains_key(&word.object) || !known && !after.iter().any(modifiers) {
+        if self.pointers.contains_key(&word.object) || !known && !words.iter().any(modifiers) {
             return None;
         }
         self.surfaces.entry(word.argument).or_insert(false);
@@ -261,6 +261,8 @@ mod tests {
         let enters = [word(9, 1, 5, hint::ENTERED, 3), word(9, 4, 7, hint::MODIFIERS, 0)];
         assert_eq!(acts(&objects.events(&enters)), [(Act::Enter, true)]);
         assert_eq!(acts(&objects.events(&[far])), [(Act::KeyPress, true)]);
+        let [enter, modifiers] = enters;
+        assert_eq!(acts(&Objects::default().events(&[modifiers, enter])), [(Act::Enter, true)], "in either order");
         assert_eq!(acts(&objects.requests(&[word(3, 6, 2, 0, 0)], 0)), [(Act::Commit, true)]);
     }
 

@@ -39,8 +39,9 @@ struct reading {
 	 * `attaches`: they prepare a drawing; `strange`: what was taken for the head of a message is none. */
 	__u8 request, started, swapped, press, injects, draws, attaches, strange;
 	__u32 stamp_ms;
-	/* Of Wayland: the keyboard that may be about to enter; that the client has from then on; that leaves it. */
-	__u32 entering, keyboard, left;
+	/* Of Wayland: what may be a keyboard that enters, and one whose modifiers were told; the keyboard that the client has from
+	 * then on; what leaves it. */
+	__u32 entering, modified, keyboard, left;
 	__u32 words[WORDS];
 	/* Where in what was sent the bytes in the window begin, and how many they are. */
 	__u32 window_begin, window_bytes;
@@ -52,7 +53,7 @@ static __always_inline void forget(struct reading *reading)
 {
 	reading->heads = reading->count = 0;
 	reading->press = reading->injects = reading->draws = reading->attaches = reading->strange = 0;
-	reading->entering = reading->keyboard = reading->left = 0;
+	reading->entering = reading->modified = reading->keyboard = reading->left = 0;
 }
 
 struct {

@@ -79,12 +79,17 @@ static __always_inline bool is_enter(__u32 *head, __u32 opcode, __u32 size)
 	return opcode == 1 && size >= 20 && !(head[4] & 3) && size == 20 + head[4];
 }
 
-/* Who has the focus: what enters is a keyboard where its modifiers follow, and where a key of it is pressed. */
+/* Who has the focus: what enters is a keyboard where its modifiers are told in the same send, before (Mutter) or behind (wlroots,
+ * KWin); and who is told of a key has it. */
 static __always_inline void look_at_focus(struct reading *reading, __u32 *head, __u32 opcode, __u32 size)
 {
-	if (is_enter(head, opcode, size)) {
+	bool enters = is_enter(head, opcode, size), modifies = opcode == 4 && size == 28;
+
+	if (enters)
 		reading->entering = head[0];
-	} else if (opcode == 4 && size == 28 && head[0] == reading->entering) {
+	if (modifies)
+		reading->modified = head[0];
+	if ((enters || modifies) && reading->entering == reading->modified) {
 		reading->keyboard = head[0];
 		reading->left = 0;
 	} else if (opcode == 3 && size == 24 && head[5] == 1 && !is_button(head[4]) && is_near(head[3])) {
