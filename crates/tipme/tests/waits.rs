@@ -6,6 +6,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -26,7 +27,7 @@ const POLLS: &str = r#"
     my $events = "\0" x 64; syscall 232, $set, $events, 4, 100 for 1 .. 3;
     pipe my $in, my $out; pipe my $more, my $end;
     $poll->mask($_ => POLLIN) for $tcp, $in, $more, *STDIN; $poll->poll(0.1);
-    my $bits = ""; vec($bits, fileno $tcp, 1) = 1; select $bits, undef, undef, 100;
+    my $bits = ""; vec($bits, fileno $tcp, 1) = 1; print "done\n"; select $bits, undef, undef, 100;
 "#;
 
 fn quiet(program: &str) -> Command {
@@ -59,8 +60,14 @@ fn the_files_of_small_sets_are_recorded() {
     let (udp, tcp) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
     let [udp, tcp] = [udp.local_addr().unwrap().port(), tcp.local_addr().unwrap().port()];
     let recording = Recording::start(&["--display", "none"]);
-    let child = quiet("perl").args(["-e", POLLS, &udp.to_string(), &tcp.to_string()]).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    let mut command = quiet("perl");
+    command.args(["-e", POLLS, &udp.to_string(), &tcp.to_string()]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let (mut polls, mut line) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    polls.read_line(&mut line).unwrap();
+    assert_eq!(line, "done\n");
+    // It is about to wait for the last time.
+    std::thread::sleep(Duration::from_millis(300));
     let (_, incident) = recording.mark();
     let polled = polled(&incident, child.id());
     let found: BTreeSet<(u8, u16, u16)> = polled.iter().map(|one| (one.files, one.socket, one.port)).collect();
@@ -73,7 +80,7 @@ fn the_holder_of_a_lock_that_is_tried_in_vain_is_recorded_then() {
     let recording = Recording::start(&["--display", "none"]);
     let dir = TempDir::new().unwrap();
     let lock = dir.path().join("lock").display().to_string();
-    let mut holder = quiet("flock").args([&lock, "sleep", "1"]).spawn().unwrap();
+    let mut holder = quiet("flock").args([&lock, "sleep", "3"]).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     let tries = format!("until flock -n {lock} true; do sleep 0.1; done");
     quiet("sh").args(["-c", &tries]).spawn().unwrap().wait().unwrap();
