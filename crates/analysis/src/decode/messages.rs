@@ -67,8 +67,8 @@ pub struct Messages {
     /// Receives of requests that let held input go on: by server thread and time, with the thread that sent them.
     releases: Vec<(Tid, Nanos, Tid)>,
     injectors: BTreeSet<Pid>,
-    /// When threads of compositors told clients that a frame is done.
-    frames: Vec<(Tid, Nanos)>,
+    /// When threads of compositors told clients that a frame is done, and which.
+    frames: Vec<(Tid, Nanos, Pid)>,
 }
 
 impl Messages {
@@ -158,18 +158,21 @@ impl Messages {
     }
 
     fn index_frames(&mut self) {
-        let events = self.streams.iter().flat_map(|stream| stream.side(Side::EventSent));
         let tells = |word: &Word| word.act() == Some(Act::FrameDone);
-        let telling = events.filter(|part| self.words(part).iter().any(tells));
-        let mut frames: Vec<_> = telling.map(|part| (part.tid, part.ts)).collect();
+        let mut frames = Vec::new();
+        for stream in &self.streams {
+            let telling = stream.side(Side::EventSent).iter().filter(|part| self.words(part).iter().any(tells));
+            frames.extend(telling.map(|part| (part.tid, part.ts, stream.client)));
+        }
         frames.sort_unstable();
         self.frames = frames;
     }
 
     /// Whether a thread of a compositor told a client of a frame as it woke it at a time.
-    pub fn tells_of_frame(&self, server: Tid, at: Nanos) -> bool {
-        let next = self.frames.partition_point(|entry| *entry < (server, at.before(WAKE_SLACK)));
-        self.frames.get(next).is_some_and(|(tid, told)| *tid == server && *told <= at.after(TELLS))
+    pub fn tells_of_frame(&self, server: Tid, client: Pid, at: Nanos) -> bool {
+        let first = self.frames.partition_point(|(tid, told, _)| (*tid, *told) < (server, at.before(WAKE_SLACK)));
+        let near = self.frames[first..].iter().take_while(|(tid, told, _)| *tid == server && *told <= at.after(TELLS));
+        near.into_iter().any(|(.., told)| *told == client)
     }
 
     /// Finds the clients that inject input or hold a grab of the server.

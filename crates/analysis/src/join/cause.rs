@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
         }
         let burst = self.work(tid, hi);
         if let Some(latest) = self.receipts.latest(tid, burst.start, hi) {
-            if self.best[way].is_none_or(|best| best.latest < latest) {
+            if self.best[way].is_none_or(|best| best.latest < latest || self.is_shorter(best, (index, latest))) {
                 let doubtful = self.would_come_anyway(index, latest);
                 self.best[way] = Some(Best { node: index, from: burst.start, latest, doubtful });
             }
@@ -181,6 +181,16 @@ impl<'a> Walk<'a> {
             Wake::Interrupt => self.add_before_frame(index, burst.start),
             Wake::Unknown => self.lost = true,
         }
+    }
+
+    /// Whether a node leads to the same receipt over fewer threads: who was waited for on the way explains a wait, and
+    /// is no part of the way.
+    fn is_shorter(&self, best: Best, (index, latest): (usize, Nanos)) -> bool {
+        let hops = |node: usize| {
+            let way = std::iter::successors(self.nodes.get(node), |node| self.nodes.get(node.parent));
+            way.count()
+        };
+        best.latest == latest && hops(index) < hops(best.node)
     }
 
     /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.

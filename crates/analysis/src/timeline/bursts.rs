@@ -95,7 +95,8 @@ impl Recording {
         let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
         let short = span.segment.state == State::Blocked && span.end.since(span.start) <= FRAME;
         let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
-        let by_compositor = || span.task_waker().is_some_and(|by| self.messages.tells_of_frame(by, span.end));
+        let by_compositor =
+            || span.task_waker().is_some_and(|by| self.messages.tells_of_frame(by, self.tasks.pid(tid, at), span.end));
         (short && (by_timer || by_compositor())).then_some(span.start)
     }
 
